@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from judge.results.submission import counts_of
 from judge.trajectory.network import HarFile
 from judge.trajectory.record import Attempt
-from shared.models import JudgeInfo, Level, StopReason, Task, TaskOutcome, Timings, Truth, Verdict
+from shared.models import Exclusion, JudgeInfo, Level, StopReason, Task, TaskOutcome, Timings, Truth, Verdict
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "schemas"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -100,6 +100,7 @@ ENTRY = create_model(
     duration_s=(float, ...),
     epoch=(int, Field(ge=1)),
     decided_by=(Truth, ...),
+    excluded=(str, Field(None, description="Why the run excluded the task before its first attempt.")),
 )
 DETAIL = create_model(
     "Detail",
@@ -110,6 +111,7 @@ DETAIL = create_model(
     judge=(JudgeInfo | dict[str, Any], ...),
     cost_usd=(float | None, ...),
     repeats=(dict[str, Any] | None, None),
+    excluded=(list[Exclusion], Field(None, description="The tasks that were not played on purpose.")),
     provenance=(dict[str, Any], ...),
     self_recorded=(bool, False),
     tasks=(list[ENTRY], ...),  # type: ignore[valid-type]

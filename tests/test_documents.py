@@ -50,7 +50,8 @@ def test_no_workflow_uploads_network_traces(folder: str) -> None:
     workflows = [path.read_text() for path in (ROOT / folder / "workflows").glob("*.yml")]
     uploading = [text for text in workflows if re.search(r"^ *(?:path: )?\.output", text, re.MULTILINE)]
     assert uploading
-    assert all("!.output/runs/**/*.har" in text for text in uploading)
+    for left_out in ("*.har", "console.jsonl", "report"):
+        assert all(f"!.output/runs/**/{left_out}" in text for text in uploading), left_out
 
 
 def test_the_extra_all_has_every_extra() -> None:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 
 from judge.sites import is_site, origin_of
-from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, closest, shown
-from shared.models import Truth
+from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, shown
+from shared.models import TaskId, Truth
 from shared.text import counted
 
 # How participants identify the target of an action: by element reference, by screenshot coordinates, or either.
@@ -62,6 +62,8 @@ def _is_secret(value: str) -> str:
 
 
 Seconds = Annotated[float, Field(gt=0, le=MAX_ATTEMPT_S)]
+# Why a task is excluded.
+Reason = Annotated[Line, Field(min_length=1), at_most(300)]
 AllowedSites = Annotated[tuple[Annotated[str, AfterValidator(_is_site)], ...], FailFast(), at_most(50), AsTuple]
 
 
@@ -149,6 +151,8 @@ class RunConfig(Table):
     # By website, the address at which a POST makes the runner restart the site. Only trusted requests may set it.
     site_restarts: dict[Url, Url] | None = Field(default=None, max_length=100)
     participant_ids: dict[str, Annotated[OneLine, at_most(200)]] = Field(default_factory=dict)
+    # By task id, why the task is not played (`--exclude`). Not recorded if empty, as for `epochs`.
+    exclude: dict[TaskId, Reason] = Field(default_factory=dict, max_length=10_000, exclude_if=lambda value: not value)
     shard_index: int = Field(default=0, ge=0)
     num_shards: int = Field(default=1, ge=1)
     num_instances: int | None = Field(default=None, ge=1)

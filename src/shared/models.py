@@ -29,6 +29,7 @@ StopReason = Literal[
     "environment_fault",  # browser, site or judge fault: aborted
     "site_blocked",  # a bot wall or CAPTCHA instead of the first page: aborted
     "cancelled",  # the assessment was stopped: aborted
+    "excluded",  # excluded before the first attempt (`--exclude`): never played
 ]
 
 
@@ -52,6 +53,8 @@ class Task(Record):
     trace keeps their values, unless the scenario lists them as secrets.
     `storage_state` and `http_credentials` are secret and excluded from every dump; code that sends a task adds them
     explicitly.
+    `reference` is a replay script beside the scenario, and `excluded` the reason why the scenario leaves the task out:
+    both are the author's, so neither is in a dump and no digest depends on them.
     """
 
     task_id: TaskId
@@ -66,11 +69,24 @@ class Task(Record):
     keep_fields: tuple[str, ...] = ()
     storage_state: StorageState | str | None = Field(default=None, exclude=True, repr=False)
     http_credentials: tuple[HttpCredentials, ...] = Field(default=(), exclude=True, repr=False)
+    reference: str | None = Field(default=None, exclude=True)
+    excluded: str | None = Field(default=None, exclude=True)
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values of `storage_state` and `http_credentials`, which must never be recorded or shown."""
         return secrets_of(self.storage_state, self.http_credentials)
+
+
+class Exclusion(Record):
+    """A task that is not played: left out by its scenario, or excluded from one run before its first attempt.
+
+    One that a run excludes still counts as one of its tasks; one that the scenario excludes is none of them.
+    """
+
+    task_id: TaskId
+    reason: str
+    by: Literal["scenario", "run"]
 
 
 class ToolSpec(Record):

@@ -39,6 +39,8 @@ class Settings(Record):
     path: str = Field("", validation_alias="PATH")
     in_container: bool = False
     trust_config: bool = False
+    # What a CI service keeps of a run may be public.
+    is_ci: bool = False
     # Set for the shards of a run whose sites were started once for all of them.
     sites_run: bool = False
     environ: Mapping[str, str] = Field(default_factory=dict, repr=False)
@@ -56,6 +58,7 @@ class Settings(Record):
         values["in_container"] = any(source.get(name) for name in ("WABE_IN_CONTAINER", "container"))
         # Only "1" counts: any other value must not make the judge trust a request's configuration.
         values["trust_config"] = source.get("WABE_TRUST_CONFIG") == "1"
+        values["is_ci"] = source.get("CI", "").lower() not in ("", "0", "false")
         values["sites_run"] = source.get("WABE_SITES_RUN") == "1"
         return cls.model_validate({**values, "environ": source})
 

@@ -20,7 +20,7 @@ from typing import Any
 from playwright._impl._driver import compute_driver_executable
 from pydantic import Field
 
-from judge.browser import requests
+from judge.browser import console, requests
 from judge.browser.processes import kill_family
 from judge.browser.settle import SETTLER
 from judge.config import RunConfig
@@ -292,6 +292,7 @@ class BrowserSettings(Record):
         yield requests.NAVIGATION_RECORDER
         if self.config.record_network:
             yield requests.RECORDER
+            yield console.RECORDER
         yield SETTLER
 
     def _context_options(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from playwright._impl._driver import compute_driver_executable
 
 from judge.browser import lost_refs, points, probes, requests, responses, settle
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
+from judge.browser.console import ConsoleLog
 from judge.browser.guard import Guard
 from judge.browser.mcp_server import WAIT, McpServer, NoAnswer, PageTrouble, TabCrashed
 from judge.browser.provenance import mark, read_documents
@@ -113,6 +114,7 @@ class PlaywrightBrowser:
         self._navigations = NavigationLog(server.folder)
         self._requests = RequestLog(server.folder)
         self._own_sites: tuple[str, ...] = ()
+        self._console = ConsoleLog(server.folder)
         # Paths of this host that the server's messages may contain.
         self._hidden = (str(server.folder), str(Path(compute_driver_executable()[0]).parent))
         self._tab_count = 1
@@ -550,10 +552,13 @@ class PlaywrightBrowser:
     def begin_step(self, number: int) -> None:
         """See `judge.browser.session.Browser`."""
         self._requests.begin_step(number)
+        self._console.begin_step(number)
 
     def traffic(self) -> Traffic | None:
         """See `judge.browser.session.Browser`."""
-        return self._requests.read() if self._server.runs else None
+        if not self._server.runs:
+            return None
+        return self._requests.read().model_copy(update={"console": self._console.read()})
 
     async def _scroll(self, direction: str, amount: int, target: str | None = None) -> Answer:
         """Turn the wheel over the element, or over the middle of the page."""

@@ -61,12 +61,14 @@ class Hop(Record):
 class Traffic(Record):
     """The requests of an attempt so far, as entries of HAR 1.2 with nothing redacted.
 
-    `left_out` are requests beyond the limits; `is_pending`: a body is still being read.
+    `left_out` are requests beyond the limits; `is_pending`: a body is still being read. `console` are the messages of
+    the pages' consoles (`judge.trajectory.console`).
     """
 
     entries: tuple[dict[str, Any], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     is_pending: bool = False
+    console: tuple[dict[str, Any], ...] = ()
 
 
 class Browser(Protocol):

@@ -133,13 +133,14 @@ def check_scenario(path: Path, settings: Settings) -> list[Finding]:
     return [
         Finding("ok", "scenario", f"{path}: {counted(len(tasks), 'task')}"),
         *(Finding("note", "log-in", text) for text in expired_logins(tasks, time.time())),
-        *(finding for each in members for finding in check_member(each, settings)),
+        *(finding for each in members for finding in check_member(each, settings, path.resolve().parent)),
         *(check_port(port) for port in sorted(ports - set(_PORTS))),
     ]
 
 
-def check_member(member: "Member", settings: Settings) -> list[Finding]:
+def check_member(member: "Member", settings: Settings, scenario_dir: Path) -> list[Finding]:
     """Whether the program that starts a site or agent exists and has its key, or whether a running agent answers."""
+    from judge.runner.playable import require_folders
     from shared.llm.opening import PROVIDERS, provider_of
 
     if member.cmd is None:
@@ -150,6 +151,7 @@ def check_member(member: "Member", settings: Settings) -> list[Finding]:
         # Not checked if named by a placeholder, which stands for the scenario's folder.
         if words and "{" not in words[0] and shutil.which(words[0], path=path) is None:
             return [Finding("missing", member.name, f"{excerpt(words[0])} is not installed; check the cmd")]
+        require_folders([member], scenario_dir)
         match words:
             case ["wabe", "participant", name, *_] if name in PROVIDERS:
                 own = Settings.from_environ({**settings.environ, **member.env})

@@ -11,6 +11,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe run my.toml --level easy --limit 10 --display plain",
             "wabe run my.toml --epochs 5",
             "wabe run my.toml --fail-under 80 --junit results.xml",
+            "wabe run my.toml --exclude 'winter_sale=closed until December'",
             "wabe run my.toml --resume",
             "wabe run my.toml --engine ray --shards 6",
         ),
@@ -20,7 +21,9 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "score": (
             "wabe score latest --model openai:o4-mini",
             "wabe score trajectories/ --method webjudge --limit 20 --json",
+            "wabe score latest --tasks my.toml --watch",
         ),
+        "checks": ("wabe checks suggest latest --task t1", "wabe checks suggest latest --task t1 --epoch 2 --any"),
         "prompts": ("wabe prompts import webjudge_online_mind2web.py --output prompts",),
         "agreement": ("wabe agreement labelled.csv", "wabe agreement latest --truth checks"),
         "leaderboard": ("wabe leaderboard submissions/*.json", "wabe leaderboard results.json --query by_level --json"),
@@ -29,6 +32,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe report latest --single-file --output report.html",
             "wabe report 20260101-120000-1a2b3c4d 20260102-120000-5e6f7a8b --output comparison",
         ),
+        "view": ("wabe view", "wabe view 20260101-120000-1a2b3c4d --port 0 --open"),
         "export": (
             "wabe export latest",
             "wabe export latest --format webarena-verified --output submission",

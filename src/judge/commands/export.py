@@ -18,8 +18,8 @@ from judge.results.export import (
     write_tasks,
 )
 from judge.results.folders import resolve_store
-from judge.results.run_record import tasks_of
-from judge.results.tables import AttemptRow, Unreadable, csv_of, jsonl_of, markdown, parquet_of, table_of
+from judge.results.run_record import excluded_by_scenario, tasks_of
+from judge.results.tables import AttemptRow, Unreadable, csv_of, jsonl_of, left_out_rows, markdown, parquet_of, table_of
 from judge.runner.boundary import EXIT_LOST
 from judge.store import RunStore, TaskStore, output_folder
 from shared.errors import ConfigError
@@ -121,7 +121,8 @@ def _export_table(store: RunStore, format_: str, target: Path) -> None:
         else:
             # Only the row is kept, because all steps of a run would take too much memory.
             rows.append(each.row)
-    data = parquet_of(rows) if format_ == PARQUET else _text_of(store, format_, rows).encode()
+    listed = [*rows, *left_out_rows(store.run_id, store.read_run() or {})]
+    data = parquet_of(listed) if format_ == PARQUET else _text_of(store, format_, rows, listed).encode()
     if target == _STDOUT:
         typer.echo(data, nl=False)
     else:
@@ -134,14 +135,15 @@ def _export_table(store: RunStore, format_: str, target: Path) -> None:
         raise typer.Exit(EXIT_LOST)
 
 
-def _text_of(store: RunStore, format_: str, rows: list[AttemptRow]) -> str:
+def _text_of(store: RunStore, format_: str, rows: list[AttemptRow], listed: list[AttemptRow]) -> str:
     if format_ == CSV:
-        return csv_of(rows)
+        return csv_of(listed)
     if format_ == JSONL:
-        return jsonl_of(rows)
+        return jsonl_of(listed)
     record = store.read_run() or {}
     asked = {(task.name, task.epoch) for task in tasks_of(store, record)}
-    return markdown(rows, missing=asked - {(row.task_id, row.epoch) for row in rows})
+    missing = asked - {(row.task_id, row.epoch) for row in rows}
+    return markdown(rows, missing, left_out=excluded_by_scenario(record))
 
 
 def _of_epoch(store: RunStore, epoch: int) -> list[TaskStore]:

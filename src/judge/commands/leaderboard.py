@@ -16,7 +16,19 @@ from shared.text import counted, one_line
 _TASK_SET = "Task Set"
 # Shown as columns only if rows differ.
 _SETUP = frozenset(
-    {"Recorded By", "Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", "Attempts"}
+    {
+        "Recorded By",
+        "Name",
+        "Agent",
+        "Model",
+        "Revision",
+        "Scenario",
+        "Browser",
+        "Settle",
+        "Actions",
+        "Attempts",
+        "Excluded",
+    }
     | {_TASK_SET}
 )
 

@@ -10,6 +10,7 @@ from judge.report.build import make_report, open_page
 from judge.results.folders import resolve_store
 from judge.store import output_folder
 from shared.errors import ConfigError
+from shared.settings import Settings
 
 
 def report(
@@ -27,7 +28,7 @@ def report(
     stores = [resolve_store(run, folder, tasks) for run in runs]
     if len({store.folder.resolve() for store in stores}) < len(stores):
         raise ConfigError("a run is named twice", remedy="name different runs")
-    page = make_report(stores, output, single_file=single_file)
+    page = make_report(stores, output, single_file=single_file, contents=not Settings.from_environ().is_ci)
     typer.echo(f"Report: {page}")
     if open_:
         open_page(page)

@@ -44,6 +44,12 @@ def run(
         Literal["easy", "medium", "hard"] | None, typer.Option(help="Run tasks of this level only.")
     ] = None,
     task: Annotated[list[str] | None, typer.Option(help="Run only this task; repeatable.")] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID=REASON", help="Do not play this task, but count it in the rate of all tasks; repeatable."
+        ),
+    ] = None,
     max_parallel: Annotated[int | None, typer.Option(min=1, max=64, help="How many tasks run at once.")] = None,
     judge_model: Annotated[
         str | None, typer.Option(help="gemini:NAME, openai:NAME, anthropic:NAME, or offline: checks only.")
@@ -71,6 +77,9 @@ def run(
         float | None,
         typer.Option(metavar="P", help="With --baseline: only if the paired test's p-value is at most this."),
     ] = None,
+    linger: Annotated[
+        bool, typer.Option("--linger", help="Keep the live page up after the run, with the report, until Ctrl-C.")
+    ] = False,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
     shards: Annotated[
         str | None,
@@ -118,6 +127,7 @@ def run(
         limit=limit,
         level=level,
         task=tuple(task or ()),
+        exclude=tuple(exclude or ()),
         max_parallel=max_parallel,
         judge_model=judge_model,
         participant_model=participant_model,
@@ -127,6 +137,7 @@ def run(
         fail_under=fail_under,
         baseline=baseline,
         baseline_p=baseline_p,
+        linger=linger,
         junit=junit,
         shards=shards,
         engine=engine,

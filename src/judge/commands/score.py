@@ -10,8 +10,9 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from judge.commands import OutputDir, TasksFile
+from judge.commands import OutputDir
 from judge.commands.score_output import Tally, show, spent
+from judge.commands.score_tasks import Edits, is_scenario, require_fitting
 from judge.config import CONFIG, RunConfig
 from judge.judges.base import Judge
 from judge.judges.factory import METHODS, OFFLINE, check_judge_model, open_judge
@@ -103,7 +104,17 @@ def score(
         bool, typer.Option("--again", help="Also judge what this judge model has already judged.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
-    tasks: TasksFile = None,
+    tasks: Annotated[
+        Path | None,
+        typer.Option(
+            help="A scenario: judge with its checks and key points as they are now. Or the dataset file with the"
+            " descriptions of a foreign folder's tasks.",
+            metavar="SCENARIO.toml|FILE",
+        ),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="With --tasks SCENARIO.toml: judge on every save, print what changed.")
+    ] = False,
     output_dir: OutputDir = None,
 ) -> None:
     """Judge stored trajectories again. Each judge's verdicts are kept side by side under verdicts/."""
@@ -116,6 +127,9 @@ def score(
     is_webarena = method == WEBARENA
     is_compared = judges is not None or repeat > 1
     _require_fitting(method, has_addresses=addresses is not None, is_compared=is_compared)
+    require_fitting(
+        tasks, watch=watch, others={"--judges": judges, "--repeat": repeat > 1, f"--method {WEBARENA}": is_webarena}
+    )
     sites = read_addresses(addresses) if is_webarena else None
     options = {
         "judge_method": None if is_webarena else method,
@@ -146,6 +160,14 @@ def score(
         configs = {name: _config(run, {**given, **changes}, names_judge=is_compared) for name, changes in named.items()}
         plan = [_Planned(WEBARENA, configs[""])] if is_webarena else _plan(configs, repeat, settings)
     found = find_trajectories(folder)
+    if tasks is not None and is_scenario(tasks):
+        raise typer.Exit(
+            _with_edits(
+                *(tasks, found[:limit], plan[0].config, settings, runs / "cache"),
+                watch=watch,
+                options={"max_parallel": max_parallel, "is_run": run is not None, "is_quiet": as_json, "again": again},
+            )
+        )
     if tasks is not None:
         give_tasks(found, tasks)
     spending, tallies = Spending(), list[Tally]()
@@ -166,6 +188,14 @@ def score(
         raise Interrupted(f"interrupted; {spent(spending)}", remedy="run it again to continue") from None
     if run is not None and not _update(run, plan[0].config, tallies[0]):
         code = EXIT_LOST
+    _tell(run, plan, tallies, spending, as_json=as_json)
+    raise typer.Exit(code)
+
+
+def _tell(
+    run: RunStore | None, plan: Sequence[_Planned], tallies: Sequence[Tally], spending: Spending, *, as_json: bool
+) -> None:
+    """Print the totals of the judge, or the comparison of several."""
     of_run = {} if run is None else {"run_id": run.run_id}
     if len(plan) == 1:
         typer.echo(json.dumps(of_run | tallies[0].summary()) if as_json else tallies[0].line())
@@ -174,7 +204,40 @@ def score(
     else:
         show(_reliability(plan, tallies))
         typer.echo(spent(spending))
-    raise typer.Exit(code)
+
+
+def _with_edits(
+    tasks: Path,
+    folders: Sequence[Path],
+    config: RunConfig,
+    settings: Settings,
+    cache: Path,
+    *,
+    watch: bool,
+    options: Mapping[str, Any],
+) -> int:
+    """Judge with the tasks of a scenario. Returns the exit code."""
+    if watch and config.judge_model != OFFLINE:
+        problem = "--watch judges with checks only: a judge model would be paid for at every save"
+        raise ConfigError(problem, remedy="add --model offline")
+    spending = Spending()
+    edits = Edits(
+        tasks,
+        folders,
+        open_=lambda: open_judge(config, settings, cache_dir=cache, spending=spending),
+        off_site=config.off_site,
+        **options,
+    )
+    if not watch:
+        try:
+            return run_interruptible(edits.judge_once())
+        except Interrupted:
+            raise Interrupted(f"interrupted; {spent(spending)}", remedy="run it again to continue") from None
+    try:
+        return run_interruptible(edits.watch())
+    except Interrupted:
+        # The usual end.
+        return EXIT_DONE
 
 
 def _require_fitting(method: str | None, *, has_addresses: bool, is_compared: bool) -> None:

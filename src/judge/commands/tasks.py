@@ -21,6 +21,7 @@ from judge.scenario.checks import contradictions_of, repeated, unrecorded, warni
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.miniwob import chosen_tasks, settings_for, site_entry
 from judge.scenario.models import Scenario, SiteEntry
+from judge.scenario.references import reference_problems
 from judge.scenario.sources import host_of, hub_tasks, reached, read_dataset, scenario_toml, statistics, tasks_toml
 from judge.scenario.sources import sample as draw
 from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, select
@@ -91,7 +92,8 @@ def validate(
             typer.echo(f"{path}: note: {one_line(warning, 500)}")
         if not problems:
             tried = ", and no task passes when nothing is done" if try_ else ""
-            typer.echo(f"{path}: valid, {counted(len(scenario.tasks), 'task')}{tried}")
+            left_out = f", {len(scenario.excluded)} excluded" if scenario.excluded else ""
+            typer.echo(f"{path}: valid, {counted(len(scenario.tasks), 'task')}{left_out}{tried}")
         for line in statistics(scenario.tasks) if verbose else ():
             typer.echo(f"{'    ' if line.startswith(' ') else '  '}{one_line(line)}")
     if bad:
@@ -213,10 +215,14 @@ def _examine(path: Path) -> tuple[Scenario | None, list[str], list[str]]:
         warnings += expired_logins(with_logins(scenario, scenario.tasks, environ=None), time.time())
     except ConfigError as error:
         problems.append(str(error))
+    listed, places = (*scenario.tasks, *scenario.excluded), scenario.places
     by_task = [[*contradictions_of(task), *unrecorded(task, scenario.config)] for task in scenario.tasks]
+    by_task += [[] for _ in scenario.excluded]
+    for found, missing in zip(by_task, reference_problems(listed, path.resolve().parent), strict=True):
+        found += [missing] if missing else []
     lines = lines_of(decode(content)) if any(by_task) else {}
-    for place, (task, found) in enumerate(zip(scenario.tasks, by_task, strict=True)):
-        where = f"{path}: line {line_of(lines, ('tasks', place))}, task {task.task_id}"
+    for task, found in zip(listed, by_task, strict=True):
+        where = f"{path}: line {line_of(lines, ('tasks', places[task.task_id]))}, task {task.task_id}"
         problems += [f"{where}: {one_line(why, 500)}" for why in found]
     config = scenario.config
     if scenario.green_agent.cmd is None:

@@ -121,6 +121,8 @@ class Assessment:
             return None
         result, trajectory = stored
         counted = result.verdict
+        if result.excluded is not None and result.excluded == self.config.exclude.get(task.task_id):
+            return TaskSummary.of(result, self.judge.judges_of(task)[0].id)
         if counted is None or result.outcome not in ("success", "failure"):
             return None
         found = verdict_on_file(store, judge.id, trajectory)
@@ -131,6 +133,11 @@ class Assessment:
         return TaskSummary.of(result, judge.id) if is_same and is_true else None
 
     async def _settle(self, task: Task, store: TaskStore) -> Attempt:
+        if (reason := self.config.exclude.get(task.task_id)) is not None:
+            store.begin()
+            left_out = self._unplayed(task, store, reason).model_copy(update={"stop_reason": "excluded"})
+            store.write_result(left_out.to_json())
+            return self._done(left_out)
         first = store.attempts() + 1
         try:
             stored = await asyncio.to_thread(_stored, task, store)
@@ -236,7 +243,9 @@ class Assessment:
         )
         return await episode.run()
 
-    def _unplayed(self, task: Task, store: TaskStore, why: str, *, blame: Blame, number: int = 1) -> EpisodeEnd:
+    def _unplayed(
+        self, task: Task, store: TaskStore, why: str, *, blame: Blame | None = None, number: int = 1
+    ) -> EpisodeEnd:
         """The end of an attempt that was aborted before it began."""
         now = time.time()
         return EpisodeEnd(
@@ -263,7 +272,8 @@ class Assessment:
         return self._done(judged)
 
     def _done(self, result: Attempt) -> Attempt:
-        reason = result.verdict.reason if result.verdict else result.error or result.stop_reason
+        why = result.error if result.excluded is None else result.cause
+        reason = result.verdict.reason if result.verdict else why or result.stop_reason
         done = {"task_id": result.task.task_id, "epoch": result.epoch, "outcome": result.outcome, "reason": reason}
         self.emit(TaskDone(**done, steps=result.steps_taken))
         return result

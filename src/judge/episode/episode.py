@@ -21,6 +21,7 @@ from judge.episode.blame import Route, shortened
 from judge.evaluators.probes import Probes
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
 from judge.store import TaskStore, clip_text
+from judge.trajectory.console import write_console
 from judge.trajectory.network import write_har
 from judge.trajectory.record import CURRENT_RULES, JUDGED_ENDS, Attempt, NetworkTrace
 from judge.trajectory.redaction import Redaction
@@ -296,6 +297,9 @@ class Episode:
                 versions=self._versions,
             )
             self._network_missing = None
+            # For people only, so an attempt does not fail without it.
+            with suppress(OSError):
+                await asyncio.to_thread(write_console, self.store.folder, traffic.console, self.redaction.text)
         except (OSError, TrajectoryError) as error:
             reason = error.message if isinstance(error, TrajectoryError) else error.strerror or error
             self._network_missing = f"network.har: cannot be written: {reason}"

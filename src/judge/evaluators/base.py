@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from shared.models import Record, Verdict
 
@@ -14,7 +14,8 @@ class Assertion(Record):
 
     `passed` is `None` if the necessary recording is missing or damaged; `found` then names what is missing.
     `normalised` is the compared form, if it differs from `found`. `step` is the index of the step at which the
-    expectation was first met.
+    expectation was first met. Of a failed one, as far as the record shows: `last_step` is the index of the last step at
+    which it was met, `near_step` that of an action that was nearly the expected one.
     """
 
     check: str
@@ -24,6 +25,9 @@ class Assertion(Record):
     found: str
     normalised: str | None = None
     step: int | None = None
+    # Left out unless known, because records of older versions do not have them either.
+    last_step: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    near_step: int | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 _ASSERTIONS = TypeAdapter(list[Assertion])
@@ -47,8 +51,13 @@ class Found(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Whether a check passed, the finding that decided it, and the index of the step at which it first passed."""
+    """Whether a check passed, the finding that decided it, and the index of the step at which it first passed.
+
+    `last_step` and `near_step` are as in `Assertion`.
+    """
 
     passed: bool
     found: Found
     step: int | None
+    last_step: int | None = None
+    near_step: int | None = None

@@ -13,6 +13,7 @@ from typing import Any
 from judge.evaluators.addresses import is_at
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Decision, Found
 from judge.evaluators.evidence import ActionDone, Look, MissingEvidence, Recording
+from judge.evaluators.nearest import near_step
 from judge.evaluators.provenance import LeftOut
 from judge.evaluators.requests import requested
 from judge.trajectory.record import Trajectory
@@ -53,12 +54,18 @@ def _assertion(number: int, check: Check, recording: Recording) -> Assertion:
     expected = describe(check.model_copy(update={"description": ""}))
     about = {"check": f"check {number}", "description": describe(check), "expected": expected}
     try:
-        passed, found, step = _decide(check, recording, check.inverted)
+        decision = _decide(check, recording, check.inverted)
     except MissingEvidence as missing:
         return Assertion(**about, passed=None, found=str(missing))
+    found = decision.found
     normalised = None if found.normalised is None else clip(found.normalised, MAX_FOUND_CHARS)
-    text = clip(found.text, MAX_FOUND_CHARS)
-    return Assertion(**about, passed=passed, found=text, normalised=normalised, step=step)
+    result = {"passed": decision.passed, "found": clip(found.text, MAX_FOUND_CHARS), "normalised": normalised}
+    if decision.passed:
+        return Assertion(**about, **result, step=decision.step)
+    near = decision.near_step
+    if near is None and decision.last_step is None:
+        near = near_step(check, recording, _fits)
+    return Assertion(**about, **result, step=decision.step, last_step=decision.last_step, near_step=near)
 
 
 def describe(check: Check) -> str:
@@ -88,7 +95,9 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
         steps = [one.step for one in inner if one.step is not None]
         telling = [one.found.text for one in inner if one.passed == passed]
         text = telling[0] if passed else "; ".join(telling)
-        return Decision(passed, Found(passed, text), min(steps, default=None))
+        last = max((one.last_step for one in inner if one.last_step is not None), default=None)
+        near = max((one.near_step for one in inner if one.near_step is not None), default=None)
+        return Decision(passed, Found(passed, text), min(steps, default=None), last, near)
     if isinstance(check, AnswerCheck):
         found = _answered(check, recording.trajectory.final_answer)
         passed = found.counts and found.passed != inverted
@@ -106,9 +115,7 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
     if isinstance(check, PageCheck):
         return _over_looks(check, looks, inverted, _page_test(check, looks))
     if isinstance(check, ProbeCheck):
-        return _over_looks(
-            check, looks, inverted, _probe_test(check, looks, expressions_of(recording.trajectory.task.checks))
-        )
+        return _over_looks(check, looks, inverted, _probe_test(check, looks, expressions_of(recording.played.checks)))
     if check.on is not None:
         looks = [look for look in looks if look.snapshot is not None]
     return _over_looks(check, looks, inverted, _snapshot_test(check, inverted=inverted))
@@ -134,14 +141,17 @@ def _over_looks(
     if inverted:
         if check.at == "any" and hits and first is not None:
             shows = found[hits[0]]
-            return Decision(False, shows._replace(text=f"at step {first + 1}: {shows.text}"), None)
+            held = looks[hits[0] - 1].step.index if hits[0] else None
+            return Decision(False, shows._replace(text=f"at step {first + 1}: {shows.text}"), None, held)
         passed = last.counts and not last.passed
-        return Decision(passed, last, looks[-1].step.index if passed else None)
+        met = [look.step.index for look, one in zip(looks, found, strict=True) if one.counts and not one.passed]
+        return Decision(passed, last, looks[-1].step.index if passed else None, met[-1] if met else None)
     if check.at == "any":
         return Decision(bool(hits), found[hits[0]] if hits else last, first)
-    if hits and not last.passed:
-        last = last._replace(text=f"only until step {looks[hits[-1]].step.index + 1}; at the end {last.text}")
-    return Decision(last.passed, last, first)
+    held = looks[hits[-1]].step.index if hits else None
+    if held is not None and not last.passed:
+        last = last._replace(text=f"only until step {held + 1}; at the end {last.text}")
+    return Decision(last.passed, last, first, held)
 
 
 def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look], Found]:
@@ -169,6 +179,8 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look], Foun
 
 def _probe_test(check: ProbeCheck, looks: Sequence[Look], expressions: Sequence[str]) -> Callable[[Look], Found]:
     """Tests the value read in the page; with `keep`, the first value read so far."""
+    if check.expression not in expressions:
+        raise MissingEvidence("the value of this expression was not read when the attempt was played: play it again")
     at = expressions.index(check.expression)
     found: dict[int, Found] = {}
     kept: Found | None = None
@@ -372,14 +384,18 @@ def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool)
 
     Only those on what the task's own site wrote count; inverted, all do.
     """
-    counting = [each for each in actions if inverted or _counts(check, each)]
+    counting = [each for each in actions if inverted or each.counts(editable=check.editable)]
     last, missing = _executed(check, counting)
     if last is not None:
         return Found(True, last.line), last.step
     where = f" on {check.on}" if check.on else ""
     problem = "no such action" if check.pattern is not None else f"no {missing}"
     if not inverted and (last := _executed(check, actions)[0]):
-        why = next(each.left_out for each in reversed(actions) if each.step <= last.step and not _counts(check, each))
+        why = next(
+            each.left_out
+            for each in reversed(actions)
+            if each.step <= last.step and not each.counts(editable=check.editable)
+        )
         return Found(False, f"{problem}{where} that counts: an element was {why}"), None
     executed = [each.line for each in actions]
     wanted = check.pattern if check.pattern is not None else as_tuple(check.line)[0]
@@ -387,10 +403,6 @@ def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool)
     if not close:
         return Found(False, f"{problem}, since none was executed{where}"), None
     return Found(False, f"{problem} among {counted(len(actions), 'action')}{where}: {'; '.join(close)}"), None
-
-
-def _counts(check: ActionCheck, action: ActionDone) -> bool:
-    return action.left_out is None or (check.editable and action.left_out.reason == "editor")
 
 
 def _executed(check: ActionCheck, actions: Sequence[ActionDone]) -> tuple[ActionDone | None, str]:

@@ -17,7 +17,7 @@ from judge.trajectory.network import Log, read_har
 from judge.trajectory.record import FIRST_RULES, Trajectory
 from shared.errors import TrajectoryError
 from shared.files import read_text, reason_of
-from shared.models import Step
+from shared.models import Step, Task
 from shared.snapshot import Node, Snapshot, parse_snapshot
 from shared.text import without_downloads
 
@@ -34,6 +34,10 @@ class ActionDone(NamedTuple):
     step: int
     line: str
     left_out: LeftOut | None = None
+
+    def counts(self, *, editable: bool) -> bool:
+        """Whether the action is evidence; `editable`: also inside an editor."""
+        return self.left_out is None or (editable and self.left_out.reason == "editor")
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,12 @@ class Recording:
         """The task's own site, including the one to which its website redirected."""
         landed = next((step.url for step in self.trajectory.observations), "")
         return own_site(self.trajectory.task, self.allowed_sites, landed=landed)
+
+    @property
+    def played(self) -> Task:
+        """The task as it was played: what was recorded depends on its checks, whichever ones are evaluated now."""
+        attempt = self.trajectory.attempt
+        return attempt.task if attempt is not None else self.trajectory.task
 
     @cached_property
     def is_marked(self) -> bool:

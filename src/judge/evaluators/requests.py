@@ -6,7 +6,7 @@ it was recorded (`judge.browser.senders`); an unknown sender is not the task's s
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from math import inf
 from typing import Any, NamedTuple
@@ -14,11 +14,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 from judge.evaluators.addresses import is_address
 from judge.evaluators.base import Decision, Found
-from judge.evaluators.evidence import Look, Recording
+from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.evaluators.rules_1 import requests as rules_1
 from judge.sites import Site
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import BROWSER, RULES, Body, Entry, LeftOut, Log
+from judge.trajectory.redaction import REDACTED
 from shared.checks import RequestCheck, as_tuple, plain_checks
 from shared.json_paths import parse_path, values_at
 from shared.models import Task
@@ -46,15 +47,13 @@ def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], 
     one (or any) must not match, whoever sent it. `looks` are those at which `on` lets an action count.
     """
     traffic = recording.traffic
-    is_sent_by = rules_1.is_sent_by if traffic.rules < RULES else _is_sent_by
-    entries = [(place, each) for place, each in enumerate(traffic.entries) if recording.site.holds(each.request.url)]
-    if not inverted:
-        entries = [(place, each) for place, each in entries if is_sent_by(recording.site, each)]
+    entries = _sent_to_site(recording) if inverted else own_requests(recording)
     if check.on is not None:
         # The judge opened the first page (0); action 1 followed the look with index 0.
         acted_on = {look.step.index + 1 for look in looks}
         entries = [(place, each) for place, each in entries if each.step in acted_on]
     *earlier, target = as_tuple(check.url)
+    _require_recorded(check, recording, [entry for _, entry in entries])
     candidates: list[tuple[int, Entry]] = []
     for place, entry in entries:
         if earlier:
@@ -78,7 +77,61 @@ def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], 
         return lost
     passed = last.passed != inverted
     step = candidates[hits[0]][1].step if passed and not inverted and hits else None
-    return Decision(passed, last, None if step is None else max(0, step - 1))
+    near = candidates[-1][1].step if candidates and not passed and not inverted else None
+    # The first page (0) has no action.
+    return Decision(passed, last, None if step is None else max(0, step - 1), near_step=near - 1 if near else None)
+
+
+def own_requests(recording: Recording) -> list[tuple[int, Entry]]:
+    """The requests to the task's site that it, or the browser itself, sent, each with its place in the trace.
+
+    Raises `MissingEvidence`.
+    """
+    is_sent_by = rules_1.is_sent_by if recording.traffic.rules < RULES else _is_sent_by
+    return [(place, each) for place, each in _sent_to_site(recording) if is_sent_by(recording.site, each)]
+
+
+def _sent_to_site(recording: Recording) -> list[tuple[int, Entry]]:
+    entries = enumerate(recording.traffic.entries)
+    return [(place, each) for place, each in entries if recording.site.holds(each.request.url)]
+
+
+def _require_recorded(check: RequestCheck, recording: Recording, entries: Sequence[Entry]) -> None:
+    """Raises `MissingEvidence` if the check compares a value that was redacted, because no check named it back then."""
+    unkept = check.compared - named_fields(recording.played)
+    paths = [url.partition("?")[0] for url in as_tuple(check.url)]
+    for entry in entries if unkept else ():
+        if any(entry.request.url.partition("?")[0].endswith(path) for path in paths) and _is_redacted(entry, unkept):
+            raise MissingEvidence(f"redacted when the attempt was played, play it again: {_shown(entry)}")
+
+
+def _is_redacted(entry: Entry, names: Collection[str]) -> bool:
+    request, bodies = entry.request, (entry.request.body, entry.response.body)
+    pairs = [(pair.name, pair.value) for pair in (*request.headers, *(request.body.params if request.body else ()))]
+    if not _is_query_unknown(entry):
+        pairs += parse_qsl(urlsplit(request.url).query, keep_blank_values=True)
+    if any(name.lower() in names and REDACTED in value for name, value in pairs):
+        return True
+    return any(body is not None and _holds_redacted(body, names) for body in bodies)
+
+
+def _holds_redacted(body: Body, names: Collection[str]) -> bool:
+    """Whether a JSON body has a redacted value under one of the names, at any depth."""
+    if body.text is None or REDACTED not in body.text or body.encoding is not None:
+        return False
+    try:
+        todo = [parse_json(body.text)]
+    except ValueError:
+        return False
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            if any(key.lower() in names and REDACTED in _text(item) for key, item in value.items()):
+                return True
+            todo += value.values()
+        elif isinstance(value, list):
+            todo += value
+    return False
 
 
 def _is_sent_by(site: Site, entry: Entry) -> bool:

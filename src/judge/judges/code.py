@@ -18,6 +18,7 @@ _JUDGING_FILES = (
     "judge/trajectory/forms.py",
     "judge/trajectory/network.py",
     "judge/trajectory/record.py",
+    "judge/trajectory/redaction.py",
     "shared/checks.py",
     "shared/concurrency.py",
     "shared/elements.py",

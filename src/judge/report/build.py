@@ -24,9 +24,13 @@ MAX_RUNS = 12
 _GENERATOR = '<meta name="generator" content="wabe report">'
 
 
-def make_report(stores: list[RunStore], output: Path | None = None, *, single_file: bool = False) -> Path:
+def make_report(
+    stores: list[RunStore], output: Path | None = None, *, single_file: bool = False, contents: bool = True
+) -> Path:
     """Write the report of one run, or the comparison of several, at `output` or beside the runs; returns its page.
 
+    Without `contents` it has neither headers and bodies of requests nor console messages, in which redaction may have
+    missed a secret.
     Replaces an earlier report. Raises `ConfigError` if something else is there, or if it cannot be written.
     """
     if len(stores) > MAX_RUNS:
@@ -37,17 +41,17 @@ def make_report(stores: list[RunStore], output: Path | None = None, *, single_fi
         beside = stores[0].output_dir / "comparisons" / names[:180]
     if single_file:
         target = output or beside.with_name(f"{beside.name}.html")
-        _write_single_file(stores, target)
+        _write_single_file(stores, target, contents=contents)
         return target
     target = output or beside
     with report_folder(target):
-        _write(stores, Folder(target), Renderer())
+        _write(stores, Folder(target), Renderer(contents=contents))
     return target / "index.html"
 
 
-def _write_single_file(stores: list[RunStore], target: Path) -> None:
+def _write_single_file(stores: list[RunStore], target: Path, *, contents: bool) -> None:
     require_pillow("reports in a single file", "report")
-    renderer = Renderer(bundled=True)
+    renderer = Renderer(bundled=True, contents=contents)
     with _refused_as_config_error(target):
         if target.exists() and not _is_report(target):
             raise ConfigError(f"{target} is not a report", remedy="choose another --output file")

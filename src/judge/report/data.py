@@ -14,13 +14,13 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from judge.report.evidence import VerdictView, verdict_view
-from judge.report.network import NetworkView, network_view
+from judge.report.network import ConsoleView, NetworkView, console_view, network_view
 from judge.report.snapshots import pack
 from judge.results.categories import Finding, failure_categories
 from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import Difference, differences_of
 from judge.results.identity import identity_in, player
-from judge.results.run_record import epochs_of, task_names
+from judge.results.run_record import epochs_of, excluded_by_run, excluded_by_scenario, task_names
 from judge.results.submission import decided_by
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import foreign_verdicts, read_attempt, read_steps
@@ -156,6 +156,23 @@ class StepView:
 
 
 @dataclass(frozen=True)
+class Span:
+    """A step on the time axis: its number, when it began, and its parts as x and width out of 1000 with their phase."""
+
+    number: int
+    begins_s: float
+    whole_s: float
+    x: float
+    width: float
+    parts: tuple[tuple[float, float, int], ...]
+
+    @property
+    def ends_s(self) -> float:
+        """When the step ended."""
+        return self.begins_s + self.whole_s
+
+
+@dataclass(frozen=True)
 class TaskView:
     """One task's page."""
 
@@ -168,11 +185,28 @@ class TaskView:
     versions: tuple[tuple[str, str], ...] = ()
     earlier_attempts: int = 0
     network: NetworkView = field(default_factory=NetworkView)
+    console: ConsoleView = field(default_factory=ConsoleView)
 
     @property
     def snapshots(self) -> str:
         """The snapshots of the steps and of the final observation, packed."""
         return pack(step.snapshot for step in (*self.steps, self.final_look) if step)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The steps on an axis of the time that they took; empty if that was not recorded."""
+        timings = [step.record.timings for step in self.steps]
+        phases = [(time.observe_s, time.reply_s, time.act_s) for time in timings]
+        whole = sum(map(sum, phases))
+        if whole <= 0:
+            return ()
+        found, begins = [], 0.0
+        for step, parts in zip(self.steps, phases, strict=True):
+            edges = [1000 * (begins + sum(parts[:count])) / whole for count in range(len(parts) + 1)]
+            drawn = tuple((edges[at], edges[at + 1] - edges[at], at + 1) for at in range(len(parts)))
+            found.append(Span(step.number, begins, sum(parts), edges[0], edges[-1] - edges[0], drawn))
+            begins += sum(parts)
+        return tuple(found)
 
     @property
     def counted(self) -> VerdictView | None:
@@ -185,6 +219,25 @@ class TaskView:
         wanted = self.counted.wrong_action if self.counted else None
         executed = [step.number for step in self.steps if step.line]
         return executed[wanted - 1] if wanted is not None and 0 < wanted <= len(executed) else None
+
+    @property
+    def wrong_steps(self) -> frozenset[int]:
+        """The numbers of the steps at which a check went wrong or, according to the judge, the attempt."""
+        points = self.counted.points if self.counted else ()
+        found = {self.wrong_step, *(point.wrong for point in points if point.met is False)}
+        return frozenset(step for step in found if step is not None)
+
+    @property
+    def helped_steps(self) -> frozenset[int]:
+        """The numbers of the steps whose actions met a check."""
+        points = self.counted.points if self.counted else ()
+        return frozenset(point.helped for point in points if point.helped is not None)
+
+    @property
+    def first_shown(self) -> int | None:
+        """The number of the step with which the page opens: where the attempt first went wrong, if that is known."""
+        shown = {step.number for step in self.steps}
+        return min(self.wrong_steps & shown, default=None) if self.row.outcome != "success" else None
 
 
 @dataclass(frozen=True)
@@ -210,6 +263,15 @@ class RunView:
     def identity(self) -> dict[str, Any]:
         """Agent card, model, name, revision and scenario, as far as recorded."""
         return identity_in(self.record)
+
+    @property
+    def excluded(self) -> list[dict[str, Any]]:
+        """The tasks that were not played on purpose: `task_id`, `reason` and `by` (`Exclusion`)."""
+        by_run = excluded_by_run(self.record)
+        return [
+            *excluded_by_scenario(self.record),
+            *({"task_id": task_id, "reason": reason, "by": "run"} for task_id, reason in by_run.items()),
+        ]
 
 
 def read_run(store: RunStore) -> RunView:
@@ -266,6 +328,7 @@ def read_task(store: TaskStore) -> TaskView:
         versions=tuple(result.versions.items()),
         earlier_attempts=earlier_attempts,
         network=network_view(store.folder, result),
+        console=console_view(store.folder),
     )
 
 
@@ -343,10 +406,11 @@ def _read_verdicts(
             views.append(VerdictView(path.stem, "unreadable", f"{path.name} cannot be read: {one_line(str(error))}"))
     stored = {**known, **foreign_verdicts(store.folder)}
     decider = next((name for name, each in stored.items() if counted and _gist(each) == _gist(counted)), None)
-    views += [verdict_view(name, verdict, counts=name == decider) for name, verdict in stored.items()]
+    checks = result.task.checks
+    views += [verdict_view(name, each, counts=name == decider, checks=checks) for name, each in stored.items()]
     if counted is not None and decider is None:
         name = counted.judge.method if counted.judge else "no judge asked"
-        views.append(replace(verdict_view(name, counted, counts=True), is_stored=False))
+        views.append(replace(verdict_view(name, counted, counts=True, checks=checks), is_stored=False))
     settled = result.stop_reason not in JUDGED_ENDS
     differences = () if settled else differences_of(result.task.task_id, known)
     deciding = stored[decider] if decider else counted

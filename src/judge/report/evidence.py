@@ -1,15 +1,18 @@
 """A verdict as a view. The structure of its evidence depends on the judge method, so all of it is shown generically."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.checks import Check, plain_checks
 from shared.fields import as_mapping, as_mappings
 from shared.models import ImageScore, TokenUsage, Verdict
 from shared.text import counted
 
 _MAX_PIECES = 500
 _MAX_DEPTH = 8
+# The kinds of checks whose results name the step of the action itself, not of a look at the page.
+_OF_ACTIONS = frozenset({"action", "answer", "request"})
 _TITLES = ("stage", "description", "key_point")
 _MARKS: Mapping[str, bool] = {
     "True": True,
@@ -23,11 +26,18 @@ _MARKS: Mapping[str, bool] = {
 
 @dataclass(frozen=True)
 class PointView:
-    """A key point; `met` is `None` if the judge does not decide on each point separately."""
+    """A key point; `met` is `None` if the judge does not decide on each point separately.
+
+    Of a check that passed, `helped` is the number of the step whose action met it. Of one that failed, `wrong` is that
+    of the step at which it went wrong, as far as the record shows; `held`: it held until then.
+    """
 
     text: str
     met: bool | None = None
     reason: str = ""
+    helped: int | None = None
+    wrong: int | None = None
+    held: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,8 +71,8 @@ class VerdictView:
     tokens: TokenUsage = field(default_factory=TokenUsage)
 
 
-def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool) -> VerdictView:
-    """Everything in a verdict file."""
+def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool, checks: Sequence[Check] = ()) -> VerdictView:
+    """Everything in a verdict file. `checks` are those of the task."""
     judge = verdict.judge
     rubric = as_mapping(verdict.evidence.get("rubric"))
     action = as_mapping(rubric.get("first_failure")).get("action")
@@ -73,7 +83,7 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool) -> VerdictVie
         counts=counts,
         is_checked=judge is not None and judge.method == "checks",
         facts=tuple((key, str(value)) for key, value in judge if value) if judge else (),
-        points=points_of(verdict),
+        points=points_of(verdict, checks),
         scores=verdict.image_judge_record,
         notes=(
             *([f"reason code: {verdict.reason_code}, see the evidence"] if verdict.reason_code else []),
@@ -87,9 +97,9 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool) -> VerdictVie
     )
 
 
-def points_of(verdict: Verdict) -> tuple[PointView, ...]:
+def points_of(verdict: Verdict, checks: Sequence[Check] = ()) -> tuple[PointView, ...]:
     """The key points, each with its own result if the evidence has one."""
-    judged = tuple(_judged_points(verdict.evidence))
+    judged = tuple(_judged_points(verdict.evidence, checks))
     if not verdict.key_points or [point.text for point in judged] == list(verdict.key_points):
         return judged
     by_text = {point.text: point for point in judged}
@@ -118,20 +128,40 @@ def pieces_of(evidence: Mapping[str, Any]) -> tuple[EvidenceView, ...]:
     return (*pieces[:_MAX_PIECES], *note)
 
 
-def _judged_points(evidence: Mapping[str, Any]) -> Iterator[PointView]:
+def _judged_points(evidence: Mapping[str, Any], checks: Sequence[Check]) -> Iterator[PointView]:
     """The results for individual key points: WebJudge's, checks, or a rubric's criteria."""
     for item in as_mappings(evidence.get("key_points")):
         yield PointView(str(item.get("key_point")), _is_met(item.get("status")), str(item.get("reason") or ""))
-    for item in as_mappings(evidence.get("checks")):
+    listed = as_mappings(evidence.get("checks"))
+    # Other verdicts were made with other checks.
+    known = checks if len(checks) == len(listed) else [None] * len(listed)
+    for item, check in zip(listed, known, strict=True):
         found, expected = str(item.get("found") or ""), item.get("expected")
         if expected and item.get("passed") is False:
             found = f"Expected: {expected}\nFound: {found}"
-        yield PointView(str(item.get("description")), _is_met(item.get("passed")), found)
+        met = _is_met(item.get("passed"))
+        yield PointView(str(item.get("description")), met, found, **_steps_of(item, check) if met is not None else {})
     rubric = as_mapping(evidence.get("rubric"))
     texts = {str(item.get("id")): str(item.get("requirement")) for item in as_mappings(rubric.get("criteria"))}
     for mark in as_mappings(rubric.get("marks")):
         if (text := texts.get(str(mark.get("criterion")))) is not None:
             yield PointView(text, _is_met(mark.get("verdict")), str(mark.get("reason") or ""))
+
+
+def _steps_of(item: Mapping[str, Any], check: Check | None) -> dict[str, Any]:
+    """The numbers of the steps that a check's result names."""
+    if item.get("passed"):
+        step = _index(item.get("step"))
+        # What a page shows is the effect of the action before it; the first page is no action's.
+        is_own = {each.kind for each in plain_checks([check])} <= _OF_ACTIONS if check else False
+        return {} if step is None else {"helped": step + 1 if is_own else step or None}
+    last, near = _index(item.get("last_step")), _index(item.get("near_step"))
+    wrong = near if last is None else last
+    return {} if wrong is None else {"wrong": wrong + 1, "held": last is not None}
+
+
+def _index(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _notes(rubric: Mapping[str, Any]) -> Iterator[str]:

@@ -9,8 +9,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from itertools import zip_longest
@@ -23,7 +22,9 @@ from markupsafe import Markup
 
 from judge.report.charts import charts_of, duration
 from judge.report.data import LEVELS, RowOutcome, RunView, TaskRow, TaskView
-from judge.report.totals import Comparison, MatrixRow, Totals, differences
+from judge.report.network import ConsoleView
+from judge.report.setup import moment, setup_of
+from judge.report.totals import Comparison, MatrixRow, Totals, differences, grouped, task_counts
 from judge.results.categories import CATEGORIES
 from shared.notices import notice_text
 from shared.text import counted, show_hidden, without_surrogates
@@ -37,7 +38,7 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "index.html": ("theme.js", "table.js"),
         "task.html": ("theme.js", "labels.js", "viewer.js"),
         "compare.html": ("theme.js", "table.js"),
-        "compare_task.html": ("theme.js",),
+        "compare_task.html": ("theme.js", "compare.js"),
         "steps.html": ("theme.js",),
         "live.html": ("theme.js", "live.js"),
     }
@@ -55,21 +56,28 @@ class ComparedRun:
 
 
 class Renderer:
-    """Renders pages. `bundled` pages have no head: they are between `begin_bundle` and `end_bundle`, in one file."""
+    """Renders pages. `bundled` pages have no head: they are between `begin_bundle` and `end_bundle`, in one file.
 
-    def __init__(self, *, bundled: bool = False) -> None:
+    Without `contents`, pages of tasks show neither headers and bodies nor console messages.
+    """
+
+    def __init__(self, *, bundled: bool = False, contents: bool = True) -> None:
         self._bundled = bundled
+        self._contents = contents
 
     def index(self, run: RunView, totals: Totals, rows: list[TaskRow], *, up: str = "") -> str:
         """The run's front page. `up` is a link to the comparison it belongs to."""
         record = run.record
         judge = record.get("judge")
-        categories = Counter(name for row in rows for name in row.category_names)
+        groups = grouped(rows)
+        categories = Counter(name for group in groups for name in group.categories)
         return self._page(
             "index.html",
             run=run,
             totals=totals,
-            rows=sorted(rows, key=lambda row: FAILURES_FIRST.index(row.outcome)),
+            groups=sorted(groups, key=lambda group: (FAILURES_FIRST.index(group.first.outcome), group.successes)),
+            rows=rows,
+            outcomes=Counter(outcome for group in groups for outcome in group.outcomes),
             up=up,
             charts=charts_of(totals, rows),
             first=FAILURES_FIRST,
@@ -80,10 +88,10 @@ class Renderer:
             has_costs=totals.cost_usd != 0,
             model=record.get("judge_model") or "",
             state=record.get("state") or "",
-            began=_moment(record.get("started_at")),
+            began=moment(record.get("started_at")),
             wall_s=_wall_s(record),
             note=(judge.get("note") if isinstance(judge, dict) else "") or "",
-            setup=_setup(record),
+            setup=setup_of(record),
             config=_pairs(record.get("config")),
         )
 
@@ -97,6 +105,8 @@ class Renderer:
         run: RunView | None = None,
     ) -> str:
         """A task's page; `before` and `after` are its neighbours' ids, `run` the run if its labels can be stored."""
+        if not self._contents:
+            task = replace(task, network=replace(task.network, has_contents=False), console=ConsoleView())
         return self._page(
             "task.html",
             task=task,
@@ -116,6 +126,7 @@ class Renderer:
             first=FAILURES_FIRST,
             levels=LEVELS,
             differing=differences([run.view.record for run in runs]),
+            task_counts=task_counts(matrix, len(runs)),
         )
 
     def compared_task(
@@ -210,23 +221,6 @@ def usd(value: float | None) -> str:
     return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.4f}"
 
 
-def _setup(record: dict[str, Any]) -> list[tuple[str, str]]:
-    """Everything in `run.json` except the configuration, which has its own list, and the request that repeats it."""
-    facts = []
-    for key, value in record.items():
-        text = (_moment(value) if key.endswith("_at") else "") or _words(value)
-        if text and key not in ("config", "request", "task_ids", "schema_version"):
-            facts.append((key.replace("_", " "), text))
-    return facts
-
-
-def _words(value: Any) -> str:
-    """A recorded value in one line, without unset parts."""
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {words}" for name, item in value.items() if (words := _words(item)))
-    return "" if value in (None, []) else str(value)
-
-
 def _wall_s(record: dict[str, Any]) -> float | None:
     """The run's duration; `None` while it runs and if it was resumed after a pause."""
     began, ended = record.get("started_at"), record.get("ended_at")
@@ -237,15 +231,6 @@ def _wall_s(record: dict[str, Any]) -> float | None:
 
 def _pairs(value: Any) -> list[tuple[str, str]]:
     return [(str(key), str(item)) for key, item in value.items()] if isinstance(value, dict) else []
-
-
-def _moment(value: Any) -> str:
-    """Seconds since 1970 or an ISO time as `2026-02-03 04:05 UTC`; empty for anything else."""
-    try:
-        moment = datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else datetime.fromisoformat(value)
-    except (TypeError, ValueError, OverflowError, OSError):
-        return ""
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 @cache

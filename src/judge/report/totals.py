@@ -11,16 +11,20 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from statistics import fmean, median
 from typing import Any
 
 from judge.report.data import LEVELS, OUTCOMES, Phases, RowOutcome, TaskRow
+from judge.results.run_record import NO_RESULT
 from judge.results.statistics import bootstrap, interval_95, repeats_of, success_rate, tallies_of
 from judge.results.submission import is_complete
-from shared.models import TokenUsage
+from shared.fields import as_mapping
+from shared.models import TokenUsage, key_of
 
 SIGNIFICANT = 0.05
-_COMPARED_SETTINGS = ("judge_model", "judge_id", "task_set_checksum", "config_checksum")
+_COMPARED_SETTINGS = ("judge_model", "judge_id")
+_MAX_DIFFERENCES = 20
 
 
 @dataclass(frozen=True)
@@ -142,36 +146,113 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class MatrixRow:
-    """A task, in one epoch, in each run of a comparison; `None` for runs that do not have it."""
+class TaskGroup:
+    """The attempts at one task in a run, at least one, in the order of their epochs."""
 
-    key: str
-    task: str
-    level: str
-    rows: tuple[TaskRow | None, ...]
+    attempts: tuple[TaskRow, ...]
 
     @property
-    def is_mixed(self) -> bool:
-        """Whether the runs that have the task disagree on its outcome."""
-        return len({row.outcome for row in self.rows if row}) > 1
+    def first(self) -> TaskRow:
+        """The attempt that stands for the task: the first one that was not a success."""
+        return next((row for row in self.attempts if row.outcome != "success"), self.attempts[0])
+
+    @property
+    def outcome(self) -> str:
+        """The outcome of all attempts, or `mixed`."""
+        outcomes = {row.outcome for row in self.attempts}
+        return outcomes.pop() if len(outcomes) == 1 else "mixed"
+
+    @property
+    def outcomes(self) -> tuple[RowOutcome, ...]:
+        """The outcomes that occur."""
+        return tuple(dict.fromkeys(row.outcome for row in self.attempts))
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The names of the categories that occur."""
+        return tuple(dict.fromkeys(name for row in self.attempts for name in row.category_names))
 
     @property
     def successes(self) -> int:
-        """How many of the runs succeeded."""
-        return sum(row.outcome == "success" for row in self.rows if row)
+        """How many attempts succeeded."""
+        return sum(row.outcome == "success" for row in self.attempts)
+
+    @property
+    def steps(self) -> float:
+        """The mean number of steps."""
+        return fmean(row.steps for row in self.attempts)
+
+    @property
+    def duration_s(self) -> float | None:
+        """The mean duration, as far as known."""
+        known = [row.duration_s for row in self.attempts if row.duration_s is not None]
+        return fmean(known) if known else None
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The cost of all attempts; `None` if one is unknown."""
+        costs = [row.cost_usd for row in self.attempts]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+
+def grouped(rows: Iterable[TaskRow]) -> list[TaskGroup]:
+    """The tasks with their attempts, in the order of their first ones."""
+    found: defaultdict[str, list[TaskRow]] = defaultdict(list)
+    for row in rows:
+        found[row.task_id].append(row)
+    return [TaskGroup(tuple(sorted(each, key=lambda row: row.epoch))) for each in found.values()]
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """A task in each run of a comparison; `None` for runs that do not have it."""
+
+    task_id: str
+    task: str
+    level: str
+    groups: tuple[TaskGroup | None, ...]
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the runs that have the task disagree on its outcomes."""
+        known = {tuple(row.outcome for row in group.attempts) for group in self.groups if group}
+        # A task may have been played more often in one run than in another.
+        return len({frozenset(outcomes) for outcomes in known}) > 1 or len(self._rates) > 1
+
+    @property
+    def pages(self) -> tuple[str, ...]:
+        """The names of the task's pages, one for each epoch that some run has."""
+        epochs = {row.epoch for group in self.groups if group for row in group.attempts}
+        return tuple(key_of(self.task_id, epoch) for epoch in sorted(epochs))
+
+    @property
+    def successes(self) -> float:
+        """The mean success rate over the runs that scored the task."""
+        return fmean(self._rates) if self._rates else 0.0
+
+    @property
+    def order(self) -> tuple[int, float]:
+        """Tasks at which some runs did better come first, then other differences, then tasks that some runs lack."""
+        is_missing = None in self.groups
+        return (0 if len(self._rates) > 1 else 1 if self.is_mixed else 2 if is_missing else 3), self.successes
+
+    @property
+    def _rates(self) -> set[Fraction]:
+        tallies = (tallies_of((row.task_id, row.outcome) for row in group.attempts) for group in self.groups if group)
+        return {tally.rate for tally in (each[self.task_id] for each in tallies) if tally.rate is not None}
 
 
 def matrix_of(runs: Sequence[Sequence[TaskRow]]) -> list[MatrixRow]:
     """Every task of any run: those with different outcomes first, then those that fewest runs succeeded at."""
-    by_key = [{row.key: row for row in rows} for rows in runs]
+    by_task = [{group.attempts[0].task_id: group for group in grouped(rows)} for rows in runs]
     matrix = []
-    for key in dict.fromkeys(key for rows in by_key for key in rows):
-        found = tuple(rows.get(key) for rows in by_key)
-        known = [row for row in found if row]
+    for task_id in dict.fromkeys(task_id for groups in by_task for task_id in groups):
+        found = tuple(groups.get(task_id) for groups in by_task)
+        known = [row for group in found if group for row in group.attempts]
         # An unfinished task has no result that contains its text.
         best = next((row for row in known if row.outcome != "unfinished"), known[0])
-        matrix.append(MatrixRow(key, best.task, best.level, found))
-    return sorted(matrix, key=lambda each: (not each.is_mixed, each.successes))
+        matrix.append(MatrixRow(task_id, best.task, best.level, found))
+    return sorted(matrix, key=lambda each: each.order)
 
 
 def rate_of(attempts: Iterable[tuple[str, str]]) -> Rate:
@@ -264,8 +345,19 @@ def _texts(rows: Sequence[TaskRow]) -> dict[str, set[tuple[str, str]]]:
 
 def differences(records: Sequence[Mapping[str, object]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The settings that must be equal for a fair comparison but differ: name and each run's value."""
+    configs = [as_mapping(record.get("config")) for record in records]
+    names = dict.fromkeys(name for config in configs for name in config if name not in NO_RESULT)
     values = {name: tuple(str(record.get(name) or "unknown") for record in records) for name in _COMPARED_SETTINGS}
-    return tuple((name.replace("_", " "), each) for name, each in values.items() if len(set(each)) > 1)
+    values |= {
+        name: tuple(str(config.get(name, "not set")) for config in configs) for name in names if name not in values
+    }
+    different = [(name.replace("_", " "), each) for name, each in values.items() if len(set(each)) > 1]
+    return tuple(different[:_MAX_DIFFERENCES])
+
+
+def task_counts(matrix: Sequence[MatrixRow], runs: int) -> tuple[int, ...]:
+    """How many of the tasks each run has."""
+    return tuple(sum(each.groups[run] is not None for each in matrix) for run in range(runs))
 
 
 def _rates(attempts: Iterable[tuple[str, str, str]]) -> dict[str, Rate]:
@@ -278,6 +370,8 @@ def _rates(attempts: Iterable[tuple[str, str, str]]) -> dict[str, Rate]:
 
 def _scores(rows: Sequence[TaskRow]) -> dict[str, int]:
     """How often each score was given; `none` counts replies without one."""
-    counter = Counter(str(score) if score is not None else "none" for row in rows for score in row.scores)
+    # Checks give only 5 (passed here first) and 1, which says nothing about relevance.
+    judged = [row for row in rows if row.decided_by != "checks"]
+    counter = Counter(str(score) if score is not None else "none" for row in judged for score in row.scores)
     names = ["1", "2", "3", "4", "5"] + (["none"] if counter["none"] else [])
     return {name: counter[name] for name in names} if counter else {}

@@ -49,6 +49,8 @@ _WORDS = {
 # Online-Mind2Web's own labels use 2 for "not executable" (HUMAN_EVALUATIONS.md in its repository).
 _NO_LABEL = {"not executable", "not_executable", "2", "2.0"}
 _HUMAN = "human"
+# What a person wrote about a label in the report.
+_NOTE = "note"
 _OTHER_LABELS = "_human_label"
 _NO_VERDICT = {"", "unscored"}
 _JSON_REMEDY = "write {task_id: 1} or [{task_id, human}]"
@@ -232,7 +234,7 @@ def read_labels(path: Path, column: str = _HUMAN) -> dict[str, tuple[str, dict[s
         task_id = row["task_id"]
         if task_id in labels:
             raise ConfigError(f"{path}: line {line}: task {shown(task_id)} has two labels", remedy="keep one")
-        groups = _others(row, (column, "task_id"))
+        groups = _others(row, (column, "task_id", _NOTE))
         labels[task_id] = (
             row[column],
             {name: value for name, value in groups.items() if not name.endswith(_OTHER_LABELS)},

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from judge.evaluators.addresses import is_address
 from judge.evaluators.base import assertions_in
+from judge.evaluators.nearest import CONTROLS
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED, origin_of
 from judge.trajectory.record import Attempt
 from shared.checks import Check, ElementCheck, PageCheck, RequestCheck, TextCheck, as_tuple, plain_checks
@@ -28,10 +29,6 @@ _SAME_PAGE = 3
 _IN_A_ROW = 5
 _MIN_REJECTED = 3
 _MAX_FOUND_CHARS = 240
-_CONTROLS = frozenset(
-    """checkbox combobox listbox menuitemcheckbox menuitemradio option radio searchbox slider spinbutton switch tab
-    textbox""".split()
-)
 # The format in which a text check reports the numbers that it compared.
 _NUMBERS = re.compile(r"(?:only until step \d+; at the end )?[-\d., ]*\d, [-\d., ]+")
 
@@ -109,7 +106,7 @@ def _filter_fault(attempt: Attempt, check: Check, found: str) -> str | None:
             return found
         case ElementCheck():
             asked = (element for element in check.elements if element.states or element.value is not None)
-            roles = [element.role for element in asked if element.role in _CONTROLS]
+            roles = [element.role for element in asked if element.role in CONTROLS]
             # "no checkbox at all", "no group "Colour" on the page": the control was not there.
             is_there = any(re.search(rf"(?<!no )\b{role}\b", found) for role in roles)
             return f"{' and '.join(as_tuple(check.element))}: found {found}" if is_there else None

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from judge.config import MAX_EPOCHS
-from judge.results.submission import Submission, counts_of, detail_of, entry_key, total_cost
+from judge.results.submission import EXCLUDED, Submission, counts_of, detail_of, entry_key, is_excluded, total_cost
 from shared.errors import ConfigError
-from shared.fields import as_mapping
+from shared.fields import as_mapping, as_mappings
 from shared.ids import problem_of
 from shared.text import excerpt
 
@@ -48,6 +48,11 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
                 )
         for entry in part["tasks"]:
             before, where = entries.setdefault(entry_key(entry), (entry, part["name"]))
+            if is_excluded(before) != is_excluded(entry):
+                problem = f"task {entry_key(entry)[:60]!a} is excluded in only one of this file and {where}"
+                raise ConfigError(
+                    f"{part['name']}: {problem}", remedy="a task that was played cannot be excluded: leave one file out"
+                )
             if before != entry:
                 raise ConfigError(
                     f"{part['name']}: task {entry_key(entry)[:60]!a} differs from the one in {where}",
@@ -58,8 +63,22 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
         judge=judging["judge"],
         cost_usd=total_cost(part["cost_usd"] for part in parts),
         provenance=merged_provenance([part["provenance"] for part in parts]),
+        excluded=_left_out(parts),
     )
     return {"participants": dict(first["participants"]), "results": [{"winner": first["winner"], "detail": detail}]}
+
+
+def _left_out(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The tasks that the scenario excludes. Raises `ConfigError` if one was played in another shard."""
+    played = {entry["task_id"]: part["name"] for part in parts for entry in part["tasks"]}
+    found: dict[str, Mapping[str, Any]] = {}
+    for part in parts:
+        for each in part["excluded"]:
+            if (task_id := str(each.get("task_id"))) in played:
+                problem = f"task {task_id[:60]!a} is excluded by the scenario, and played in {played[task_id]}"
+                raise ConfigError(f"{part['name']}: {problem}", remedy="merge shards of one scenario only")
+            found.setdefault(task_id, each)
+    return list(found.values())
 
 
 def merged_provenance(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -107,6 +126,7 @@ def _parts(submission: Mapping[str, Any], name: str, ids: dict[str, str]) -> Ite
             "provenance": as_mapping(detail.get("provenance")),
             "cost_usd": float(cost) if isinstance(cost, int | float) else None,
             "tasks": tasks,
+            "excluded": [each for each in as_mappings(detail.get(EXCLUDED)) if each.get("by") == "scenario"],
             "number of epochs": max((entry.get("epoch", 1) for entry in tasks), default=1),
         }
 

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from judge.config import CONFIG, RunConfig
+from judge.judges.base import Judge
 from judge.judges.checked import METHOD, ChecksJudge
 from judge.judges.code import code_checksum
+from judge.judges.edited import Edit, EditedJudge, edit_in
 from judge.judges.rescoring import RULES, WHY_ZERO, differences, recomputed, why_settled
 from judge.judges.webarena import METHOD as WEBARENA
 from judge.store import TaskStore
@@ -81,7 +83,8 @@ class Recomputation:
                 if name in of_models and not is_settled:
                     left_out[_by_model(name, verdict)] += 1
                     continue
-                found = self._differing(verdict, trajectory, is_own=is_own, is_settled=is_settled)
+                edited = None if is_own else edit_in(verdict)
+                found = self._differing(verdict, trajectory, is_own=is_own, is_settled=is_settled, edited=edited)
                 if _is_of_other_rules(verdict, found):
                     version = str(found[RULES][0])[:20]
                     left_out[f"by version {version} of the rules of checks, which is not installed"] += 1
@@ -102,10 +105,21 @@ class Recomputation:
         return recomputed(*self._own, trajectory, self._off_site) or verdict
 
     def _differing(
-        self, verdict: Verdict, trajectory: Trajectory, *, is_own: bool, is_settled: bool
+        self,
+        verdict: Verdict,
+        trajectory: Trajectory,
+        *,
+        is_own: bool,
+        is_settled: bool,
+        edited: tuple[str, Edit] | None = None,
     ) -> dict[str, tuple[object, object]]:
+        """What differs; `edited` are the scenario and checks that the verdict says it was judged with."""
         found = []
-        for judge in self._own if is_own else self._any:
+        judges: tuple[Judge, ...] = self._own if is_own else self._any
+        if edited is not None:
+            scenario, edit = edited
+            judges = tuple(EditedJudge(one, {trajectory.task.task_id: edit}, scenario) for one in judges)
+        for judge in judges:
             made = recomputed(judge, trajectory, self._off_site if is_own else "flag")
             values = {} if made is None else differences(verdict, made)
             if is_settled:

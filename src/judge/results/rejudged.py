@@ -13,6 +13,7 @@ from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
 from judge.results.recomputed import Recomputation, deciding_config
 from judge.results.run_record import (
+    excluded_by_scenario,
     judge_id_of,
     made_with,
     provenance,
@@ -81,6 +82,7 @@ def take_over(store: RunStore) -> tuple[str, ...]:
                 participant_ids=before["participants"],
                 results=summaries,
                 provenance={**result["detail"]["provenance"], **made_with(summaries)},
+                excluded=excluded_by_scenario(record),
             )
             store.write_run({**record, **totals_of(summaries)})
             store.write_submission(made)

@@ -21,18 +21,18 @@ from judge.scenario.models import Launch, Shard
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore, runs_in
 from judge.trajectory.files import read_attempt
 from shared.errors import ConfigError, TrajectoryError
-from shared.fields import as_mapping
+from shared.fields import as_mapping, as_mappings
 from shared.files import write_errors
 from shared.ids import USABLE
 from shared.llm.limits import Spending
-from shared.models import TASK_ID, Task, TaskOutcome, TokenUsage, key_of
+from shared.models import TASK_ID, Exclusion, Task, TaskOutcome, TokenUsage, key_of
 from shared.text import excerpt, one_line
 
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "anthropic", "google-genai", "openai", "pydantic")
 # Settings that belong to one start. `site_restarts` are ports of the runner; `[[sites]]` are compared by command.
 _OF_START = frozenset({"run_id", "name", "participant_ids", "site_restarts", "max_parallel"})
 # Settings that do not affect a result; also sharding and epochs.
-_NO_RESULT = _OF_START | {"shard_index", "num_shards", "num_instances", "epochs"}
+NO_RESULT = _OF_START | {"shard_index", "num_shards", "num_instances", "epochs"}
 # Settings that may differ when a run is resumed, because no verdict depends on them; also the judge model's rate limits
 # and budgets: a verdict that a budget prevented is unscored, and resuming asks again.
 _NOT_COMPARED = _OF_START | {
@@ -158,10 +158,12 @@ def begin_run(
     judge_id: str,
     judge_ids: Mapping[str, str] | None = None,
     launch: Launch | None = None,
+    excluded: Sequence[Exclusion] = (),
 ) -> None:
     """Write `run.json` before the first task; a resumed run keeps the time of its first start.
 
     `judge_ids` names the judges of tasks that the run's own judge does not decide, such as checks beside a judge model.
+    `excluded` are the tasks that the scenario leaves out.
     Raises `ConfigError` if it cannot be written, or if the folder contains a run with another request.
     """
     asked = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
@@ -191,6 +193,7 @@ def begin_run(
         "config": settings,
         "config_checksum": settings_checksum(settings),
         "task_ids": [task.task_id for task in tasks],
+        **({"excluded": [each.model_dump(mode="json") for each in excluded]} if excluded else {}),
         "task_set_checksum": task_set_checksum(tasks),
         "judge_model": config.judge_model,
         "judge_id": judge_id,
@@ -227,7 +230,41 @@ def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
 
 def _is_finished(record: Mapping[str, Any]) -> bool:
     outcomes = record.get("outcomes") or {}
-    return record.get("state") == "completed" and not outcomes.get("aborted") and not outcomes.get("unscored")
+    # Excluded tasks are counted as aborted, but there is nothing to play.
+    aborted = (outcomes.get("aborted") or 0) - len(excluded_by_run(record)) * epochs_of(record)
+    return record.get("state") == "completed" and aborted <= 0 and not outcomes.get("unscored")
+
+
+def excluded_by_scenario(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tasks that the scenario of a `run.json` leaves out, as a submission lists them."""
+    return [dict(each) for each in as_mappings(record.get("excluded"))]
+
+
+def excluded_by_run(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """By id, why tasks of a `run.json` were excluded before the first attempt (`--exclude`)."""
+    listed = record.get("task_ids")
+    ids = listed if isinstance(listed, list) else ()
+    reasons = as_mapping(as_mapping(record.get("config")).get("exclude"))
+    return {task_id: reason for task_id, reason in reasons.items() if task_id in ids}
+
+
+def require_same_exclusions(store: RunStore, exclude: Mapping[str, str]) -> None:
+    """Raises `ConfigError` if a run that has begun excludes other tasks than `exclude`, or for other reasons."""
+    record = store.read_run() or {}
+    before = as_mapping(as_mapping(record.get("config")).get("exclude"))
+    remedy = "repeat the --exclude options of its first start, or start a new run"
+    for task_id, reason in exclude.items():
+        if task_id not in before:
+            played = any(store.task(task_id, epoch).attempts() for epoch in range(1, epochs_of(record) + 1))
+            why = "it was played" if played else "exclusions are fixed before the first attempt"
+            raise ConfigError(f"--exclude {task_id}: run {store.run_id} began without it, and {why}", remedy=remedy)
+        if before[task_id] != reason:
+            problem = (
+                f"--exclude {task_id}: run {store.run_id} has another reason, {excerpt(str(before[task_id]), 100)}"
+            )
+            raise ConfigError(problem, remedy=remedy)
+    if missing := [task_id for task_id in before if task_id not in exclude]:
+        raise ConfigError(f"run {store.run_id} excludes {missing[0]}, which --resume would play", remedy=remedy)
 
 
 def judge_id_of(record: Mapping[str, Any], task_id: str, epoch: int = 1) -> str:
@@ -351,7 +388,7 @@ def _without_unset(task: Task) -> dict[str, Any]:
 
 def settings_checksum(settings: Mapping[str, Any]) -> str:
     """SHA-256 of those settings in a `run.json`, of any version, that can affect a result."""
-    return sha256_of({key: value for key, value in settings.items() if key not in _NO_RESULT})
+    return sha256_of({key: value for key, value in settings.items() if key not in NO_RESULT})
 
 
 def package_versions() -> dict[str, str]:

@@ -14,6 +14,7 @@ from judge.results.merge import merged_provenance
 from judge.results.rejudged import take_over
 from judge.results.run_record import (
     epochs_of,
+    excluded_by_scenario,
     judge_id_of,
     made_with,
     sha256_of,
@@ -212,6 +213,7 @@ def _submission(
         role=role,
         participant_ids={role: record["config"]["participant_ids"].get(role, "")},
         results=summaries,
+        excluded=excluded_by_scenario(record),
         provenance={
             **merged_provenance([shard.provenance for shard in shards]),
             "run_id": run.run_id,

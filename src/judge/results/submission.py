@@ -24,7 +24,7 @@ from judge.results.statistics import interval_95, repeats_of, success_rate, succ
 from judge.store import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
-from shared.fields import Invalid
+from shared.fields import Invalid, as_mappings
 from shared.files import read_errors, read_json, sha256_json
 from shared.models import JudgeInfo, Level, Task, TaskOutcome, Truth, key_of
 from shared.text import clip, counted
@@ -46,6 +46,8 @@ _MAX_FILE_BYTES = 256_000_000
 _REMEDY = "give a submission's JSON file"
 
 Submission = dict[str, Any]
+# In an entry, why the run excluded its task; in a detail, the excluded tasks.
+EXCLUDED = "excluded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +112,19 @@ def build_submission(
     participant_ids: Mapping[str, str],
     results: Sequence[TaskSummary],
     provenance: Mapping[str, Any],
+    excluded: Iterable[Mapping[str, Any]] = (),
 ) -> Submission:
-    """The contract's `results.json` for one participant. A role without an id gets `""`."""
+    """The contract's `results.json` for one participant. A role without an id gets `""`.
+
+    `excluded` are the tasks that the scenario leaves out, which are not among the results.
+    """
     judge = judge_of(results)
     detail = detail_of(
         [result.entry for result in results],
         judge=judge.model_dump(mode="json") if judge else {},
         cost_usd=total_cost(result.cost_usd for result in results),
         provenance=provenance,
+        excluded=excluded,
     )
     return {"participants": {role: "", **participant_ids}, "results": [{"winner": role, "detail": detail}]}
 
@@ -164,6 +171,7 @@ def _entry(attempt: Attempt) -> dict[str, Any]:
         # Without defaults, so that keys added to tasks in later versions do not change existing digests.
         "task_sha256": sha256_json(task.model_dump(mode="json", exclude_defaults=True)),
         "epoch": attempt.epoch,
+        **({} if attempt.excluded is None else {EXCLUDED: clip(attempt.excluded, _MAX_TEXT_CHARS)}),
     }
 
 
@@ -258,7 +266,9 @@ def incomplete_note(detail: Mapping[str, Any]) -> str:
     total = counted(detail["total_tasks"], "task")
     if _has_repeats(detail):
         total = counted(detail["attempts"], "attempt")
-    return f"incomplete: {lost_attempts(detail)} of {total} aborted or unscored"
+    by_run = sum(each.get("by") == "run" for each in as_mappings(detail.get(EXCLUDED)))
+    note = f" ({counted(by_run, 'task')} excluded)" if by_run else ""
+    return f"incomplete: {lost_attempts(detail)} of {total} aborted or unscored{note}"
 
 
 def detail_of(
@@ -267,8 +277,13 @@ def detail_of(
     judge: Mapping[str, Any],
     cost_usd: float | None,
     provenance: Mapping[str, Any],
+    excluded: Iterable[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The `detail` of a result, with all counts computed from the task entries."""
+    """The `detail` of a result, with all counts computed from the task entries.
+
+    `excluded` are the tasks that the scenario leaves out.
+    """
+    left_out = [*excluded, *_excluded_by_run(entries)]
     counts = counts_of(entries)
     interval = counts.pop("confidence_interval_95")
     of_attempts = {name: counts.pop(name) for name in ("attempts", "scored_attempts")}
@@ -295,7 +310,19 @@ def detail_of(
         "by_truth": by_truth,
         **of_attempts,
         **({"repeats": repeats} if repeats else {}),
+        **({EXCLUDED: left_out} if left_out else {}),
     }
+
+
+def _excluded_by_run(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The tasks that were excluded before the first attempt, each once."""
+    reasons = {str(entry["task_id"]): entry[EXCLUDED] for entry in entries if is_excluded(entry)}
+    return [{"task_id": task_id, "reason": reason, "by": "run"} for task_id, reason in reasons.items()]
+
+
+def is_excluded(entry: Mapping[str, Any]) -> bool:
+    """Whether a task was excluded before the first attempt. It counts as aborted, but nothing can be retried."""
+    return isinstance(entry.get(EXCLUDED), str) and entry_outcome(entry) == "aborted"
 
 
 def _within(entry: Mapping[str, Any], limit: int) -> dict[str, Any]:

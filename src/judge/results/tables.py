@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, get_args
 from judge.evaluators.base import assertions_in
 from judge.results.folders import FoundTask
 from judge.results.identity import identity_in, player
-from judge.results.run_record import judge_id_of
-from judge.results.submission import counts_of, decided_by, incomplete_note, rate_text
+from judge.results.run_record import excluded_by_scenario, judge_id_of
+from judge.results.submission import EXCLUDED, counts_of, decided_by, incomplete_note, rate_text
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import read_result
 from judge.trajectory.record import Attempt
@@ -81,6 +81,7 @@ class AttemptRow(Record):
     scenario: str | None
     revision: str | None
     trajectory_sha256: str | None
+    excluded: str | None
 
 
 class CheckRow(Record):
@@ -183,8 +184,30 @@ def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore) -> Tabled:
         scenario=identity["scenario"],
         revision=identity["revision"],
         trajectory_sha256=sha256,
+        excluded=attempt.excluded,
     )
     return Tabled(row, checks, attempt)
+
+
+def left_out_rows(run_id: str, record: Mapping[str, Any]) -> list[AttemptRow]:
+    """A row without an attempt, of the verdict `excluded`, for each task that the run's scenario excludes."""
+    empty: dict[str, Any] = {
+        name: None if type(None) in get_args(field.annotation) else field.annotation()
+        for name, field in AttemptRow.model_fields.items()
+        if field.annotation is not None
+    }
+    return [
+        AttemptRow.model_validate(
+            {
+                **empty,
+                "run_id": run_id,
+                "task_id": str(each.get("task_id")),
+                "verdict": EXCLUDED,
+                "excluded": str(each.get("reason")),
+            }
+        )
+        for each in excluded_by_scenario(record)
+    ]
 
 
 def _time(seconds: float) -> str:
@@ -253,10 +276,15 @@ def _sql_type(annotation: Any) -> str:
     return _SQL_TYPES[(get_args(annotation) or (annotation,))[0]]
 
 
-def markdown(rows: Sequence[AttemptRow], missing: Collection[tuple[str, int]] = ()) -> str:
+def markdown(
+    rows: Sequence[AttemptRow],
+    missing: Collection[tuple[str, int]] = (),
+    left_out: Sequence[Mapping[str, Any]] = (),
+) -> str:
     """The participant and scenario, the success rate, and a table of the attempts, failures first.
 
     `missing` are the run's tasks and epochs without a result, which count as failures in the rate of all tasks.
+    `left_out` are the tasks that the scenario excludes, which do not.
     """
     entries = [row.model_dump(include={"task_id", "epoch", "verdict", "stop_reason"}) for row in rows]
     counts = counts_of(entries + [{"task_id": task, "epoch": epoch, "verdict": "aborted"} for task, epoch in missing])
@@ -270,9 +298,18 @@ def markdown(rows: Sequence[AttemptRow], missing: Collection[tuple[str, int]] = 
     lines += [f"**{rate_text(counts)}**; {of_all}{f' ({note})' if note else ''}", ""]
     if missing:
         lines += [f"{len(missing)} of {counted(counts['attempts'], 'attempt')} without a result: see the run.", ""]
+    excluded = {row.task_id: row.excluded for row in rows if row.excluded is not None}
+    for by, reasons in (
+        ("this run", excluded),
+        ("the scenario", {str(each.get("task_id")): str(each.get("reason")) for each in left_out}),
+    ):
+        if reasons:
+            named = "; ".join(f"{_code(task_id)}: {_code(reason)}" for task_id, reason in reasons.items())
+            lines += [f"Excluded by {by}: {named}", ""]
     lines += ["| verdict | task | level | steps | seconds | why |", "|---|---|---|--:|--:|---|"]
     for row in sorted(rows, key=lambda row: _ORDER.index(row.verdict))[:_MAX_ROWS]:
-        why = "" if row.verdict == "success" else _code(row.reason or row.stop_reason)
+        reason = f"excluded: {row.excluded}" if row.excluded is not None else row.reason or row.stop_reason
+        why = "" if row.verdict == "success" else _code(reason)
         cells = (
             row.verdict,
             _code(key_of(row.task_id, row.epoch)),

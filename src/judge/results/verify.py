@@ -25,6 +25,8 @@ from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
 from judge.results.recomputed import Difference, Recomputation, deciding_config, is_of_checks, notes_of
 from judge.results.run_record import (
+    excluded_by_run,
+    excluded_by_scenario,
     judge_id_of,
     made_with,
     package_versions,
@@ -32,7 +34,7 @@ from judge.results.run_record import (
     sha256_of,
     tasks_of,
 )
-from judge.results.submission import TaskSummary, build_submission, decided, entry_key
+from judge.results.submission import EXCLUDED, TaskSummary, build_submission, decided, entry_key
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
 from judge.trajectory.files import (
     evidence_problems,
@@ -120,7 +122,7 @@ def verify_run(store: RunStore) -> Findings:
     (notes if is_older else mismatches).extend(_code(run, judges - by_checks))
     if detail:
         mismatches += _credit(run, as_mapping(submission.get("participants")), str(result.get("winner")))
-        mismatches += _detail(detail, summaries, is_older=is_older)
+        mismatches += [*_detail(detail, summaries, run, is_older=is_older), *_exclusions(run, summaries)]
     else:
         mismatches.append("results.json: missing or not a submission: the run is not finished")
     return Findings(
@@ -352,9 +354,20 @@ def _credit(run: Mapping[str, Any], credited: Mapping[str, Any], winner: str) ->
         yield from _differs("results.json: participants", credited.get(winner), expected)
 
 
-def _detail(detail: Mapping[str, Any], summaries: Sequence[TaskSummary], *, is_older: bool) -> Iterator[str]:
+def _exclusions(run: Mapping[str, Any], summaries: Sequence[TaskSummary]) -> Iterator[str]:
+    """Compare the tasks that were not played with those that `run.json` excludes."""
+    reasons = excluded_by_run(run)
+    for entry in (summary.entry for summary in summaries):
+        yield from _differs(f"{entry_key(entry)}: excluded", entry.get(EXCLUDED), reasons.get(entry["task_id"]))
+
+
+def _detail(
+    detail: Mapping[str, Any], summaries: Sequence[TaskSummary], run: Mapping[str, Any], *, is_older: bool
+) -> Iterator[str]:
     """Compare the submission's detail with the one derived from the tasks, by key, and task entries by task and key."""
-    submission = build_submission(role="", participant_ids={}, results=summaries, provenance={})
+    submission = build_submission(
+        role="", participant_ids={}, results=summaries, provenance={}, excluded=excluded_by_scenario(run)
+    )
     # Round-tripped, as when read from a file: a surrogate pair becomes one character.
     made = json.loads(json.dumps(submission["results"][0]["detail"]))
     entries = made.pop("tasks")
@@ -364,7 +377,7 @@ def _detail(detail: Mapping[str, Any], summaries: Sequence[TaskSummary], *, is_o
         levels = made["by_level"].items()
         made["by_level"] = {name: {key: counts[key] for key in counts if key in detail} for name, counts in levels}
         made = {key: value for key, value in made.items() if key in detail}
-    for key, value in made.items():
+    for key, value in ({EXCLUDED: None} | made).items():
         yield from _differs(f"results.json: {key}", detail.get(key), value)
     listed = detail.get("tasks")
     by_id = {_key(entry): entry for entry in as_mappings(listed)}

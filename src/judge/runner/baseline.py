@@ -8,7 +8,7 @@ from typing import Any
 from judge.report.data import TaskRow
 from judge.report.totals import Comparison, compare
 from judge.results.statistics import tallies_of
-from judge.results.submission import entry_outcome, read_submissions
+from judge.results.submission import entry_outcome, is_excluded, read_submissions
 from judge.store import find_run
 from shared.errors import ConfigError
 from shared.models import Record
@@ -30,6 +30,7 @@ class Compared(Record):
     """A run against its baseline. `lost` are tasks with a lower rate, `undecided` those without a verdict now.
 
     `paired`, `gained`, `lost` and `p` are those of a comparison in the report: only tasks scored in both runs.
+    `excluded` are those among the baseline's that this run excluded on purpose.
     """
 
     baseline: str
@@ -37,6 +38,7 @@ class Compared(Record):
     gained: tuple[str, ...]
     lost: tuple[str, ...]
     undecided: tuple[str, ...]
+    excluded: tuple[str, ...] = ()
     changed: tuple[str, ...]
     missing: int
     p: float
@@ -61,6 +63,7 @@ class Compared(Record):
         for what, names in (
             ("lost", self.lost),
             ("solved there, without a verdict here", self.undecided),
+            ("excluded here, so not compared", self.excluded),
             ("not compared, because text or website differ", self.changed),
         ):
             if names:
@@ -91,6 +94,7 @@ def compared(baseline: Baseline, submission: Mapping[str, Any]) -> Compared:
     before = [_row(entry, texts) for entry in baseline.entries]
     after = [_row(entry, texts) for entry in entries]
     found: Comparison = compare(before, after)
+    excluded = {str(entry.get("task_id")) for entry in entries if is_excluded(entry)}
     was, now = (tallies_of((row.task_id, row.outcome) for row in rows) for rows in (before, after))
     return Compared(
         baseline=baseline.name,
@@ -100,8 +104,12 @@ def compared(baseline: Baseline, submission: Mapping[str, Any]) -> Compared:
         undecided=tuple(
             name
             for name in was
-            if was[name].successes and name in now and not now[name].scored and name not in found.changed_tasks
+            if was[name].successes
+            and name in now
+            and not now[name].scored
+            and name not in (*found.changed_tasks, *excluded)
         ),
+        excluded=tuple(name for name in was if name in excluded),
         changed=found.changed_tasks,
         missing=found.only_first,
         p=found.p,

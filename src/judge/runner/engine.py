@@ -22,6 +22,7 @@ from judge.runner.boundary import EXIT_USAGE, Interrupted
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import child_environ, end_with_parent, launched, log_tail
 from judge.runner.plan import Plan, RunOptions, make_plan, require_shardable, resume_command
+from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.run import conclude
 from judge.runner.shards import LOOPBACK, MAX_SHARDS
 from judge.runner.terminal import Progress, event_name
@@ -35,7 +36,7 @@ from shared.settings import Settings
 from shared.text import counted
 
 _OF_EACH_SHARD = (
-    *("limit", "level", "task", "max_parallel"),
+    *("limit", "level", "task", "exclude", "max_parallel"),
     *("judge_model", "participant_model", "name", "epochs"),
 )
 _STOP_S = 90
@@ -185,15 +186,18 @@ async def _sites(plan: Plan, settings: Settings, progress: Progress) -> AsyncIte
     assert plan.store is not None
     sites = [member for member in plan.members if not member.is_agent and member.cmd is not None]
     environ = child_environ(settings, output_dir=plan.store.output_dir, participant_model=None)
+    scenario_dir = plan.scenario.path.resolve().parent
+    require_folders(sites, scenario_dir)
     if sites:
         progress.waiting_for(member.name for member in sites)
     async with launched(
         sites,
-        scenario_dir=plan.scenario.path.resolve().parent,
+        scenario_dir=scenario_dir,
         environ=environ,
         logs=plan.store.logs,
         is_up=progress.is_up,
     ):
+        await require_first_pages(sites, plan.tasks)
         yield
 
 

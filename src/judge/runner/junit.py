@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from judge.results.submission import counts_of, entry_key, entry_outcome, lost_attempts
+from judge.results.submission import EXCLUDED, counts_of, entry_key, entry_outcome, is_excluded, lost_attempts
 from shared.files import write_atomic, write_errors
 from shared.text import one_line, show_hidden
 
@@ -16,22 +16,25 @@ _MAX_TEXT_CHARS = 2000
 def write_junit(path: Path, submission: dict[str, Any], scenario: str, *, report: Path | None = None) -> None:
     """Write one test suite per participant, one test case per attempt. Raises `ConfigError` when it cannot be written.
 
-    A failed task is a failure; an unscored or aborted one is an error, because a skipped test would pass. `report` is
-    the front page of the run's report, whose pages of tasks are linked: the property `task_page` has the path from the
-    XML file, and the attachment that from the working directory, as GitLab and Jenkins need it.
+    A failed task is a failure; an unscored or aborted one is an error, because a skipped test would pass. Only one that
+    was excluded on purpose is skipped. `report` is the front page of the run's report, whose pages of tasks are linked:
+    the property `task_page` has the path from the XML file, and the attachment that from the working directory, as
+    GitLab and Jenkins need it.
     """
     root = ElementTree.Element("testsuites")
     for result in submission["results"]:
         tasks = result["detail"]["tasks"]
-        counts = counts_of(tasks)
+        counts, skipped = counts_of(tasks), sum(map(is_excluded, tasks))
         suite = ElementTree.SubElement(
             root,
             "testsuite",
             name=_text(f"{scenario} {result.get('winner', '')}"),
             tests=str(counts["attempts"]),
             failures=str(counts["scored_attempts"] - counts["judged_successes"]),
-            errors=str(lost_attempts(counts)),
+            errors=str(lost_attempts(counts) - skipped),
         )
+        if skipped:
+            suite.set("skipped", str(skipped))
         durations = [_seconds(task.get("duration_s")) for task in tasks]
         suite.set("time", f"{sum(durations):.3f}")
         for task, duration in zip(tasks, durations, strict=True):
@@ -48,7 +51,9 @@ def write_junit(path: Path, submission: dict[str, Any], scenario: str, *, report
                 properties = ElementTree.SubElement(case, "properties")
                 ElementTree.SubElement(properties, "property", name="task_page", value=_text(link))
             verdict = entry_outcome(task)
-            if verdict != "success":
+            if is_excluded(task):
+                ElementTree.SubElement(case, "skipped").set("message", one_line(_text(task[EXCLUDED])))
+            elif verdict != "success":
                 why = _text(task.get("reason") or task.get("error") or task.get("stop_reason") or "")
                 problem = ElementTree.SubElement(case, "failure" if verdict == "failure" else "error", type=verdict)
                 problem.set("message", one_line(why))

@@ -16,6 +16,7 @@ from judge.episode.preflight import check_config
 from judge.results.run_record import (
     compared_parts,
     newest_unfinished,
+    require_same_exclusions,
     require_same_request,
     sha256_of,
     task_digests,
@@ -28,7 +29,7 @@ from judge.runner.uploads import ObjectStore
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
 from judge.scenario.request import parse_request, request_text
-from judge.scenario.toml import load_scenario, select
+from judge.scenario.toml import exclusions, load_scenario, select
 from judge.scenario.toml import shard as slice_of
 from judge.server.limits import settings_of_the_host
 from judge.store import RunStore, find_run, new_run_id, resolve_run
@@ -41,7 +42,7 @@ DEFAULT_OUTPUT_DIR = Path(".output")
 _GIT_TIMEOUT_S = 10
 # The options that are repeated in the command that resumes a run.
 _AGAIN = (
-    *("output", "limit", "level", "task", "judge_model"),
+    *("output", "limit", "level", "task", "exclude", "judge_model"),
     *("participant_model", "name", "epochs", "fail_under", "junit", "baseline", "baseline_p"),
 )
 
@@ -60,6 +61,7 @@ class RunOptions(Record):
     limit: int | None = None
     level: Level | None = None
     task: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
     max_parallel: int | None = None
     judge_model: str | None = None
     participant_model: str | None = None
@@ -69,6 +71,7 @@ class RunOptions(Record):
     fail_under: float | None = None
     baseline: str | None = None
     baseline_p: float | None = None
+    linger: bool = False
     junit: Path | None = None
     shards: str | None = None
     engine: Literal["local", "ray"] = "local"
@@ -144,7 +147,7 @@ def _plan(options: RunOptions, settings: Settings) -> Plan:
             find_browser(config.browser_path, judge_settings)
     tasks = scenario.tasks
     if tasks:
-        tasks = select(tasks, limit=options.limit, level=options.level, ids=options.task)
+        tasks, config = _selected(scenario, config, options)
         tasks = with_logins(scenario, tasks, settings.environ)
         notes += tuple(expired_logins(tasks, time.time()))
     if options.serve_only or not is_ours:
@@ -154,6 +157,8 @@ def _plan(options: RunOptions, settings: Settings) -> Plan:
     if options.shards is not None:
         launch, tasks = _one_shard(launch, tasks, config, options.shards, settings)
     store, resumes = _store_of(launch, options, settings)
+    if resumes:
+        require_same_exclusions(store, config.exclude)
     config = config.model_copy(update={"run_id": store.run_id})
     if launch.shard and not tasks:
         return Plan(options, scenario, members, "", store, notes, shard=launch.shard)
@@ -169,6 +174,18 @@ def _plan(options: RunOptions, settings: Settings) -> Plan:
         parts = compared_parts(parsed.participants, parsed.config, mine, launch=parsed.launch)
         require_same_request(store, parts, unknown=unknown)
     return Plan(options, scenario, members, request, store, notes, tasks, resumes, launch.shard)
+
+
+def _selected(scenario: Scenario, config: RunConfig, options: RunOptions) -> tuple[tuple[Task, ...], RunConfig]:
+    """The tasks of the run, and the settings with those that it excludes. Raises `ConfigError`."""
+    tasks = select(
+        scenario.tasks, limit=options.limit, level=options.level, ids=options.task, excluded=scenario.excluded
+    )
+    exclude = exclusions(options.exclude, tasks, scenario.excluded)
+    if exclude:
+        settings = {**config.model_dump(exclude_unset=True), "exclude": exclude}
+        config = validated(CONFIG, settings, "config, as --exclude sets it")
+    return tasks, config
 
 
 def _with_source(error: ConfigError, options: RunOptions, settings: Settings) -> ConfigError:
@@ -248,9 +265,9 @@ def _config(
     config["participant_ids"] = {agent.role: agent.agentbeats_id for agent in scenario.participants}
     config["site_resets"] = {site.endpoint: site.reset for site in scenario.sites if site.reset}
     if not scenario.tasks:
-        if options.level or options.task:
+        if options.level or options.task or options.exclude:
             raise ConfigError(
-                "--level and --task choose among a scenario's own tasks",
+                "--level, --task and --exclude choose among a scenario's own tasks",
                 remedy=f"{options.scenario} names a task set that its judge has: use --limit, or list the tasks",
             )
         if options.limit is not None:

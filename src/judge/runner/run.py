@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from rich.console import Console
 
@@ -17,7 +18,7 @@ from judge.report.build import make_report, open_page
 from judge.results.run_record import (
     withdraw_unplayed,
 )
-from judge.results.submission import TaskSummary, counts_of, entry_outcome
+from judge.results.submission import TaskSummary, counts_of, entry_outcome, is_excluded
 from judge.runner.baseline import Compared, compared
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
@@ -25,12 +26,15 @@ from judge.runner.junit import write_junit
 from judge.runner.launch import child_environ, launched, log_path, log_tail, shown_logs
 from judge.runner.live_page import live_page_of
 from judge.runner.plan import Plan, RunOptions, make_plan, resume_command
+from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.restarts import restarts_of
 from judge.runner.terminal import Progress, print_json, print_summary
 from judge.runner.uploads import ObjectStore, Uploads
+from judge.server.view import serve_run
 from judge.store import RunStore
 from judge.trajectory.files import read_result
 from judge.trajectory.record import Attempt
+from shared.a2a.serving import listen
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.files import read_json, sha256_json, write_errors, write_json
@@ -60,7 +64,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
         try:
             with progress:
                 outcome = await _play(plan, settings, console, logs, crashes, progress, uploads)
-            return conclude(outcome, plan, console, progress)
+            code = conclude(outcome, plan, console, progress)
         except asyncio.CancelledError:
             can_resume = plan.store is not None and plan.store.has_begun
             remedy = f"resume with: {resume_command(options, plan.store)}" if plan.store and can_resume else ""
@@ -72,6 +76,30 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
                 _tell_problem(console, crash)
             # A judge that was killed has left its browsers' folders behind.
             sweep()
+    if options.linger:
+        await linger(plan, console)
+    return code
+
+
+async def linger(plan: Plan, console: Console) -> None:
+    """Serve the run where its live page was, until a signal, which then only ends this."""
+    endpoint = plan.members[-1].endpoint
+    if plan.members[-1].cmd is None or plan.store is None:
+        console.out(f"The judge at {endpoint} was not started here, and keeps its live page.", highlight=False)
+        return
+    place = urlsplit(endpoint)
+
+    def told(address: str) -> None:
+        console.out(f"The live page stays at {address} until Ctrl-C.", highlight=False)
+
+    try:
+        sock = listen(place.hostname or "127.0.0.1", place.port or 80)
+        await serve_run(plan.store, sock, told, takes_signals=False)
+    except asyncio.CancelledError:
+        pass
+    except WabeError as error:
+        # The exit code remains that of the run.
+        _tell_problem(console, f"No live page: {error}", style="")
 
 
 async def _until_released(store: RunStore) -> None:
@@ -123,12 +151,14 @@ async def _play(
     output_dir = plan.store.output_dir if plan.store else options.output_dir
     environ = child_environ(settings, output_dir=output_dir, participant_model=options.participant_model)
     scenario_dir = plan.scenario.path.resolve().parent
+    require_folders(plan.members, scenario_dir)
     progress.waiting_for(member.name for member in plan.members)
     async with (
         launched(plan.members, scenario_dir=scenario_dir, environ=environ, logs=logs, is_up=progress.is_up) as children,
         shown_logs(children if options.show_logs else (), console),
         restarts_of(plan.scenario.sites if plan.store else (), children) as restarts,
     ):
+        await require_first_pages(plan.members, plan.tasks)
         progress.live_page(await live_page_of(plan.members[-1].endpoint, settings.auth_token))
         if options.serve_only:
             progress.close()
@@ -237,8 +267,8 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
 def _is_worth_resuming(submission: dict[str, Any]) -> bool:
     """Whether a lost task may get a verdict: one without checks and without a judge model never does."""
     tasks = [task for result in submission["results"] for task in result["detail"]["tasks"]]
-    lost = {task.get("reason") for task in tasks if entry_outcome(task) in ("unscored", "aborted")}
-    return lost != {NO_CHECKS}
+    unsettled = [task for task in tasks if entry_outcome(task) in ("unscored", "aborted") and not is_excluded(task)]
+    return {task.get("reason") for task in unsettled} != {NO_CHECKS}
 
 
 def _write_results(submission: dict[str, Any], plan: Plan) -> str:
@@ -290,7 +320,7 @@ def _report(store: RunStore, options: RunOptions, console: Console) -> Path | No
     try:
         has_tasks = next(store.tasks(), None) is not None
         with console.status("Writing the report"):
-            page = make_report([store]) if has_tasks else None
+            page = make_report([store], contents=not Settings.from_environ().is_ci) if has_tasks else None
     except WabeError as error:
         _tell_problem(console, f"No report: {error}", style="")
         return None

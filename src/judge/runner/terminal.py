@@ -28,10 +28,12 @@ from judge.events import (
 )
 from judge.results.statistics import repeats_text
 from judge.results.submission import (
+    EXCLUDED,
     counts_of,
     entry_key,
     entry_outcome,
     incomplete_note,
+    is_excluded,
     rate_text,
     repeats_in,
 )
@@ -40,6 +42,7 @@ from judge.runner.live_page import LivePage
 from judge.store import RunStore
 from judge.trajectory.record import SHARED_STATE
 from shared.checks import NO_CHECKS
+from shared.fields import as_mappings
 from shared.text import counted, one_line
 
 Display = Literal["full", "plain", "json", "none"]
@@ -294,6 +297,10 @@ def print_summary(
         _print_line(console, _rates_line(str(result.get("winner", "")), detail))
         if repeats := repeats_in(tasks):
             _print_line(console, Text(f"  {repeats_text(repeats)}"))
+        for each in as_mappings(detail.get(EXCLUDED)):
+            if each.get("by") == "scenario":
+                left_out = one_line(f"{each.get('task_id')}: {each.get('reason')}", _MAX_REASON_CHARS)
+                _print_line(console, Text(f"  excluded by the scenario: {left_out}"))
         for line in _truth_lines(detail):
             _print_line(console, line)
         for note, style in (
@@ -302,7 +309,9 @@ def print_summary(
         ):
             if note:
                 _print_line(console, Text(note, style=style))
-        lost += sum(_lost(detail).values())
+        # Excluded on purpose, and counted in the rate of all tasks.
+        excluded = sum(map(is_excluded, tasks))
+        lost += sum(_lost(detail).values()) - (excluded if detail["scored_tasks"] else 0)
         # The user was warned about tasks without checks at the start, so they are only an error if nothing was scored.
         if detail["scored_tasks"]:
             lost -= sum(task.get("reason") == NO_CHECKS for task in tasks)
@@ -349,9 +358,11 @@ def _rates_line(role: str, detail: dict[str, Any]) -> Text:
     if detail["scored_tasks"] and (interval := detail.get("confidence_interval_95")):
         text.append(" (95 % interval {} to {})".format(*interval), style="dim")
     text.append(f"; of all {counted(detail['total_tasks'], 'task')}: {detail['success_rate_of_all']} %")
-    for name, count in _lost(detail).items():
-        if count:
-            text.append(f", {count} {name}", style=OUTCOME_STYLES[name])
+    excluded = sum(map(is_excluded, detail["tasks"]))
+    for name, count in {**_lost(detail), "excluded": excluded}.items():
+        # An excluded task is one of the aborted ones.
+        if others := count - (excluded if name == "aborted" else 0):
+            text.append(f", {others} {name}", style=OUTCOME_STYLES.get(name, ""))
     cost = detail.get("cost_usd")
     text.append(f", judge cost {'unknown' if cost is None else f'${cost:.4f}'}", style="dim")
     return text

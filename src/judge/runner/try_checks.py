@@ -14,6 +14,7 @@ from judge.episode.assessment import Assessment
 from judge.evaluators.checks import evaluate
 from judge.judges.factory import OFFLINE, open_judge
 from judge.runner.launch import child_environ, launched, site_member
+from judge.runner.playable import require_first_pages, require_folders
 from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
 from judge.store import RunStore
@@ -49,10 +50,12 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
         store.create()
         environ = child_environ(settings, output_dir=store.output_dir, participant_model=None)
         scenario_dir = scenario.path.resolve().parent
+        require_folders(sites, scenario_dir)
         async with (
             launched(sites, scenario_dir=scenario_dir, environ=environ, logs=store.logs),
             browser_pool(browser_settings) as pool,
         ):
+            await require_first_pages(sites, tasks)
             assessment = Assessment(
                 tasks,
                 config,

@@ -31,7 +31,7 @@ def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str,
     A task's own declaration wins; otherwise it gets that of each `[[sites]]` entry that is part of its site. Without
     `environ`, references to variables are not resolved. Raises `ConfigError`: file, key and remedy, but no value.
     """
-    places = {task.task_id: place for place, task in enumerate(scenario.tasks)}
+    places = scenario.places
     allowed = scenario.config.allowed_sites
     states: dict[str, StorageState] = {}
     sites = [
@@ -168,6 +168,6 @@ def _read(scenario: Scenario, name: str, where: tuple[str, int], states: dict[st
 
 def _mistake(scenario: Scenario, path: KeyPath, problem: str, remedy: str, *, has_line: bool = True) -> ConfigError:
     place = path[1]
-    task = scenario.tasks[place].task_id if path[0] == "tasks" and isinstance(place, int) else None
+    task = scenario.task_ids[place] if path[0] == "tasks" and isinstance(place, int) else None
     line = line_in_file(scenario, path) if has_line else None
     return mistake(scenario.path, path, problem, remedy, is_toml=True, line=line, task=task)

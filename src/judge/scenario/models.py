@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapter, ValidationInfo, model_validator
 
-from judge.config import AllowedSites, RunConfig
+from judge.config import AllowedSites, Reason, RunConfig
 from judge.sites import origin_of
 from shared.access import Credentials, DeclaredState, StateContent
 from shared.checks import MAX_CHECKS, MAX_EXPRESSIONS, Check, expressions_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
 from shared.ids import USABLE, is_reserved
-from shared.models import TASK_ID, Level, Record, Task
+from shared.models import TASK_ID, Exclusion, Level, Record, Task
 from shared.text import excerpt
 
 # A submission has about a kilobyte for each task, in one JSON object (`MAX_ENTRIES_BYTES`).
@@ -218,6 +218,8 @@ class TaskTable(Table):
     keep_fields: Annotated[tuple[Name, ...], FailFast(), at_most(200)] = ()
     storage_state: DeclaredState | None = Field(default=None, repr=False)
     http_credentials: Credentials = Field(default=(), repr=False)
+    reference: Annotated[Line, Field(min_length=1), at_most(1000)] | None = None
+    excluded: Reason | None = None
 
     @model_validator(mode="after")
     def _begins_on_its_website(self) -> Self:
@@ -241,6 +243,12 @@ def _task(value: object, info: ValidationInfo) -> object:
     return value if isinstance(value, Task) else Task(**dict(TaskTable.model_validate(value, context=info.context)))
 
 
+def divided(tasks: Iterable[Task]) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
+    """The tasks of the set, and those that the scenario excludes."""
+    listed = tuple(tasks)
+    return tuple(task for task in listed if not task.excluded), tuple(task for task in listed if task.excluded)
+
+
 DeclaredTask = Annotated[Task, BeforeValidator(_task)]
 ONE_TASK: TypeAdapter[Task] = TypeAdapter(DeclaredTask)
 TASKS: TypeAdapter[tuple[Task, ...]] = TypeAdapter(
@@ -261,6 +269,15 @@ class ScenarioFile(Table):
     def _has_tasks(self) -> Self:
         if not self.tasks and self.config.scenario is None:
             raise Invalid("missing", "add a [[tasks]] table, or name a bundled set as config.scenario", key="tasks")
+        if self.tasks and all(task.excluded for task in self.tasks):
+            raise Invalid("every task is excluded", "remove excluded from those to be played", key="tasks")
+        return self
+
+    @model_validator(mode="after")
+    def _excludes_in_tasks(self) -> Self:
+        if self.config.exclude:
+            remedy = 'write excluded = "reason" into the task, or use --exclude'
+            raise Invalid("exclude belongs to one run", remedy, key="config")
         return self
 
     @model_validator(mode="after")
@@ -287,10 +304,21 @@ class ScenarioFile(Table):
 
 
 class Scenario(ScenarioFile):
-    """A scenario file that was read. `source_checksum` is the SHA-256 of its bytes, in hexadecimal."""
+    """A scenario file that was read. `source_checksum` is the SHA-256 of its bytes, in hexadecimal.
+
+    `tasks` are those of the set; `excluded` are the others, which the file excludes. `task_ids` are those of all, in
+    the order of the file.
+    """
 
     path: Path
     source_checksum: str
+    excluded: tuple[Task, ...] = ()
+    task_ids: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """By task id, the place among the file's `[[tasks]]`, from 0."""
+        return {task_id: place for place, task_id in enumerate(self.task_ids)}
 
 
 class LaunchedProcess(Record):
@@ -358,6 +386,8 @@ class AssessmentRequest(Record):
     participants: dict[str, str]
     config: RunConfig
     tasks: tuple[Task, ...]
+    # Tasks that their scenario leaves out: none of the set, but named in results.
+    excluded: tuple[Exclusion, ...] = ()
     launch: Launch | None = None
     warnings: tuple[str, ...] = ()
 

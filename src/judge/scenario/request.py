@@ -1,7 +1,7 @@
 """Parses and renders the assessment request: the JSON text of one A2A message."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
@@ -17,12 +17,13 @@ from judge.scenario.models import (
     RequestBody,
     Scenario,
     TaskTable,
+    divided,
 )
 from shared.access import StorageState
 from shared.errors import ConfigError
 from shared.fields import keys_of, remedy_for, shown
 from shared.files import reason_of
-from shared.models import Task
+from shared.models import Exclusion, Task
 from shared.strict_json import parse_json
 from shared.text import counted
 from shared.validation import mistake, validated
@@ -53,6 +54,10 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     settings = _known(settings, RunConfig, ("config",), warnings)
     config = validated(CONFIG, settings, _SOURCE, under=("config",))
     tasks = tuple(_with_state(task, body.storage_states) for task in tasks)
+    tasks, excluded = divided(tasks)
+    if excluded and not tasks:
+        raise mistake(_SOURCE, ("tasks",), "every task is excluded", "send one that is to be played")
+    _require_tasks_to_exclude(config, tasks, body.launch)
     for task in tasks:
         if problem := login_problem(task, config.allowed_sites):
             path, said, remedy = problem
@@ -60,8 +65,30 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     if len(warnings) > _MAX_WARNINGS:
         warnings = [*warnings[:_MAX_WARNINGS], f"{_SOURCE}: {counted(len(warnings) - _MAX_WARNINGS, 'more warning')}"]
     return AssessmentRequest(
-        participants=body.participants, config=config, tasks=tasks, launch=body.launch, warnings=tuple(warnings)
+        participants=body.participants,
+        config=config,
+        tasks=tasks,
+        excluded=exclusions_of(excluded),
+        launch=body.launch,
+        warnings=tuple(warnings),
     )
+
+
+def exclusions_of(excluded: Iterable[Task]) -> tuple[Exclusion, ...]:
+    """The tasks that a scenario excludes, as results name them."""
+    return tuple(Exclusion(task_id=task.task_id, reason=task.excluded or "", by="scenario") for task in excluded)
+
+
+def _require_tasks_to_exclude(config: RunConfig, tasks: Sequence[Task], launch: Launch | None) -> None:
+    """Raises `ConfigError` if `config.exclude` names an unknown task, or all tasks."""
+    # A shard's request has its own tasks only; the runner has checked the names.
+    if not config.exclude or (launch is not None and launch.shard is not None):
+        return
+    known = {task.task_id for task in tasks}
+    if unknown := [task_id for task_id in config.exclude if task_id not in known]:
+        raise mistake(_SOURCE, ("config", "exclude", unknown[0]), "no such task", "name a task of this request")
+    if known == config.exclude.keys():
+        raise mistake(_SOURCE, ("config", "exclude"), "every task is excluded", "exclude fewer tasks")
 
 
 def _with_state(task: Task, states: Mapping[str, StorageState]) -> Task:
@@ -98,6 +125,8 @@ def request_text(
     if ids and "participant_ids" not in body:
         body["participant_ids"] = ids
     if chosen:
+        # The judge plays none of these, and names them in its results.
+        chosen = (*chosen, *scenario.excluded)
         states: dict[str, dict[str, Any]] = {}
         body["tasks"] = _tasks_text(chosen, states)
         extra |= {"storage_states": states} if states else {}
@@ -114,6 +143,8 @@ def _tasks_text(tasks: Sequence[Task], states: dict[str, dict[str, Any]]) -> lis
             content = task.storage_state.to_json()
             table["storage_state"] = names.setdefault(json.dumps(content), f"state-{len(names) + 1}")
             states[table["storage_state"]] = content
+        if task.excluded:
+            table["excluded"] = task.excluded
         if task.http_credentials:
             table["http_credentials"] = [
                 each.model_dump(mode="json", exclude_defaults=True) for each in task.http_credentials

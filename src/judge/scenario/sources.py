@@ -193,6 +193,8 @@ def _task_toml(task: Task) -> str:
         fields["storage_state"] = task.storage_state
     if referring := [each for each in task.http_credentials if VARIABLE.fullmatch(each.password)]:
         fields["http_credentials"] = [each.model_dump(mode="json", exclude_defaults=True) for each in referring]
+    if task.reference:
+        fields["reference"] = task.reference
     for key, value in fields.items():
         if key == "checks":
             ordered = (

@@ -1,13 +1,13 @@
 """Reads scenario files and selects tasks from them. Every mistake is a one-line `ConfigError`."""
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import get_args
 
 from pydantic import TypeAdapter
 
-from judge.scenario.models import EXAMPLES, Scenario, ScenarioFile
+from judge.scenario.models import EXAMPLES, Scenario, ScenarioFile, divided
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
 from shared.files import decode, parse_toml, read_errors, read_file
@@ -25,13 +25,17 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def bundled_tasks(name: str, folder: Path) -> tuple[Task, ...]:
-    """The tasks of `<folder>/<name>/scenario.toml`, for a request that names a bundled set. Raises `ConfigError`."""
+    """The tasks of `<folder>/<name>/scenario.toml`, for a request that names a bundled set, with those it excludes.
+
+    Raises `ConfigError`.
+    """
     known = sorted(path.parent.name for path in folder.glob("*/scenario.toml"))
     if name not in known:
         raise ConfigError(
             f"config.scenario: unknown task set {shown(name)}", remedy=f"one of: {', '.join(known) or 'none here'}"
         )
-    return load_scenario(folder / name / "scenario.toml").tasks
+    scenario = load_scenario(folder / name / "scenario.toml")
+    return (*scenario.tasks, *scenario.excluded)
 
 
 def read_scenario_bytes(path: Path, *, what: str = "a scenario TOML file") -> bytes:
@@ -48,7 +52,9 @@ def parse_scenario(content: bytes, path: Path) -> Scenario:
     if not tables:
         raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")
     found = validated(_SCENARIO_FILE, tables, path, toml=text, examples=EXAMPLES)
-    return Scenario(**dict(found), path=path, source_checksum=hashlib.sha256(content).hexdigest())
+    tasks, excluded = divided(found.tasks)
+    parts = {"tasks": tasks, "excluded": excluded, "task_ids": tuple(task.task_id for task in found.tasks)}
+    return Scenario(**{**dict(found), **parts}, path=path, source_checksum=hashlib.sha256(content).hexdigest())
 
 
 def line_in_file(scenario: Scenario, path: KeyPath) -> int | None:
@@ -73,20 +79,54 @@ def problems_of(content: bytes, path: Path) -> tuple[Scenario | None, list[str]]
 
 
 def select(
-    tasks: tuple[Task, ...], *, limit: int | None = None, level: str | None = None, ids: Collection[str] = ()
+    tasks: tuple[Task, ...],
+    *,
+    limit: int | None = None,
+    level: str | None = None,
+    ids: Collection[str] = (),
+    excluded: Collection[Task] = (),
 ) -> tuple[Task, ...]:
-    """The tasks of that level and among those ids, in order, at most `limit`. Raises `ConfigError` if none is left."""
+    """The tasks of that level and among those ids, in order, at most `limit`. Raises `ConfigError` if none is left.
+
+    `excluded` are the tasks that the scenario excludes, which cannot be selected.
+    """
     if level is not None and level not in get_args(Level):
         raise ConfigError(f"--level {shown(level)} is not a level", remedy=did_you_mean(level, get_args(Level)))
     known = [task.task_id for task in tasks]
     for task_id in ids:
-        if task_id not in known:
-            names = known if len(known) <= 10 else [*known[:9], "…"]
-            raise ConfigError(f"--task {shown(task_id)} is not in this scenario", remedy=did_you_mean(task_id, names))
+        _require_task("--task", task_id, known, excluded)
     chosen = tuple(task for task in tasks if level in (None, task.level) and (not ids or task.task_id in ids))[:limit]
     if not chosen:
         raise ConfigError("no task is left to run", remedy="loosen --level and --task")
     return chosen
+
+
+def _require_task(option: str, task_id: str, known: Sequence[str], excluded: Iterable[Task]) -> None:
+    if (task := next((task for task in excluded if task.task_id == task_id), None)) is not None:
+        why = f"{option} {shown(task_id)} is excluded by the scenario: {task.excluded}"
+        raise ConfigError(why, remedy="remove excluded from the task")
+    if task_id not in known:
+        names = known if len(known) <= 10 else [*known[:9], "…"]
+        raise ConfigError(f"{option} {shown(task_id)} is not in this scenario", remedy=did_you_mean(task_id, names))
+
+
+def exclusions(options: Iterable[str], tasks: Sequence[Task], excluded: Collection[Task] = ()) -> dict[str, str]:
+    """The reasons by task id that `--exclude ID=REASON` gives. Raises `ConfigError` unless a task is left to play.
+
+    `tasks` are those of the run; `excluded` are those that the scenario excludes already.
+    """
+    known, found = [task.task_id for task in tasks], dict[str, str]()
+    for option in options:
+        task_id, equals, reason = (part.strip() for part in option.partition("="))
+        if not equals or not reason:
+            raise ConfigError(f"--exclude {shown(option)} gives no reason", remedy="write --exclude ID=REASON")
+        _require_task("--exclude", task_id, known, excluded)
+        if found.get(task_id, reason) != reason:
+            raise ConfigError(f"--exclude {shown(task_id)} is given twice", remedy="keep one reason")
+        found[task_id] = reason
+    if tasks and len(found) == len(tasks):
+        raise ConfigError("--exclude leaves no task to run", remedy="exclude fewer tasks")
+    return found
 
 
 def shard(tasks: tuple[Task, ...], index: int, num: int, *, instances: int | None = None) -> tuple[Task, ...]:

@@ -47,7 +47,7 @@ _TASK = re.compile(r"([A-Za-z0-9_-]{1,128})(?:\.([1-9][0-9]{0,2}))?")
 _IMAGE = re.compile(r"(?:step_\d{3,6}|(screenshot))\.(?:jpg|png|webp)")
 # Folders of images and task pages are also named by `key_of`.
 _KEY = r"[A-Za-z0-9_-]{1,160}(?:\.[1-9][0-9]{0,2})?"
-_REPORT_FILE = re.compile(rf"(?:{_KEY}/){{0,2}}{_KEY}\.(?:html|csv|json|jpg|jpeg|png|webp)")
+_REPORT_FILE = re.compile(rf"(?:{_KEY}/){{0,2}}(?:{_KEY}\.(?:html|csv|json|jpg|jpeg|png|webp)|network\.har)")
 # Limited, because rendering the page of a long episode takes time and much memory.
 _RENDERED_AT_ONCE = 2
 # A viewer that stops reading is disconnected.
@@ -88,6 +88,8 @@ class LiveRun:
     is_restored: bool = False
     is_read: bool = False
     has_pages: bool = False
+    # The tasks that ended in this start; those kept from before took no time.
+    played: int = 0
 
     def take(self, event: Event, version: int, now: float) -> None:
         if isinstance(event, StepBegun) and not self.has_pages:
@@ -104,6 +106,7 @@ class LiveRun:
                 self.changed(task, version)
                 if isinstance(event, TaskDone):
                     self.outcomes[task.id] = event.outcome
+                    self.played += 1
 
     def add(self, record: RunRecord, version: int) -> None:
         """Add data from the run's files; data from events is newer and is kept."""
@@ -148,7 +151,15 @@ class LiveRun:
             "rate": rate_text(rate),
             "rate_of_all": round(100 * counts["success"] / self.total, 1) if self.total else 0.0,
             "seconds": round((now if self.ended is None else self.ended) - self.began, 1),
+            "left_s": self._left_s(now),
         }
+
+    def _left_s(self, now: float) -> float | None:
+        """About how long the rest will take, as the terminal estimates it."""
+        waiting = self.total - self.kept - self.played
+        if self.ended is not None or not self.played or waiting <= 0:
+            return None
+        return round((now - self.began) / self.played * waiting, 1)
 
 
 class LiveHub:
@@ -172,7 +183,13 @@ class LiveHub:
         self._closed = False
         earlier = records.remembered(max_runs) if records else ()
         # The runs that are shown, by id.
-        self.runs = {run_id: LiveRun(run_id, 0.0, ended=0.0, state="stopped", is_restored=True) for run_id in earlier}
+        self.runs: dict[str, LiveRun] = {}
+        for run_id in earlier:
+            self.show(run_id)
+
+    def show(self, run_id: str) -> None:
+        """Show a run that is not being played, from its files."""
+        self.runs[run_id] = LiveRun(run_id, 0.0, ended=0.0, state="stopped", is_restored=True)
 
     def watch(self, run_id: str) -> Sink:
         """The sink for the events of one run. If there are too many runs, drops the oldest, finished ones first."""

@@ -172,6 +172,7 @@ class JudgeService:
                 judge_id=judge.id,
                 judge_ids={task_id: judge_id for task_id, judge_id in deciding.items() if judge_id != judge.id},
                 launch=request.launch,
+                excluded=request.excluded,
             )
             trace = stack.enter_context(self.tracing.watch(run_id, role))
             show = self.hub.watch(run_id)
@@ -266,6 +267,7 @@ def _submission(request: AssessmentRequest, role: str, results: tuple[TaskSummar
         role=role,
         participant_ids={role: request.config.participant_ids.get(role, "")},
         results=results,
+        excluded=[each.model_dump(mode="json") for each in request.excluded],
         provenance={"identity": identity_in(store.read_run() or {})}
         | provenance(config=request.config, results=results, run_id=store.run_id, shard=request.shard),
     )

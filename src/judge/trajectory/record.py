@@ -35,8 +35,8 @@ SHARED_STATE = "shared_state"
 # recordings of the second say it.
 FIRST_RULES, CURRENT_RULES = "1", "2"
 BLAME_FACTS = "blame_facts"
-# Stop reasons outside the participant's control; such attempts are not scored.
-ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
+# Stop reasons outside the participant's control; such attempts are not scored. `excluded` ones were never played.
+ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled", "excluded")
 # Stop reasons after which the verdict decides.
 JUDGED_ENDS: tuple[StopReason, ...] = ("finished", "ended_by_page")
 # Keys of `result.json` with the same name and value as the field of the record.
@@ -115,6 +115,11 @@ class Attempt(Record):
         return self.stop_reason in ABORTING
 
     @property
+    def excluded(self) -> str | None:
+        """Why the run excluded the task before its first attempt; `None` if it was to be played."""
+        return self.error or "no reason recorded" if self.stop_reason == "excluded" else None
+
+    @property
     def steps_taken(self) -> int:
         """The number of the participant's steps. Older versions counted the final observation, which has no outcome."""
         has_final_look = self.stop_reason == "finished" and bool(self.steps) and self.steps[-1].outcome is None
@@ -137,6 +142,8 @@ class Attempt(Record):
     @property
     def cause(self) -> str | None:
         """Why the attempt failed, was aborted or is unscored, blame first; `None` if a verdict decided it."""
+        if self.excluded is not None:
+            return f"excluded: {self.excluded}"
         if self.error is not None:
             return f"{self.blame}: {self.error}" if self.blame else self.error
         if self.outcome == "unscored":

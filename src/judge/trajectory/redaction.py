@@ -80,6 +80,11 @@ class Redaction:
     def _digest(self, value: str) -> str:
         return "sha256:" + hmac.new(self._salt, value.encode(), hashlib.sha256).hexdigest()[:16]
 
+    def text(self, text: str) -> str:
+        """Free text without the listed secrets and without those in addresses."""
+        redacted: str = self._without_secrets(_ADDRESS.sub(lambda found: self._address(found[0]), text))
+        return redacted
+
     def _is_secret(self, name: str) -> bool:
         if name.lower() in self._keep:
             return False

@@ -56,6 +56,9 @@ SCRIPTS = {
         main.innerHTML = '<section>' + block('One') + block('Two') + '<p>Three is late</p></section>';
         setTimeout(() => { main.innerHTML = '<section>' + block('One') + block('Two') + '</section>';
         out.textContent = 'after' }, 2000) }""",
+    "card": """function act() { const main = document.createElement('main'); document.body.append(main);
+        main.innerHTML = '<h3>Desk</h3><p>Checking our <b>stock</b></p><p>59 euros</p>';
+        setTimeout(() => { main.children[1].textContent = 'In stock'; out.textContent = 'after' }, 2000) }""",
     "image": """function act() { const image = new Image(); image.src = '/slow'; document.body.append(image);
         image.onload = image.onerror = () => { out.textContent = 'after' } }""",
     "shadowing": """document.body.insertAdjacentHTML('beforeend', '<img name=evaluate><img name=getAnimations>');
@@ -130,7 +133,7 @@ def site() -> Iterator[str]:
 async def after_the_click(browser: PlaywrightBrowser, address: str, mode: SettleMode = "page-time") -> Page:
     Site.asked_at = 0.0
     await browser.open(address, mode)
-    if address.endswith(("/carousel", "/toast", "/redrawn", "/loop")):
+    if address.endswith(("/carousel", "/toast", "/redrawn", "/card", "/loop")):
         # Only of a page that has been observed is known what was there before, and how long its scripts may take.
         await browser.observe()
     await browser.act("browser_click", {"target": "button"})
@@ -154,6 +157,7 @@ async def test_in_page_time_every_effect_of_an_action_is_seen(
         assert seen["toast"].vanished == ("Saved as draft 7",)
         # What is drawn again as it was has not vanished.
         assert seen["redrawn"].vanished == ("Three is late",)
+        assert seen["card"].vanished == ("Checking our stock",)
         assert "timer" in seen["timer"].settled.waited_for
         # A timer that was there before the action is no effect of it.
         assert seen["carousel"].settled.page_s < seen["timer"].settled.page_s

@@ -94,7 +94,7 @@ def test_an_agent_that_cannot_be_started_is_missing(tmp_path: Path, cmd: str, ex
 
 def test_an_agent_that_runs_elsewhere_is_asked_for_its_card() -> None:
     nobody = f"http://127.0.0.1:{free_port()}"
-    (finding,) = check_member(Member(name="p", endpoint=nobody, cmd=None, is_agent=True), Settings())
+    (finding,) = check_member(Member(name="p", endpoint=nobody, cmd=None, is_agent=True), Settings(), Path())
     assert (finding.state, finding.subject) == ("missing", "p")
 
 

@@ -185,7 +185,7 @@ def test_tasks_that_only_the_judge_knows_cannot_be_chosen_among(
     tmp_path: Path, fails: Callable[..., str], choice: tuple[str, str]
 ) -> None:
     (tmp_path / "live.toml").write_text(NO_TASKS)
-    assert "--level and --task choose among a scenario's own tasks" in fails(tmp_path / "live.toml", *choice)
+    assert "--level, --task and --exclude choose among a scenario's own tasks" in fails(tmp_path / "live.toml", *choice)
 
 
 def test_a_limit_goes_to_the_judge_that_knows_the_tasks(tmp_path: Path) -> None:

@@ -171,6 +171,14 @@ def test_a_check_that_can_never_pass_is_named_with_the_line_of_its_task(app: typ
     assert f"{path}: line {line}, task t: check 1: requests are not recorded" in run(app, "validate", str(path), code=2)
 
 
+def test_an_excluded_task_does_not_shift_the_lines_of_the_others(app: typer.Typer, tmp_path: Path) -> None:
+    path = Path(scenario_file(tmp_path, a_task("s"), a_task()))
+    first, second = path.read_text().rsplit("[[tasks]]", 1)
+    path.write_text(f'{first}excluded = "closed"\n\n[[tasks]]{second}reference = "missing.toml"\n')
+    line = path.read_text()[: path.read_text().rindex("[[tasks]]")].count("\n") + 1
+    assert f"{path}: line {line}, task t: reference 'missing.toml'" in run(app, "validate", str(path), code=2)
+
+
 def checked(task_id: str, website: str, *checks: dict[str, Any]) -> Task:
     return Task.model_validate({"task_id": task_id, "website": website, "task": f"Do {task_id}.", "checks": checks})
 

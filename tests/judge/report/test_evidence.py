@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from helpers.results import a_verdict
 from judge.report.evidence import PointView, pieces_of, points_of, verdict_view
+from shared.models import Task
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -51,6 +52,33 @@ def test_two_checks_with_one_description_keep_their_own_results() -> None:
     checks = [{"description": "one", "passed": passed, "found": ""} for passed in (True, False)]
     points = points_of(a_verdict(key_points=("one", "one"), evidence={"checks": checks}))
     assert [point.met for point in points] == [True, False]
+
+
+PAGE: dict[str, Any] = {"kind": "page", "url": "/a"}
+
+
+@pytest.mark.parametrize(
+    ("check", "result", "steps"),
+    [
+        # What a look shows is the effect of the action before it.
+        (PAGE, {"passed": True, "step": 2}, (2, None, False)),
+        (PAGE, {"passed": True, "step": 0}, (None, None, False)),
+        ({"kind": "action", "line": "<a b> -> CLICK"}, {"passed": True, "step": 2}, (3, None, False)),
+        ({"any_of": [PAGE, {"kind": "answer", "contains": "a"}]}, {"passed": True, "step": 2}, (2, None, False)),
+        (PAGE, {"passed": False, "step": 1, "last_step": 2}, (None, 3, True)),
+        (PAGE, {"passed": False, "near_step": 0}, (None, 1, False)),
+        (PAGE, {"passed": False}, (None, None, False)),
+        (PAGE, {"passed": None, "last_step": 1}, (None, None, False)),
+        (PAGE, {"passed": False, "last_step": "1", "near_step": True}, (None, None, False)),
+    ],
+)
+def test_a_check_names_the_step_that_met_it_or_at_which_it_went_wrong(
+    check: dict[str, Any], result: dict[str, Any], steps: tuple[int | None, int | None, bool]
+) -> None:
+    checks = Task.model_validate({"task_id": "t", "website": "http://a.test/", "task": "t", "checks": [check]}).checks
+    verdict = a_verdict(evidence={"checks": [{"description": "one", "found": "", **result}]})
+    (point,) = points_of(verdict, checks)
+    assert (point.helped, point.wrong, point.held) == steps
 
 
 @pytest.mark.parametrize("passed", [True, False, None])

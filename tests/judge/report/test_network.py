@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from helpers.results import A_TRACE, a_finished_run, a_result, a_step
 from helpers.trajectory.recordings import SHOP, RecordedRequest
 from judge.report.build import make_report
 from judge.store import RunStore
+from judge.trajectory.console import write_console
 from judge.trajectory.network import LeftOut, write_har
 from judge.trajectory.redaction import Redaction
 from shared.models import Task
@@ -32,10 +34,10 @@ def written(store: RunStore, folder: Path) -> tuple[Path, str]:
 
 
 def rows(page: str) -> list[list[str]]:
-    found = re.findall(r"<tr(?: class=\"t-failure\")?>((?:<td.*?</td>)+)</tr>", page)
-    return [
-        [re.sub(r"<.*?>", "", cell).replace("\xa0", " ") for cell in re.findall(r"<td.*?</td>", row)] for row in found
-    ]
+    """The lines of the requests: method, address, status, type and time."""
+    found = re.findall(r'<ul class="requests">.*?</ul>', page, re.DOTALL)
+    lines = [line for part in found for line in re.findall(r"<summary>(.*?)</summary>", part)]
+    return [[text.replace("\xa0", " ") for text in re.findall(r">([^<>]+)<", line) if text.strip()] for line in lines]
 
 
 def test_requests_are_listed_with_the_step_that_caused_them(tmp_path: Path) -> None:
@@ -100,3 +102,48 @@ def test_a_lost_trace_is_said_with_the_reason(tmp_path: Path) -> None:
 def test_a_run_of_an_older_version_has_no_such_section(tmp_path: Path) -> None:
     _, page = written(a_finished_run(tmp_path, a_result("t1")), tmp_path)
     assert 'id="network"' not in page
+
+
+def test_headers_and_bodies_are_shown_with_their_request(tmp_path: Path) -> None:
+    sent = RecordedRequest(
+        path="/api/cart", post='{"sku": "D-1"}', headers={"X-Shop": "<b>"}, response='{"total": 3}', status=200
+    )
+    _, page = report(tmp_path, (1, sent), (1, RecordedRequest(is_cut=True)))
+    for text in ("X-Shop: &lt;b&gt;", "&#34;sku&#34;: &#34;D-1&#34;", "&#34;total&#34;: 3", "too large to be recorded"):
+        assert text in page
+
+
+def test_a_report_without_contents_shows_neither_headers_and_bodies_nor_the_console(tmp_path: Path) -> None:
+    sent = RecordedRequest(path="/api/cart", post='{"sku": "D-1"}', headers={"X-Shop": "one"})
+    report(tmp_path, (1, sent))
+    store = RunStore(tmp_path, "run-1")
+    write_console(store.task("t1").folder, [{"step": 1, "level": "log", "text": "said"}], str)
+    page = (make_report([store], tmp_path / "ci", contents=False).parent / "tasks" / "t1.html").read_text()
+    assert rows(page) == [["POST", "/api/cart", "200", "fetch", "5 ms"]]
+    assert not [text for text in ("X-Shop", "D-1", "said<") if text in page]
+    assert "left out of reports that are made in CI" in page
+
+
+def test_long_bodies_are_cut(tmp_path: Path) -> None:
+    long = RecordedRequest(post="x" * 10_000, mime_type="text/plain")
+    _, page = report(tmp_path, *[(1, long)] * 3)
+    assert page.count("network.har has 6000 more characters") == 3
+
+
+def test_console_messages_are_listed_with_their_step_and_escaped(tmp_path: Path) -> None:
+    store = a_finished_run(tmp_path, a_result("t1"))
+    said: list[dict[str, Any]] = [
+        {"step": 0, "level": "log", "text": "ready"},
+        {"step": 1, "level": "uncaught", "text": "<script>alert(1)</script>", "url": "http://a.test/a.js", "line": 4},
+        {"step": 2, "level": "warning", "text": "slow"},
+        {"step": 2, "dropped": 7},
+    ]
+    write_console(store.task("t1").folder, said, str)
+    _, page = written(store, tmp_path)
+    one, two = page.index('id="step-1"'), page.index('id="step-2"')
+    assert "&lt;script&gt;alert(1)" in page[one:two]
+    assert "http://a.test/a.js:4" in page[one:two]
+    assert "slow" in page[two:]
+    assert "<script>alert" not in page
+    assert "At least 7 more console messages went unrecorded." in page
+    assert "Console messages of the first page" in page

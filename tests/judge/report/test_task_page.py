@@ -10,6 +10,7 @@ from playwright.async_api import Browser, Locator, Page
 from typer.testing import CliRunner
 
 from helpers.browser.pages import WatchedPage, open_browser, watched_page
+from helpers.results import a_finished_run, a_result, a_verdict, write_verdict_on
 from helpers.runs import SNAPSHOT, a_png, write_synthetic_run
 from judge.commands.app import command_app
 from judge.report.build import make_report
@@ -147,6 +148,113 @@ async def test_the_difference_leaves_out_what_only_has_another_reference(page: P
     assert [line.strip()[:25] for line in added] == ['+   - link "Desk lamp" [r', "+   - text: <img src=x on"]
     await page.keyboard.press("ArrowLeft")
     await page.get_by_text("There is no snapshot before this one.").wait_for()
+
+
+async def test_steps_are_found_by_words_and_by_what_happened(page: Page, report: Path) -> None:
+    await page.goto((report / "task_001.html").as_uri())
+    names = page.locator(".list ol li:visible")
+    every = await names.count()
+    await page.get_by_role("searchbox", name="Search steps").fill("no such words")
+    assert await names.count() == 0
+    assert await page.get_by_text("No step matches.").is_visible()
+    await page.get_by_role("searchbox", name="Search steps").fill("")
+    await page.get_by_role("combobox", name="Which steps").select_option("failed")
+    found = await names.count()
+    assert found < every
+    await page.get_by_role("combobox", name="Which steps").select_option("")
+    line = await page.locator("#step-3 .line").inner_text()
+    await page.get_by_role("searchbox", name="Search steps").fill("reading lamp desk lamp")
+    assert await names.count() <= every
+    await page.get_by_role("searchbox", name="Search steps").fill(line)
+    # A step that is left out is not shown, and the keys go past it.
+    assert await page.locator(".step.now .line").inner_text() == line
+    assert await page.locator(".strip a:visible").count() == await names.count()
+
+
+async def test_the_time_axis_leads_to_a_step(page: Page, report: Path) -> None:
+    await page.goto((report / "task_000.html").as_uri())
+    await page.locator(".axis g[data-of=step-3] .hit").click()
+    assert await page.evaluate("location.hash") == "#step-3"
+    assert await page.locator(".axis g.now").get_attribute("data-of") == "step-3"
+
+
+async def test_the_link_to_a_step_is_copied(browser: Browser, report: Path) -> None:
+    async with watched_page(browser, permissions=["clipboard-read", "clipboard-write"]) as watched:
+        await watched.page.goto((report / "task_000.html").as_uri() + "#step-2")
+        await watched.page.get_by_role("button", name="Copy link").click()
+        await watched.page.get_by_role("button", name="Copied").wait_for()
+        copied = await watched.page.evaluate("navigator.clipboard.readText()")
+        assert copied == (report / "task_000.html").as_uri() + "#step-2"
+
+
+async def test_playback_is_as_fast_as_chosen(page: Page, report: Path) -> None:
+    await page.clock.install(time=0)
+    await page.goto((report / "task_000.html").as_uri())
+    await page.clock.pause_at(1_000_000)
+    await page.get_by_role("combobox", name="Playback speed").select_option("4")
+    await page.get_by_role("button", name="Play").click()
+    await page.clock.run_for(700)
+    assert await page.evaluate("location.hash") == "#step-3"
+
+
+async def test_a_pane_that_goes_on_below_says_so_until_its_end(page: Page, report: Path) -> None:
+    await page.goto((report / "task_001.html").as_uri())
+    await page.evaluate("document.querySelector('.scrolled').style.height = '80px'")
+    pane = page.locator(".scrolled")
+    await page.locator(".scrolled.goes-on").wait_for()
+    await pane.evaluate("pane => { pane.scrollTop = pane.scrollHeight; }")
+    await page.locator(".scrolled:not(.goes-on)").wait_for()
+
+
+async def test_a_failed_check_is_marked_and_the_page_opens_there(page: Page, run: RunStore, tmp_path: Path) -> None:
+    check = {"description": "Oak", "passed": False, "expected": "oak", "found": "pine", "near_step": 1}
+    met = {"description": "Desks", "passed": True, "found": "desks", "step": 1}
+    verdict = a_verdict("failure", key_points=("Oak", "Desks"), evidence={"checks": [check, met]})
+    store = a_finished_run(tmp_path, a_result("t1", verdict=verdict))
+    write_verdict_on(store.task("t1"), "checks-1", verdict)
+    address = (make_report([store], tmp_path / "report").parent / "tasks" / "t1.html").as_uri()
+    await page.goto(address)
+    assert await page.locator(".step.now").get_attribute("id") == "step-2"
+    assert await page.evaluate("location.hash") == ""
+    marks = page.locator(".list a .marks")
+    labels = "spans => spans.map(span => span.getAttribute('aria-label'))"
+    assert await marks.nth(0).locator("span").evaluate_all(labels) == ["executed", "helped: a check was met"]
+    assert await marks.nth(1).locator("span").evaluate_all(labels) == ["executed", "went wrong here"]
+    assert await page.locator(".strip .marks").nth(1).inner_text() == await marks.nth(1).inner_text()
+    await page.get_by_role("link", name="step 1", exact=True).click()
+    await page.locator("#step-1.now").wait_for()
+
+
+async def test_a_note_is_saved_with_its_label_and_is_no_group(
+    page: Page, run: RunStore, report: Path, tmp_path: Path
+) -> None:
+    await page.goto((report / "task_000.html").as_uri())
+    await page.get_by_role("button", name="Correct").click()
+    await page.get_by_role("textbox", name="A note for your label").fill('=the "desk", really')
+    await page.goto((report / "task_001.html").as_uri())
+    await page.get_by_role("button", name="Wrong").click()
+    await page.goto((report / "task_000.html").as_uri())
+    assert await page.get_by_role("textbox", name="A note for your label").input_value() == '=the "desk", really'
+    async with page.expect_download() as begun:
+        await page.get_by_role("button", name="Save labels (2)").click()
+    path = tmp_path / "labels.csv"
+    await (await begun.value).save_as(path)
+    assert path.read_text().splitlines() == [
+        "task_id,human,note",
+        'task_000,1,"\'=the ""desk"", really"',
+        'task_001,0,""',
+    ]
+    arguments = ["--verdicts", str(run.folder), "--labels", str(path), "--json"]
+    told = CliRunner().invoke(command_app("agreement"), arguments, catch_exceptions=False)
+    assert "note" not in json.loads(told.stdout)["groups"]
+
+
+async def test_labels_of_older_reports_are_kept(page: Page, report: Path) -> None:
+    await page.goto((report / "task_000.html").as_uri())
+    kept = json.dumps({"task_000": "0"})
+    await page.evaluate(f"localStorage.setItem('wabe-labels:20260101-000000-demo', {kept!r})")
+    await page.reload()
+    assert await page.get_by_role("button", name="Wrong").get_attribute("aria-pressed") == "true"
 
 
 async def test_labels_are_kept_and_saved_as_the_file_that_agreement_reads(

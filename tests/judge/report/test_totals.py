@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from judge.report.data import OUTCOMES, RowOutcome, RunView, TaskRow
 from judge.report.pages import ComparedRun, Renderer
-from judge.report.totals import Rate, compare, differences, matrix_of, mcnemar_exact, rate_of, totals_of
+from judge.report.totals import Rate, compare, differences, matrix_of, mcnemar_exact, rate_of, task_counts, totals_of
 from judge.results.submission import counts_of
 from shared.models import TokenUsage
 
@@ -219,8 +219,43 @@ def test_a_matrix_begins_with_what_differs_and_ends_with_what_every_run_can_do()
     }
     runs = [[replace(ROW, task_id=name, outcome=pair[run]) for name, pair in outcomes.items()] for run in (0, 1)]
     matrix = matrix_of([*runs, []])
-    assert [each.key for each in matrix] == ["one", "none", "both"]
-    assert [row.outcome if row else None for row in matrix[0].rows] == ["success", "failure", None]
+    assert [each.task_id for each in matrix] == ["one", "none", "both"]
+    assert [group.outcome if group else None for group in matrix[0].groups] == ["success", "failure", None]
+
+
+def test_a_matrix_begins_with_tasks_that_some_runs_solved_and_others_did_not() -> None:
+    first: dict[str, RowOutcome] = {"lost": "aborted", "absent": "failure", "mixed": "failure", "same": "failure"}
+    later: dict[str, RowOutcome] = {"lost": "success", "mixed": "success", "same": "failure"}
+    runs = [[replace(ROW, task_id=name, outcome=end) for name, end in ends.items()] for ends in (first, later)]
+    matrix = matrix_of(runs)
+    assert [each.task_id for each in matrix] == ["mixed", "lost", "absent", "same"]
+    assert task_counts(matrix, 2) == (4, 3)
+
+
+def test_the_epochs_of_a_task_are_one_row() -> None:
+    second = replace(ROW, epoch=2, outcome="failure", steps=2)
+    twice = [second, replace(ROW, steps=1)]
+    (each,) = matrix_of([twice, [ROW]])
+    assert each.pages == ("t", "t.2")
+    assert each.is_mixed
+    group = each.groups[0]
+    assert group is not None
+    assert (group.outcome, group.successes, group.steps, group.first.epoch) == ("mixed", 1, 1.5, 2)
+    assert [row.epoch for row in group.attempts] == [1, 2]
+
+
+def test_scores_of_checks_are_no_relevance() -> None:
+    scored = replace(ROW, scores=(1, 5), decided_by="checks")
+    assert totals_of([scored]).scores == {}
+    assert totals_of([replace(scored, decided_by="judge")]).scores["5"] == 1
+
+
+def test_differing_settings_are_named_instead_of_their_checksum() -> None:
+    records: list[dict[str, Any]] = [
+        {"config": {"max_steps": 12, "settle": "auto"}, "config_checksum": "a"},
+        {"config": {"settle": "auto"}},
+    ]
+    assert differences(records) == (("max steps", ("12", "not set")),)
 
 
 def test_a_matrix_takes_the_text_of_a_task_from_a_run_that_has_it() -> None:

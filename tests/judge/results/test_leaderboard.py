@@ -55,6 +55,7 @@ PUBLISHED: dict[str, Any] = {
 TASK = {"task_id": "c", "website": "https://example.org/", "task": "x", "checks": [{"kind": "page", "url": "/*"}]}
 COLUMNS = ["id", "Success Rate", "Completed", "# Tasks", "Success Rate of All", "Complete", "Decided By", "Recorded By"]
 CONTEXT = ["Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", "Attempts", "Task Set"]
+CONTEXT.append("Excluded")
 
 
 def rows(files: list[Path], query: str | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -186,13 +187,13 @@ def test_rates_by_truth_tell_verdicts_of_checks_from_those_of_a_model(tmp_path: 
     assert found == [
         ("id-1", "checks", 0.0, 0, 1, 1, 0.0, True, 1),
         ("id-1", "webarena_verified", 100.0, 1, 1, 1, 100.0, True, 0),
-        ("id-1", "judge", 100.0, 1, 1, 2, 50.0, False, 0),
+        ("id-1", "offline", 100.0, 1, 1, 2, 50.0, False, 0),
     ]
     overall = {row[0]: row[6] for row in rows(files)[1]}
     assert (overall["id-1"], overall["w1"]) == ("checks, offline, webarena_verified", None)
 
 
-@pytest.mark.parametrize("query", ["by_level", "by_truth"])
+@pytest.mark.parametrize("query", query_names())
 def test_runs_of_agents_without_an_id_are_not_mixed(tmp_path: Path, query: str) -> None:
     files = {}
     for name, identity in (("a", {"name": "mine"}), ("b", {"card_name": "other", "card_version": "1.0"}), ("c", {})):
@@ -253,7 +254,7 @@ def test_a_row_says_who_played_and_under_which_conditions(tmp_path: Path) -> Non
         "actions": "refs",
     }
     [row] = named_row(write(tmp_path, {"ours": a_submission(provenance=made_with)}))
-    assert {key: row[key] for key in CONTEXT[:-1]} == {
+    assert {key: row[key] for key in CONTEXT[:-2]} == {
         "Name": "night",
         "Agent": "my agent 1.2",
         "Model": "gemini-3",
@@ -280,6 +281,32 @@ def test_equal_tasks_are_one_task_set_whatever_their_order_and_other_checks_are_
     for query in query_names():
         one, two, other = (named_row([file], query)[0]["Task Set"] for file in files)
         assert one == two != other
+
+
+def test_every_query_has_the_same_number_of_task_sets(tmp_path: Path) -> None:
+    easy, hard = (a_result(level, level=level) for level in ("easy", "hard"))
+    files = write(
+        tmp_path,
+        {
+            "both": a_submission(easy, hard),
+            "again": a_submission(hard, easy),
+            "one": a_submission(easy),
+            # Shards that the platform joined are one set.
+            "joined": {
+                "participants": {"white_agent": "id-2"},
+                "results": [a_submission(each)["results"][0] for each in (easy, hard)],
+            },
+        },
+    )
+    sets = {query: {row["Task Set"] for row in named_row(files, query)} for query in query_names()}
+    assert [len(found) for found in sets.values()] == [2] * len(sets)
+    assert len(set(map(frozenset, sets.values()))) == 1
+
+
+def test_submissions_of_different_task_sets_are_not_added_up(tmp_path: Path) -> None:
+    files = write(tmp_path, {"a": a_submission(a_result("a")), "b": a_submission(a_result("a"), a_result("b"))})
+    for query in ("by_level", "by_truth"):
+        assert sorted(row["# Tasks"] for row in named_row(files, query)) == [1, 2]
 
 
 def test_rows_of_one_task_set_stand_together(tmp_path: Path) -> None:

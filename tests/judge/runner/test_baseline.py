@@ -44,6 +44,14 @@ def test_a_solved_task_without_a_verdict_now_is_not_passed_over(outcome: str) ->
     assert not found.is_worse(0.05)
 
 
+def test_a_task_that_was_excluded_on_purpose_is_named_and_not_lost() -> None:
+    left_out = {**entries(a="aborted")[0], "excluded": "sold out"}
+    found = against(entries(a="success", b="success"), [left_out, *entries(b="success")])
+    assert (found.undecided, found.excluded) == ((), ("a",))
+    assert "  excluded here, so not compared: a" in found.lines()
+    assert not found.is_worse(None)
+
+
 def test_a_run_that_lost_nothing_passes_though_other_tasks_fail() -> None:
     assert not against(entries(a="failure", b="success"), entries(a="failure", b="success", c="failure")).is_worse(None)
 

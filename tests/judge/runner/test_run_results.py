@@ -1,20 +1,24 @@
 """What a run leaves when its judge has answered: exit code, files, and the last lines."""
 
+import asyncio
 import io
 import json
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from rich.console import Console
 
+from helpers.ports import free_port
 from helpers.results import a_result, a_submission, a_verdict
 from helpers.runner.scenario_runs import write_scenario
+from helpers.runs import write_synthetic_run
 from judge.runner.baseline import Baseline
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import Member
 from judge.runner.plan import Plan, RunOptions
-from judge.runner.run import conclude
+from judge.runner.run import conclude, linger
 from judge.runner.terminal import Progress
 from judge.scenario.toml import load_scenario
 from judge.store import RunStore
@@ -138,3 +142,29 @@ def test_a_result_of_another_form_is_kept_and_refused_in_a_line(tmp_path: Path, 
     with pytest.raises(WabeError, match="the judge's result cannot be read"):
         conclude(outcome, plan, console, Progress(console, "plain"))
     assert json.loads((tmp_path / "kept.json").read_text())["results"][0]["detail"] == detail
+
+
+async def test_a_run_that_lingers_serves_its_report_where_its_judge_was_until_it_is_stopped(tmp_path: Path) -> None:
+    store = write_synthetic_run(tmp_path, tasks=1, steps=1)
+    given = RunOptions(scenario=write_scenario(tmp_path / "shop" / "scenario.toml"), linger=True)
+    judge = JUDGE.model_copy(update={"endpoint": f"http://127.0.0.1:{free_port()}/", "cmd": "wabe serve"})
+    plan = Plan(given, load_scenario(given.scenario), members=(judge,), request="", store=store)
+    said = io.StringIO()
+    lingering = asyncio.create_task(linger(plan, Console(file=said, width=200)))
+    async with httpx.AsyncClient(base_url=judge.endpoint, trust_env=False) as client:
+        async with asyncio.timeout(60):
+            while "The live page stays" not in said.getvalue():
+                await asyncio.sleep(0.01)
+        assert judge.endpoint in said.getvalue()
+        assert (await client.get(f"/live/{store.run_id}/report/index.html")).status_code == 200
+    lingering.cancel()
+    # The signal ends the waiting and is no failure: the exit code is that of the run.
+    await lingering
+
+
+async def test_a_judge_that_was_not_started_here_keeps_its_own_live_page(tmp_path: Path) -> None:
+    given = RunOptions(scenario=write_scenario(tmp_path / "shop" / "scenario.toml"), linger=True)
+    plan = Plan(given, load_scenario(given.scenario), members=(JUDGE,), request="", store=None)
+    said = io.StringIO()
+    await linger(plan, Console(file=said, width=200))
+    assert "keeps its live page" in said.getvalue()

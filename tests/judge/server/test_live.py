@@ -106,6 +106,21 @@ def test_a_finished_run_is_shown_with_its_totals_and_its_rate() -> None:
     assert run["rate_of_all"] == 33.3
 
 
+def test_a_running_run_estimates_the_rest_from_the_tasks_that_ended_in_this_start() -> None:
+    times = iter(range(0, 1000, 10))
+    hub = LiveHub(clock=lambda: next(times))
+    sink = hub.watch("r1")
+    sink(RunStarted(run_id="r1", total=5, kept=2))
+    assert hub.since(-1)["runs"][0]["left_s"] is None
+    for event in (STARTED, DONE):
+        sink(event)
+    view = hub.since(-1)["runs"][0]
+    # One of three took all the time so far.
+    assert view["left_s"] == 2 * view["seconds"] > 0
+    hub.end("r1")
+    assert hub.since(-1)["runs"][0]["left_s"] is None
+
+
 def test_a_run_that_was_stopped_leaves_no_task_running() -> None:
     hub = hub_with(STARTED, step(1), TaskStarted(task_id="t2", attempt=1, max_steps=15), DONE)
     hub.end("r1")
@@ -382,18 +397,21 @@ async def test_strangers_see_neither_the_report_nor_where_it_is(tmp_path: Path) 
     assert hub.report_folder(RUN) is None
 
 
-async def test_only_the_pages_and_images_of_a_report_have_an_address(served: ServedPage) -> None:
+async def test_only_the_files_that_a_report_links_have_an_address(served: ServedPage) -> None:
     folder = served.store.folder / "report"
     make_report([served.store], folder)
     (folder / "tasks" / "linked.html").symlink_to(served.store.folder / "run.json")
-    (folder / "images" / "task_000" / "network.har").write_text("{}")
+    for name in ("network.har", "other.har"):
+        (folder / "images" / "task_000" / name).write_text("{}")
     served.sink(RunDone(successes=1, scored=2, total=4))
     names = [
         *("../run.json", "..%2frun.json", "%2e%2e/run.json", "images/..%2f..%2f..%2frun.json"),
-        *("tasks/linked.html", "images/task_000/network.har", "nothing.html", "", "images/task_000"),
+        *("tasks/linked.html", "images/task_000/other.har", "nothing.html", "", "images/task_000"),
     ]
     found = {name: (await get(served, f"/live/{RUN}/report/{name}")).status_code for name in names}
     assert found == dict.fromkeys(names, 404)
+    # Task pages link it; they show the same requests.
+    assert (await get(served, f"/live/{RUN}/report/images/task_000/network.har")).status_code == 200
 
 
 def test_a_report_that_is_a_link_to_another_folder_has_no_address(tmp_path: Path) -> None:

@@ -19,16 +19,17 @@
   const MEDIA = "img, svg, canvas, video, iframe, embed, object, input, textarea, select, button";
   const NO_TEXT = /^(SCRIPT|STYLE|NOSCRIPT|TEMPLATE|HEAD|BODY|HTML|TITLE|META|LINK|OPTION)$/;
   const CONTROLS = "button, [role=button], a, label, [role=tooltip]";
-  const ANNOUNCING = "[role=alert], [role=status], [role=log], [aria-live]:not([aria-live=off]), output";
   const LINKS = "a, area, iframe, frame, embed, object, form, [formaction]";
   const MAX_LINKS = 10000;
   const MAX_LINK_CHARS = 2000;
   const MAX_ELEMENTS = 50000;
+  const INLINE = /^(A|ABBR|B|BDI|BDO|CITE|CODE|EM|I|KBD|LABEL|MARK|OUTPUT|Q|S|SMALL|SPAN|STRONG|SUB|SUP|TIME|U|VAR|WBR)$/;
   const now = () => performance.now();
+  const NOTHING = { raw: "", blocks: [] };
   let changedAt = now();
   let scrolls = 0;
   let lookedAt = -Infinity;
-  // Elements that changed since the last observation, each with the text last seen in it.
+  // Elements that changed since the last observation, each with its text last seen, and the texts of its blocks.
   let watched = new Map();
   let gone = new Set();
   // Elements with those that took their place.
@@ -37,16 +38,37 @@
   let shown = "";
 
   const squeezed = text => text.replace(/\s+/g, " ").trim();
-  // As it is rendered. Longer texts are only measured.
-  const textOf = element => {
-    if (element.textContent.length > 10 * MAX_CHARS) return "x".repeat(MAX_CHARS + 1);
-    const text = squeezed(element.innerText ?? element.textContent);
-    let rest = packed(text);
-    for (const control of element.querySelectorAll(CONTROLS)) rest = rest.replace(packed(control.innerText ?? ""), "");
-    return rest ? text : "";
+  const rawOf = element => element.textContent.slice(0, 10 * MAX_CHARS);
+  // The texts of an element's blocks that a person can read, in all about `MAX_CHARS`: without scripts and controls, and
+  // without longer texts.
+  const blocksOf = element => {
+    const blocks = [];
+    let [run, length] = ["", 0];
+    const end = () => {
+      const text = squeezed(run);
+      if (text && text.length <= MAX_CHARS) blocks.push(text);
+      length += text.length;
+      run = "";
+    };
+    const walk = parent => {
+      for (let node = parent.firstChild; node && length + run.length < MAX_CHARS; node = node.nextSibling) {
+        if (node.nodeType === Node.TEXT_NODE) run += node.data.slice(0, 10 * MAX_CHARS);
+        else if (node.nodeType !== Node.ELEMENT_NODE || NO_TEXT.test(node.tagName) || node.matches(CONTROLS) || !isShown(node)) continue;
+        else if (INLINE.test(node.nodeName)) walk(node);
+        else {
+          end();
+          walk(node);
+          end();
+        }
+      }
+    };
+    walk(element);
+    end();
+    return blocks;
   };
   // White space between blocks differs between elements and the page, and styles change the case of text.
   const packed = text => text.replace(/\s+/g, "").toLowerCase();
+  const wordsOf = text => packed(text).replace(/[^\p{L}]/gu, "");
   const isShown = element => element.isConnected && element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
   const isInView = element => {
     const { left, right, top, bottom } = element.getBoundingClientRect();
@@ -55,7 +77,7 @@
   const watch = node => {
     const element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement;
     if (element && watched.size < MAX_WATCHED && !watched.has(element) && !NO_TEXT.test(element.tagName) && !element.closest(CONTROLS))
-      watched.set(element, "");
+      watched.set(element, NOTHING);
   };
   const kind = node => `${node.nodeName} ${node.nodeType === Node.ELEMENT_NODE ? node.getAttribute("class") : ""}`;
   const count = (region, element) => [...region.getElementsByTagName(element.tagName)].filter(each => kind(each) === kind(element)).length;
@@ -70,16 +92,20 @@
   const look = () => {
     lookedAt = now();
     for (const [element, seen] of watched) {
-      let text = isShown(element) && isInView(element) ? textOf(element) : "";
-      if (text.length > MAX_CHARS) {
+      let raw = isShown(element) && isInView(element) ? rawOf(element) : "";
+      if (raw === seen.raw) continue;
+      const text = squeezed(raw);
+      if (text.length >= MAX_CHARS && element.children.length) {
         // A large part of the page: if one of its texts vanishes, others remain. Watch its parts instead.
         for (const child of element.children) watch(child);
-        text = "";
+        raw = "";
       }
-      // A text that becomes another one is a value that changes, unless the page announces it.
-      const isGone = seen && !text.includes(seen) && (!text || element.closest(ANNOUNCING)) && !isReplaced(element);
-      if (isGone && gone.size < MAX_TEXTS) gone.add(seen);
-      watched.set(element, text);
+      const blocks = raw ? blocksOf(element) : [];
+      // Where only numbers changed, it is a value that changes.
+      const words = new Set(blocks.map(wordsOf));
+      for (const block of isReplaced(element) ? [] : seen.blocks)
+        if (!text.includes(block) && !words.has(wordsOf(block)) && gone.size < MAX_TEXTS) gone.add(block);
+      watched.set(element, raw ? { raw, blocks } : NOTHING);
     }
   };
   // Elements that gave way to others of their kind, as in a list that is rendered again.

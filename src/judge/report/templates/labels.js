@@ -3,11 +3,13 @@
   const WORDS = { "1": "1", "0": "0", "?": "" }; // A blank label is one that could not be given.
   const unkept = {};
   const key = (run) => "wabe-labels:" + run;
+  // Of each task the label and a note, either of which may be empty. Older pages kept the label only.
   function labelsOf(run) {
     let found = unkept[run];
     try { found = JSON.parse(localStorage.getItem(key(run))) || found; } catch { /* private mode, or not ours */ }
-    const known = Object.entries(found || {}).filter(([task, label]) => /^[\w-]+$/.test(task) && Object.hasOwn(WORDS, label));
-    return new Map(known);
+    const entries = Object.entries(found || {}).map(([task, kept]) => [task, typeof kept === "string" ? { label: kept, note: "" } : kept]);
+    const isKnown = ({ label, note } = {}) => (label === "" || Object.hasOwn(WORDS, label)) && typeof note === "string";
+    return new Map(entries.filter(([task, kept]) => /^[\w-]+$/.test(task) && kept && isKnown(kept)));
   }
   function keep(run, labels) {
     unkept[run] = Object.fromEntries(labels);
@@ -15,7 +17,9 @@
   }
   function show() {
     document.querySelectorAll("[data-labels]").forEach((group) => {
-      const label = labelsOf(group.dataset.labels).get(group.dataset.task);
+      const { label, note } = labelsOf(group.dataset.labels).get(group.dataset.task) || { label: "", note: "" };
+      const field = group.querySelector("[data-note]");
+      if (field !== document.activeElement) field.value = note;
       group.querySelectorAll("[data-label]").forEach((button) =>
         button.setAttribute("aria-pressed", String(button.dataset.label === label)));
       group.hidden = false;
@@ -28,24 +32,39 @@
     });
   }
   function save(run) {
-    const lines = Array.from(labelsOf(run), ([task, label]) => task + "," + WORDS[label]);
+    const labels = labelsOf(run);
+    const hasNotes = [...labels.values()].some(({ note }) => note);
+    // An apostrophe precedes what a spreadsheet would read as a formula.
+    const quoted = (note) => '"' + note.replace(/^(?=[=+\-@\t\r])/, "'").replace(/"/g, '""') + '"';
+    const lines = Array.from(labels, ([task, { label, note }]) =>
+      [task, WORDS[label] || "", ...(hasNotes ? [quoted(note)] : [])].join(","));
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob(["task_id,human\n" + lines.join("\n") + "\n"], { type: "text/csv" }));
+    link.href = URL.createObjectURL(new Blob([(hasNotes ? "task_id,human,note\n" : "task_id,human\n") + lines.join("\n") + "\n"], { type: "text/csv" }));
     link.download = "labels-" + run.replace(/[^\w-]/g, "-") + ".csv";
     link.click();
     // Later, because a browser may read the file only after this handler has returned.
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  }
+  function change(run, task, by) {
+    const labels = labelsOf(run);
+    const kept = { label: "", note: "", ...labels.get(task), ...by };
+    if (kept.label || kept.note) labels.set(task, kept);
+    else labels.delete(task);
+    keep(run, labels);
+    show();
   }
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-label], [data-save-labels]");
     if (!button) return;
     if (button.dataset.saveLabels !== undefined) return save(button.dataset.saveLabels);
     const { labels: run, task } = button.closest("[data-labels]").dataset;
-    const labels = labelsOf(run);
-    if (labels.get(task) === button.dataset.label) labels.delete(task);
-    else labels.set(task, button.dataset.label);
-    keep(run, labels);
-    show();
+    const label = (labelsOf(run).get(task) || {}).label === button.dataset.label ? "" : button.dataset.label;
+    change(run, task, { label });
+  });
+  document.addEventListener("input", (event) => {
+    if (!event.target.matches("[data-note]")) return;
+    const { labels: run, task } = event.target.closest("[data-labels]").dataset;
+    change(run, task, { note: event.target.value });
   });
   window.addEventListener("storage", show);
   window.addEventListener("pageshow", show);

@@ -35,6 +35,7 @@
   const isOpen = (task) => task.state === "running" || task.state === "judging";
   const place = (task, kind) => "/live/" + encodeURIComponent(task.run) + "/" + kind + "/" + encodeURIComponent(task.id);
   const newest = (task) => place(task, "shot") + "?page=" + [task.attempt, task.page, task.state].join("-");
+  const named = (task) => task.id + (task.task ? ": " + task.task : "");
   const doing = (task) =>
     (task.state === "judging" ? "judging after " + plural(task.step, "step") : isOpen(task)
       ? "step " + Math.max(1, task.page) + " of " + task.max_steps
@@ -100,7 +101,8 @@
   }
   function tick(run) {
     const passed = run.view.state === "running" && link.isUp ? (Date.now() - run.received) / 1000 : 0;
-    const facts = [run.view.player, "run " + run.view.id, time(run.view.seconds + passed),
+    const left = run.view.state === "running" && run.view.left_s !== null ? "about " + time(run.view.left_s - passed) + " left" : "";
+    const facts = [run.view.player, "run " + run.view.id, time(run.view.seconds + passed), left,
       run.view.kept ? run.view.kept + " kept from before" : ""].filter(Boolean);
     run.find(".r-facts").replaceChildren(...facts.map((fact) => make("bdi", "", fact)));
   }
@@ -118,7 +120,7 @@
     card.querySelector("rect").setAttribute("width", task.max_steps ? 100 * task.step / task.max_steps : 0);
     const action = task.actions[task.actions.length - 1];
     card.querySelector("bdi").textContent = action ? action[1] : "";
-    if (task.page) picture(card.querySelector("img"), newest(task), "Newest screenshot");
+    if (task.page) picture(card.querySelector("img"), newest(task), "Newest screenshot of " + named(task));
   }
   function showRow(run, task) {
     const row = make("tr");
@@ -189,6 +191,12 @@
     const page = make("a", "", "Open the task's page");
     page.href = place(task, "tasks") + ".html";
     box.replaceChildren(make("bdi", "", task.reason), " ", page);
+    const { report } = runs.get(task.run).view || {};
+    if (report && report.url && link.isUp) {
+      const whole = make("a", "", "Open the report");
+      whole.href = report.url;
+      box.append(" · ", whole);
+    }
   }
   async function loadSteps(task) {
     const mine = opened;
@@ -226,9 +234,9 @@
     byId("w-follow").hidden = !step;
     if (!step) list.scrollTop = list.scrollHeight;
     const image = byId("w-image");
-    if (step && step.image) picture(image, place(task, "images") + "/" + encodeURIComponent(step.image), "What the participant saw at step " + step.step);
+    if (step && step.image) picture(image, place(task, "images") + "/" + encodeURIComponent(step.image), "What the participant saw at step " + step.step + " of " + named(task));
     else if (step) image.hidden = true;
-    else if (task.page) picture(image, newest(task), "Newest screenshot");
+    else if (task.page) picture(image, newest(task), "Newest screenshot of " + named(task));
     byId("w-shot").lastElementChild.textContent = step ? "This step has no screenshot." : "The first screenshot appears with the first page.";
     byId("w-caption").textContent = step ? "What the participant saw before step " + step.step + " · " + step.url
       : task.page > task.step && task.step ? "After step " + task.step : task.page ? "Newest screenshot" : "";

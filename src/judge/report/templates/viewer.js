@@ -53,7 +53,9 @@
     const find = (selector) => root.querySelector(selector);
     const button = (name) => find(`[data-do=${name}]`);
     const links = Array.from(root.querySelectorAll(".list a"));
-    const [strip, large, text, said] = [".strip", ".large", ".text", ".said-step"].map(find);
+    const [strip, large, text, said, speed] = [".strip", ".large", ".text", ".said-step", "[data-speed]"].map(find);
+    const [query, which] = [".find input", ".find select"].map(find);
+    const bars = Array.from(root.querySelectorAll(".axis g"));
     const picture = (step) => step && step.querySelector(".frame img");
     let [now, isAfter, tab, timer, packed] = [0, false, "step", 0, null];
 
@@ -74,6 +76,41 @@
     });
     strip.append(...films);
 
+    // What goes on below its lower edge says so.
+    const panes = Array.from(root.querySelectorAll(".about, .text, .scrolled, .at-step, .list"));
+    const mark = (pane) => pane.classList.toggle("goes-on", pane.scrollHeight - pane.clientHeight - pane.scrollTop > 8);
+    const resized = new ResizeObserver((changed) => changed.forEach(({ target }) => mark(target.closest(".goes-on") || target)));
+    for (const pane of panes) {
+      pane.addEventListener("scroll", () => mark(pane), { passive: true });
+      resized.observe(pane);
+    }
+
+    // The steps that the search and the choice beside it leave.
+    const texts = new Map();
+    const textIn = (step) => {
+      if (!texts.has(step)) texts.set(step, step.textContent.toLowerCase());
+      return texts.get(step);
+    };
+    let found = steps.map(() => true);
+    function filter() {
+      const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const is = (step) => !which.value || step.dataset.is.split(" ").includes(which.value);
+      found = steps.map((step) => is(step) && words.every((word) => textIn(step).includes(word)));
+      [links, films].forEach((all) => all.forEach((link, place) => { (link.closest("li") || link).hidden = !found[place]; }));
+      steps.forEach((step, place) => step.classList.toggle("left-out", !found[place]));
+      const count = found.filter(Boolean).length;
+      const result = find(".find p");
+      result.hidden = count === steps.length;
+      result.textContent = count ? `${count} of ${steps.length} steps` : "No step matches.";
+      if (!found[now] && count) go(found.indexOf(true));
+      else show(now, false);
+    }
+    const beside = (by) => {
+      let place = now + by;
+      while (place >= 0 && place < steps.length && !found[place]) place += by;
+      return place;
+    };
+
     function reveal(link, axis) {
       const box = link.closest(".strip, .list");
       const [size, from] = axis === "x" ? ["Width", "Left"] : ["Height", "Top"];
@@ -89,12 +126,14 @@
       root.querySelectorAll(".scored").forEach((part) => part.classList.toggle("now", part.dataset.of === steps[now].id));
       reveal(links[now], "y");
       reveal(films[now], "x");
-      button("previous").disabled = now === 0;
-      button("next").disabled = now === steps.length - 1;
+      button("previous").disabled = beside(-1) < 0;
+      button("next").disabled = beside(1) >= steps.length;
+      bars.forEach((bar) => bar.classList.toggle("now", bar.dataset.of === steps[now].id));
       button("after").disabled = !picture(steps[now + 1]) || !picture(steps[now]);
       button("enlarge").disabled = !picture(steps[now]);
       find(".place").textContent = `${now + 1} / ${steps.length}`;
       find("[data-tab=requests]").textContent = `Requests (${steps[now].dataset.requests})`;
+      find("[data-tab=console]").textContent = `Console (${steps[now].dataset.console})`;
       turn(false);
       write();
       // Loaded in advance, so that the next step appears at once.
@@ -132,11 +171,12 @@
       clearInterval(timer);
       timer = 0;
       if (isOn) {
-        if (now === steps.length - 1) go(0);
+        const isAtEnd = () => beside(1) >= steps.length;
+        if (isAtEnd() && found.includes(true)) go(found.indexOf(true));
         timer = setInterval(() => {
-          if (now < steps.length - 1) go(now + 1);
-          if (now === steps.length - 1) play(false);
-        }, PLAY_MS);
+          if (!isAtEnd()) go(beside(1));
+          if (isAtEnd()) play(false);
+        }, PLAY_MS / Number(speed.value));
       }
       button("play").textContent = isOn ? "❚❚ Pause" : "▶ Play";
       button("play").setAttribute("aria-pressed", String(isOn));
@@ -154,6 +194,22 @@
       close.textContent = "Close";
       close.addEventListener("click", () => large.close());
       large.replaceChildren(steps[now].querySelector(".frame").cloneNode(true), close);
+    }
+    // Pages that are not served securely have no clipboard.
+    async function copyLink() {
+      const address = location.href.split("#")[0] + "#" + steps[now].id;
+      let isCopied = true;
+      try { await navigator.clipboard.writeText(address); } catch {
+        const field = document.createElement("textarea");
+        field.value = address;
+        root.append(field);
+        field.select();
+        isCopied = document.execCommand("copy");
+        field.remove();
+      }
+      button("link").textContent = isCopied ? "Copied" : "Not copied";
+      said.textContent = isCopied ? "The link to this step is copied" : "The link could not be copied";
+      setTimeout(() => { button("link").textContent = "Copy link"; }, 2000);
     }
     function enlarge() {
       if (large.open || !picture(steps[now])) return;
@@ -212,10 +268,12 @@
     }
 
     const deeds = {
-      previous: () => go(now - 1), next: () => go(now + 1), play: () => play(!timer), all: () => list(root.classList.contains("on")),
+      previous: () => go(beside(-1)), next: () => go(beside(1)), link: copyLink, play: () => play(!timer), all: () => list(root.classList.contains("on")),
       before: () => turn(false), after: () => turn(true), enlarge,
     };
     root.addEventListener("click", (event) => {
+      const bar = event.target.closest(".axis g");
+      if (bar) return go(steps.findIndex((step) => step.id === bar.dataset.of));
       const hit = event.target.closest("[data-do], [data-tab], .strip a, .list a, .step .frame, dialog .frame");
       if (!hit) return;
       if (hit.dataset.do) {
@@ -236,6 +294,9 @@
         enlarge();
       }
     });
+    speed.addEventListener("change", () => { if (timer) { play(false); play(true); } });
+    query.addEventListener("input", filter);
+    which.addEventListener("change", filter);
     const wanted = () => steps.findIndex((step) => "#" + step.id === location.hash);
     window.addEventListener("hashchange", () => { if (wanted() >= 0) show(wanted(), true); });
     document.addEventListener("keydown", (event) => {
@@ -246,7 +307,7 @@
       if (side && event.shiftKey) {
         const link = document.querySelector(side < 0 ? "a[rel=prev]" : "a[rel=next]");
         if (link) link.click();
-      } else if (side) { play(false); go(now + side); }
+      } else if (side) { play(false); go(beside(side)); }
       else if (event.key === "Home") go(0);
       else if (event.key === "End") go(steps.length - 1);
       else if (event.key === " " && !(isOnControl && !isOnControl.matches("a"))) play(!timer);
@@ -260,9 +321,10 @@
     let wasOn = true;
     window.addEventListener("beforeprint", () => { wasOn = root.classList.contains("on"); root.classList.remove("on"); });
     window.addEventListener("afterprint", () => root.classList.toggle("on", wasOn));
-    root.querySelectorAll(".strip, .controls, .tabs").forEach((part) => { part.hidden = false; });
+    root.querySelectorAll(".strip, .controls, .tabs, .find, .axis").forEach((part) => { part.hidden = false; });
     root.classList.add("on");
-    show(Math.max(0, wanted()), false);
+    const opens = steps.findIndex((step) => step.id === root.dataset.opens);
+    show(Math.max(0, location.hash ? wanted() : opens), false);
   }
   document.querySelectorAll(".viewer").forEach(viewer);
 })();

@@ -1,19 +1,19 @@
--- One row a participant and level, over all its submissions. Unscored and aborted tasks are not in the success rate;
+-- One row a participant and level, over all its submissions of one task set. Unscored and aborted tasks are not in the success rate;
 -- they are in "Success Rate of All", and a level with more than 5 % of them is not complete and ranks below the others.
 -- Where tasks were played in several epochs, rates are means over tasks, and successes and scored ones are attempts.
 -- Older files have no verdicts, only `success` or `passed`. Where those do not make up the file's own success rate they
 -- say that an episode was ended and not that the task was done: such a file's tasks are left out.
 -- Read as JSON, so that a page with none but older files gives rows and no error.
 WITH entries AS (
-  SELECT ROW_NUMBER() OVER () AS number, to_json(t.participants) AS ids, to_json(unnest) AS result
-  FROM results t, UNNEST(t.results)
+  SELECT ROW_NUMBER() OVER () AS number, file, to_json(t.participants) AS ids, to_json(unnest) AS result
+  FROM (SELECT ROW_NUMBER() OVER () AS file, participants, results FROM results) t, UNNEST(t.results)
 ),
 tasks AS (
-  SELECT number, ids, result, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries
+  SELECT number, file, ids, result, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries
 ),
 told AS (
   -- Runs of agents without an id are told apart by who played, since rates of different agents must not be mixed.
-  SELECT number, COALESCE(
+  SELECT number, file, COALESCE(
            NULLIF(COALESCE(
              ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
            ), ''),
@@ -32,6 +32,10 @@ told AS (
          COALESCE(IF(task ->> 'epoch' IS NULL, NULL, task ->> 'task_id'), 'entry ' || ROW_NUMBER() OVER ()) AS played
   FROM tasks
 ),
+task_sets AS (
+  -- Of a whole file, whose results may be shards of one set; the same in every query.
+  SELECT file, LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set FROM told GROUP BY file
+),
 weighed AS (
   SELECT *, COUNT(verdict) OVER file AS verdicts, 100 * AVG(CAST(success AS INTEGER)) OVER file AS own_rate,
          COALESCE(verdict, '') NOT IN ('unscored', 'aborted') AS is_scored
@@ -39,8 +43,8 @@ weighed AS (
 ),
 per_task AS (
   SELECT id, level, COUNT(*) FILTER (WHERE is_scored AND success) AS successes,
-         COUNT(*) FILTER (WHERE is_scored) AS scored, COUNT(*) AS attempts, MIN(task_key) AS task_key
-  FROM weighed
+         COUNT(*) FILTER (WHERE is_scored) AS scored, COUNT(*) AS attempts, ANY_VALUE(task_set) AS task_set
+  FROM weighed JOIN task_sets USING (file)
   WHERE verdicts > 0 OR ABS(own_rate - COALESCE(rate, own_rate)) < 0.1
   GROUP BY number, played, id, level
 ),
@@ -48,9 +52,9 @@ counted AS (
   SELECT id, level, SUM(successes)::BIGINT AS successes, SUM(scored)::BIGINT AS scored, COUNT(*) AS total,
          SUM(attempts)::BIGINT AS attempts, 100 * AVG(successes / NULLIF(scored, 0)) AS rate,
          100 * AVG(successes / attempts) AS rate_of_all,
-         LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set
+         task_set
   FROM per_task
-  GROUP BY id, level
+  GROUP BY id, level, task_set
 )
 SELECT id, level AS "Level", ROUND(rate, 1) AS "Success Rate",
        successes AS "Successes", scored AS "Scored", total AS "# Tasks",
@@ -58,4 +62,4 @@ SELECT id, level AS "Level", ROUND(rate, 1) AS "Success Rate",
        attempts AS "Attempts", task_set AS "Task Set"
 FROM counted
 ORDER BY array_position(['easy', 'medium', 'hard', 'unknown'], level), 20 * (attempts - scored) > attempts,
-         "Success Rate" DESC, id;
+         "Success Rate" DESC, id, task_set;

@@ -1,5 +1,5 @@
--- One row a participant and truth, over all its submissions: what decided the tasks (checks, webarena_verified, a judge
--- model; unknown in older files). Unscored and aborted tasks are not in the success rate; they are in "Success Rate of
+-- One row a participant, truth and task set, over all its submissions: what decided the tasks (checks, webarena_verified, the judge
+-- model by name; unknown in older files). Unscored and aborted tasks are not in the success rate; they are in "Success Rate of
 -- All", and a row with more than 5 % of them is not complete and ranks below the others. "Shared State" counts the tasks
 -- on a site that was not brought back to its first state.
 -- Where tasks were played in several epochs, rates are means over tasks, and successes and scored ones are attempts.
@@ -7,15 +7,15 @@
 -- say that an episode was ended and not that the task was done: such a file's tasks are left out.
 -- Read as JSON, so that a page with none but older files gives rows and no error.
 WITH entries AS (
-  SELECT ROW_NUMBER() OVER () AS number, to_json(t.participants) AS ids, to_json(unnest) AS result
-  FROM results t, UNNEST(t.results)
+  SELECT ROW_NUMBER() OVER () AS number, file, to_json(t.participants) AS ids, to_json(unnest) AS result
+  FROM (SELECT ROW_NUMBER() OVER () AS file, participants, results FROM results) t, UNNEST(t.results)
 ),
 tasks AS (
-  SELECT number, ids, result, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries
+  SELECT number, file, ids, result, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries
 ),
 told AS (
   -- Runs of agents without an id are told apart by who played, since rates of different agents must not be mixed.
-  SELECT number, COALESCE(
+  SELECT number, file, COALESCE(
            NULLIF(COALESCE(
              ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
            ), ''),
@@ -24,7 +24,11 @@ told AS (
                                  result ->> '/detail/provenance/identity/card_version'), ''), ''
          ) AS id,
          CAST(result ->> '/detail/success_rate' AS DOUBLE) AS rate,
-         COALESCE(task ->> 'decided_by', 'unknown') AS truth, task ->> 'verdict' AS verdict,
+         COALESCE(task ->> 'decided_by', 'unknown') AS truth,
+         -- As in `overall`.
+         CASE WHEN task ->> 'decided_by' = 'judge' THEN COALESCE((result ->> '/detail/judge/model')
+           || CASE WHEN result ->> '/detail/judge/fidelity' = 'published' THEN ' (published fidelity)' ELSE '' END, 'judge')
+         ELSE COALESCE(task ->> 'decided_by', 'unknown') END AS decided, task ->> 'verdict' AS verdict,
          COALESCE(list_contains(CAST(task -> 'flags' AS VARCHAR[]), 'shared_state'), FALSE) AS is_shared,
          COALESCE(
            task ->> 'task_sha256',
@@ -35,31 +39,35 @@ told AS (
          COALESCE(IF(task ->> 'epoch' IS NULL, NULL, task ->> 'task_id'), 'entry ' || ROW_NUMBER() OVER ()) AS played
   FROM tasks
 ),
+task_sets AS (
+  -- Of a whole file, whose results may be shards of one set; the same in every query.
+  SELECT file, LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set FROM told GROUP BY file
+),
 weighed AS (
   SELECT *, COUNT(verdict) OVER file AS verdicts, 100 * AVG(CAST(success AS INTEGER)) OVER file AS own_rate,
          COALESCE(verdict, '') NOT IN ('unscored', 'aborted') AS is_scored
   FROM told WINDOW file AS (PARTITION BY number)
 ),
 per_task AS (
-  SELECT id, truth, COUNT(*) FILTER (WHERE is_scored AND success) AS successes,
-         COUNT(*) FILTER (WHERE is_scored) AS scored, COUNT(*) AS attempts, MIN(task_key) AS task_key,
+  SELECT id, truth, decided, COUNT(*) FILTER (WHERE is_scored AND success) AS successes,
+         COUNT(*) FILTER (WHERE is_scored) AS scored, COUNT(*) AS attempts, ANY_VALUE(task_set) AS task_set,
          COUNT(*) FILTER (WHERE is_shared) AS shared
-  FROM weighed
+  FROM weighed JOIN task_sets USING (file)
   WHERE verdicts > 0 OR ABS(own_rate - COALESCE(rate, own_rate)) < 0.1
-  GROUP BY number, played, id, truth
+  GROUP BY number, played, id, truth, decided
 ),
 counted AS (
-  SELECT id, truth, SUM(successes)::BIGINT AS successes, SUM(scored)::BIGINT AS scored, COUNT(*) AS total,
+  SELECT id, truth, decided, SUM(successes)::BIGINT AS successes, SUM(scored)::BIGINT AS scored, COUNT(*) AS total,
          SUM(attempts)::BIGINT AS attempts, 100 * AVG(successes / NULLIF(scored, 0)) AS rate,
          100 * AVG(successes / attempts) AS rate_of_all, SUM(shared)::BIGINT AS shared,
-         LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set
+         task_set
   FROM per_task
-  GROUP BY id, truth
+  GROUP BY id, truth, decided, task_set
 )
-SELECT id, truth AS "Decided By", ROUND(rate, 1) AS "Success Rate",
+SELECT id, decided AS "Decided By", ROUND(rate, 1) AS "Success Rate",
        successes AS "Successes", scored AS "Scored", total AS "# Tasks",
        ROUND(rate_of_all, 1) AS "Success Rate of All", 20 * (attempts - scored) <= attempts AS "Complete",
        shared AS "Shared State", attempts AS "Attempts", task_set AS "Task Set"
 FROM counted
 ORDER BY array_position(['checks', 'webarena_verified', 'judge', 'unknown'], truth), 20 * (attempts - scored) > attempts,
-         "Success Rate" DESC, id;
+         "Success Rate" DESC, id, task_set;

@@ -2,29 +2,37 @@
 -- incomplete submissions: more than 5 % of their tasks are aborted or unscored, and were not all paid for.
 -- Read as JSON, so that a page with none but older files, which have no costs, gives rows and no error.
 WITH entries AS (
-  SELECT ROW_NUMBER() OVER () AS number, to_json(t.participants) AS ids, to_json(unnest) AS result
-  FROM results t, UNNEST(t.results)
+  SELECT ROW_NUMBER() OVER () AS number, file, to_json(t.participants) AS ids, to_json(unnest) AS result
+  FROM (SELECT ROW_NUMBER() OVER () AS file, participants, results FROM results) t, UNNEST(t.results)
 ),
 task_keys AS (
-  SELECT number, COALESCE(
+  SELECT file, COALESCE(
            task ->> 'task_sha256',
            NULLIF(concat_ws(' ', task ->> 'task_id', task ->> 'website', task ->> 'task_description'), '')
          ) AS task_key
-  FROM (SELECT number, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries)
+  FROM (SELECT file, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries)
 ),
 task_sets AS (
-  SELECT number, LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set FROM task_keys GROUP BY number
+  -- Of a whole file, whose results may be shards of one set; the same in every query.
+  SELECT file, LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set FROM task_keys GROUP BY file
 ),
 costs AS (
+  -- The same name as in the other queries: that of who played where a file has no id.
   SELECT COALESCE(
-           ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
+           NULLIF(COALESCE(
+             ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
+           ), ''),
+           result ->> '/detail/provenance/identity/name',
+           NULLIF(concat_ws(' ', result ->> '/detail/provenance/identity/card_name',
+                                 result ->> '/detail/provenance/identity/card_version'), ''),
+           ids ->> '/white_agent'
          ) AS id,
          CAST(result ->> '/detail/cost_usd' AS DOUBLE) AS cost,
          CAST(result ->> '/detail/judged_successes' AS BIGINT) AS successes,
          CAST(COALESCE(result ->> '/detail/scored_attempts', result ->> '/detail/scored_tasks') AS BIGINT) AS scored,
          CAST(result ->> '/detail/total_tasks' AS BIGINT) AS total,
          CAST(COALESCE(result ->> '/detail/attempts', result ->> '/detail/total_tasks') AS BIGINT) AS attempts, task_set
-  FROM entries LEFT JOIN task_sets USING (number)
+  FROM entries LEFT JOIN task_sets USING (file)
 )
 SELECT id, ROUND(cost / NULLIF(successes, 0), 4) AS "USD per Success", ROUND(cost, 4) AS "USD",
        successes AS "Successes", scored AS "Scored", total AS "# Tasks",

@@ -6,12 +6,12 @@
 -- where a file has neither. Rows are ranked within one task set: "Task Set" is made from the tasks themselves. "Decided
 -- By" names what decided the rate (checks, webarena_verified, a judge model), and labels a judge model whose unreadable
 -- replies count as failures ("published fidelity"). "Recorded By" tells whether the judge or the agent itself recorded
--- the evidence.
+-- the evidence. "Excluded" names the tasks that were not played on purpose, with their reasons.
 -- Read as JSON, so that a page with none but older files gives rows and no error. The id is looked up by a JSON
 -- pointer, since a role may have any name.
 WITH entries AS (
-  SELECT ROW_NUMBER() OVER () AS number, to_json(t.participants) AS ids, to_json(unnest) AS result
-  FROM results t, UNNEST(t.results)
+  SELECT ROW_NUMBER() OVER () AS number, file, to_json(t.participants) AS ids, to_json(unnest) AS result
+  FROM (SELECT ROW_NUMBER() OVER () AS file, participants, results FROM results) t, UNNEST(t.results)
 ),
 verdicts AS (
   SELECT number, UNNEST(json_extract_string(result, '$.detail.tasks[*].verdict')) AS verdict FROM entries
@@ -27,14 +27,15 @@ decided AS (
   FROM truths WHERE truth <> '' GROUP BY number
 ),
 task_keys AS (
-  SELECT number, COALESCE(
+  SELECT file, COALESCE(
            task ->> 'task_sha256',
            NULLIF(concat_ws(' ', task ->> 'task_id', task ->> 'website', task ->> 'task_description'), '')
          ) AS task_key
-  FROM (SELECT number, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries)
+  FROM (SELECT file, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries)
 ),
 task_sets AS (
-  SELECT number, LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set FROM task_keys GROUP BY number
+  -- Of a whole file, whose results may be shards of one set; the same in every query.
+  SELECT file, LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set FROM task_keys GROUP BY file
 ),
 lost AS (
   SELECT number, COUNT(*) FILTER (WHERE verdict IN ('unscored', 'aborted')) AS tasks,
@@ -55,9 +56,21 @@ task_rates AS (
 borne_out AS (
   SELECT number, COALESCE(100 * AVG(rate), 0) AS rate FROM task_rates GROUP BY number HAVING SUM(verdicts) > 0
 ),
+left_out AS (
+  SELECT number, LEFT(string_agg(concat(each ->> 'task_id', ' (by the ', each ->> 'by', '): ', each ->> 'reason'), '; '), 500)
+           AS excluded
+  FROM (SELECT number, UNNEST(json_extract(result, '$.detail.excluded[*]')) AS each FROM entries) GROUP BY number
+),
 stated AS (
+  -- The same name as in the other queries: that of who played where a file has no id.
   SELECT COALESCE(
-           ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
+           NULLIF(COALESCE(
+             ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
+           ), ''),
+           result ->> '/detail/provenance/identity/name',
+           NULLIF(concat_ws(' ', result ->> '/detail/provenance/identity/card_name',
+                                 result ->> '/detail/provenance/identity/card_version'), ''),
+           ids ->> '/white_agent'
          ) AS id,
          LEAST(TRY_CAST(result ->> '/detail/success_rate' AS DOUBLE), borne_out.rate) AS rate,
          TRY_CAST(result ->> '/detail/successful_tasks' AS BIGINT) AS completed,
@@ -74,9 +87,10 @@ stated AS (
          TRY_CAST(result ->> '/detail/is_complete' AS BOOLEAN) AS is_complete, decided, task_set,
          result -> '/detail/provenance/identity' AS played, result -> '/detail/provenance' AS made_with,
          COALESCE(TRY_CAST(result ->> '/detail/self_recorded' AS BOOLEAN), FALSE)
-           OR CAST(json_extract(result, '$.detail.tasks[*].flags') AS VARCHAR) LIKE '%"self_recorded"%' AS self_recorded
-  FROM entries LEFT JOIN lost USING (number) LEFT JOIN decided USING (number) LEFT JOIN task_sets USING (number)
-       LEFT JOIN borne_out USING (number)
+           OR CAST(json_extract(result, '$.detail.tasks[*].flags') AS VARCHAR) LIKE '%"self_recorded"%' AS self_recorded,
+         left_out.excluded
+  FROM entries LEFT JOIN lost USING (number) LEFT JOIN decided USING (number) LEFT JOIN task_sets USING (file)
+       LEFT JOIN borne_out USING (number) LEFT JOIN left_out USING (number)
 ),
 made AS (
   -- The rate times the scored tasks is a whole number of successes, however the rate was rounded. With several epochs it
@@ -97,7 +111,7 @@ SELECT id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed", total AS 
        played ->> 'name' AS "Name", NULLIF(concat_ws(' ', played ->> 'card_name', played ->> 'card_version'), '') AS "Agent",
        played ->> 'model' AS "Model", played ->> 'revision' AS "Revision", played ->> 'scenario' AS "Scenario",
        made_with ->> '/environment/browser' AS "Browser", made_with ->> 'settle' AS "Settle",
-       made_with ->> 'actions' AS "Actions", attempts AS "Attempts", task_set AS "Task Set"
+       made_with ->> 'actions' AS "Actions", attempts AS "Attempts", task_set AS "Task Set", excluded AS "Excluded"
 FROM shown
 ORDER BY MAX(IF(COALESCE(complete, TRUE), ROUND(rate, 1), NULL)) OVER (PARTITION BY task_set) DESC NULLS LAST, task_set,
          COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC;

@@ -1,0 +1,209 @@
+"""`wabe score --tasks SCENARIO.toml`: judges recordings with the tasks of an edited scenario, once or on every save."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+
+from judge.commands.score_output import Tally
+from judge.judges.base import Judge
+from judge.judges.edited import Edit, EditedJudge, Paired, paired
+from judge.judges.rescoring import Scored, score_all
+from judge.runner.boundary import EXIT_DONE, EXIT_LOST
+from judge.scenario.models import Scenario
+from judge.scenario.toml import load_scenario
+from judge.store import TaskStore
+from judge.trajectory.files import load_trajectory, read_attempt
+from shared.errors import ConfigError, TrajectoryError
+from shared.models import Task
+from shared.text import counted, one_line
+
+# How often a watched file is looked at: quick for a person, nothing for the machine.
+_POLL_S = 0.3
+_MAX_ABSENT = 5
+_sleep = asyncio.sleep
+
+Signature = tuple[int, int] | None
+
+
+@dataclass
+class Edits:
+    """Recordings, and the edited scenario that they are judged with by the judge that `open_` opens."""
+
+    path: Path
+    folders: Sequence[Path]
+    open_: Callable[[], Judge]
+    off_site: str
+    max_parallel: int
+    is_run: bool
+    is_quiet: bool = False
+    again: bool = False
+    _recorded: dict[Path, Task | None] = field(default_factory=dict)
+
+    async def judge_once(self) -> int:
+        """Judge everything once and print it. Returns the exit code; raises `ConfigError` if nothing fits."""
+        scenario = load_scenario(self.path)
+        found = self._paired(scenario)
+        tally = await self._judged(scenario, found)
+        if self.is_quiet:
+            what = {"scenario": str(self.path), "scenario_sha256": scenario.source_checksum}
+            typer.echo(json.dumps(tally.summary() | what | {"refused": found.refused, "absent": found.absent}))
+        else:
+            typer.echo(f"{tally.line()}\n{self._about(scenario, found, tally)}")
+        return EXIT_DONE if tally.is_complete and not found.refused else EXIT_LOST
+
+    async def watch(self) -> NoReturn:
+        """Judge everything, and again whenever the file is saved, printing what changed. Ends only if cancelled."""
+        kept = {folder: set(_verdict_files(folder)) for folder in self.folders}
+        saved = signature(self.path)
+        scenario = load_scenario(self.path)
+        found = self._paired(scenario)
+        before = await self._judged(scenario, found)
+        typer.echo(f"{before.line()}\n{self._about(scenario, found, before)}\nWatching {self.path}; Ctrl-C ends it.")
+        refused = found.refused
+        self.is_quiet = True
+        while True:
+            saved = await next_save(self.path, saved, _sleep)
+            began = asyncio.get_running_loop().time()
+            try:
+                scenario = load_scenario(self.path)
+                found = self._paired(scenario, is_quiet=True)
+                after = await self._judged(scenario, found)
+            except ConfigError as error:
+                # Half an edit, usually. The next save is judged again.
+                typer.echo(f"not judged: {error}")
+                continue
+            for folder in found.folders:
+                # Those of the previous save, which this command wrote: a person saves often.
+                for path in set(_verdict_files(folder)) - kept[folder] - self._written(folder, after):
+                    path.unlink(missing_ok=True)
+            lines = [line for line in found.refused if line not in refused]
+            lines += changes(before.reasons, after.reasons)
+            seconds = asyncio.get_running_loop().time() - began
+            typer.echo("\n".join([*(lines or ["no verdict changed"]), f"  ({seconds:.1f} s, {_counts(after)})"]))
+            refused, before = found.refused, after
+
+    def _paired(self, scenario: Scenario, *, is_quiet: bool = False) -> Paired:
+        if not self._recorded:
+            self._recorded = {folder: _task_in(folder) for folder in self.folders}
+        found = paired(self._recorded, (*scenario.tasks, *scenario.excluded))
+        if not found.folders:
+            why = found.refused[0] if found.refused else "none of the recorded tasks is in it"
+            raise ConfigError(f"--tasks {self.path}: {why}", remedy="play the changed tasks, or give their scenario")
+        for line in () if is_quiet else found.refused:
+            typer.echo(line, err=True)
+        return found
+
+    async def _judged(self, scenario: Scenario, found: Paired) -> "_Tally":
+        further = scenario.config.allowed_sites
+        edits = {task.task_id: Edit.of(task, further) for task in (*scenario.tasks, *scenario.excluded)}
+        judge = EditedJudge(self.open_(), edits, self.path.name)
+        tally = _Tally(judge, is_run=self.is_run, is_quiet=self.is_quiet)
+        try:
+            await score_all(
+                found.folders,
+                judge,
+                max_parallel=self.max_parallel,
+                off_site=self.off_site,
+                again=self.again,
+                done=tally.take,
+            )
+        finally:
+            await judge.aclose()
+        return tally
+
+    def _about(self, scenario: Scenario, found: Paired, tally: Tally) -> str:
+        """What was compared with what."""
+        parts = [f"Judged with the tasks of {self.path} ({scenario.source_checksum[:12]}); the run's own verdicts stay"]
+        if found.refused:
+            parts.append(f"{counted(len(found.refused), 'task')} refused, because website or task differ")
+        if found.absent:
+            names = ", ".join(found.absent[:_MAX_ABSENT]) + (", …" if len(found.absent) > _MAX_ABSENT else "")
+            parts.append(f"{counted(len(found.absent), 'recorded task')} not in it: {names}")
+        return "; ".join(parts) + "."
+
+    def _written(self, folder: Path, tally: Tally) -> set[Path]:
+        """The verdict files of these judges in a folder."""
+        task = self._recorded.get(folder)
+        judges = tally.judge.judges_of(task) if task else ()
+        return {folder / "verdicts" / f"{judge.id}.json" for judge in judges}
+
+
+@dataclass
+class _Tally(Tally):
+    """Also keeps outcome and reason by task."""
+
+    reasons: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def take(self, scored: Scored) -> None:
+        """Count a trajectory."""
+        super().take(scored)
+        self.reasons[TaskStore(scored.folder).key] = (scored.outcome, scored.reason)
+
+
+def _verdict_files(folder: Path) -> list[Path]:
+    return list((folder / "verdicts").glob("*.json"))
+
+
+def is_scenario(path: Path | None) -> bool:
+    """Whether `--tasks` names a scenario rather than the dataset of a foreign folder."""
+    return path is not None and path.suffix.lower() == ".toml"
+
+
+def _task_in(folder: Path) -> Task | None:
+    """The recorded task, `None` if the record is damaged: judging says how."""
+    try:
+        if (folder / "result.json").is_file():
+            return read_attempt(folder).task
+        return load_trajectory(folder).task
+    except (TrajectoryError, OSError):
+        return None
+
+
+def signature(path: Path) -> Signature:
+    """What changes when a file is saved; `None` while an editor replaces it."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size
+
+
+async def next_save(path: Path, before: Signature, sleep: Callable[[float], Awaitable[None]]) -> Signature:
+    """Wait until the file is another one than `before`."""
+    while True:
+        now = signature(path)
+        if now is not None and now != before:
+            return now
+        await sleep(_POLL_S)
+
+
+def changes(before: Mapping[str, tuple[str, str]], after: Mapping[str, tuple[str, str]]) -> list[str]:
+    """A line for each task whose outcome or reason is another one."""
+    lines = []
+    for key, (outcome, reason) in after.items():
+        was = before.get(key)
+        if was == (outcome, reason):
+            continue
+        turned = outcome if was is None or was[0] == outcome else f"{was[0]} → {outcome}"
+        lines.append(f"{key}: {turned}: {one_line(reason)}")
+    return [*lines, *(f"{key}: no longer judged" for key in before if key not in after)]
+
+
+def _counts(tally: Tally) -> str:
+    summary: dict[str, Any] = tally.summary()
+    names = ("success", "failure", "unscored")
+    return ", ".join(f"{summary[name]} {name}" for name in names if summary[name]) or "nothing judged"
+
+
+def require_fitting(tasks: Path | None, *, watch: bool, others: Mapping[str, object]) -> None:
+    """Raises `ConfigError` for options that do not go together. `others` do not go with an edited scenario."""
+    given = next((name for name, value in others.items() if value), None)
+    if watch and not is_scenario(tasks):
+        raise ConfigError("--watch repeats --tasks SCENARIO.toml", remedy="add --tasks with the scenario to watch")
+    if is_scenario(tasks) and given:
+        raise ConfigError(f"{given} does not go with --tasks {tasks}", remedy="use them one after the other")

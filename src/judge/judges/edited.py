@@ -1,0 +1,144 @@
+"""Judges recorded attempts with the checks and key points of an edited scenario, as if its tasks had been played.
+
+The recording stays what it is: evidence that an edited check needs and the recording lacks leaves the verdict unscored.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from judge.judges.base import Judge, judge_id
+from judge.trajectory.record import Trajectory
+from shared.checks import Check
+from shared.files import sha256_json
+from shared.models import Record, Task, Verdict
+from shared.normalise import plain
+from shared.text import excerpt
+
+# In the evidence of a verdict: what it was judged with instead of the recorded task's own.
+EDITED = "edited"
+
+
+class Edit(Record):
+    """What a verdict depends on of an edited task."""
+
+    checks: tuple[Check, ...] = ()
+    key_points: tuple[str, ...] = ()
+    allowed_sites: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, task: Task, further_sites: Sequence[str] = ()) -> "Edit":
+        """The part of a task; `further_sites` belong to every task of its scenario."""
+        allowed = tuple(dict.fromkeys((*task.allowed_sites, *further_sites)))
+        return cls(checks=task.checks, key_points=task.key_points, allowed_sites=allowed)
+
+    def of_task(self, recorded: Task) -> Task:
+        """The recorded task with these checks and key points."""
+        return recorded.model_copy(update={name: getattr(self, name) for name in Edit.model_fields})
+
+
+_EDIT = TypeAdapter(Edit)
+
+
+class EditedJudge(Judge):
+    """Another judge, which sees each task as a scenario now has it.
+
+    `id` covers the checks and key points of the whole scenario, so its verdicts are stored beside the run's own.
+    """
+
+    def __init__(self, judge: Judge, edits: Mapping[str, Edit], scenario: str) -> None:
+        self._judge, self._edits, self._scenario = judge, edits, scenario
+        digest = sha256_json({name: edit.model_dump(mode="json") for name, edit in edits.items()})
+        note = f"judged with the tasks of {excerpt(scenario)}"
+        self.id = judge_id(judge.info.method, judge.id, digest)
+        self.info = judge.info.model_copy(update={"note": note})
+
+    def judges_of(self, task: Task) -> tuple[Judge, ...]:
+        """The judges of the edited task."""
+        judges = self._judge.judges_of(self._edited(task))
+        return tuple(EditedJudge(one, self._edits, self._scenario) for one in judges)
+
+    def recompute(self, trajectory: Trajectory) -> Verdict | None:
+        """The verdict, if the recording alone decides it."""
+        verdict = self._judge.recompute(self._with_edit(trajectory))
+        return None if verdict is None else self._labelled(verdict, trajectory.task)
+
+    async def judge(self, trajectory: Trajectory) -> Verdict:
+        """The verdict on the edited task."""
+        return self._labelled(await self._judge.judge(self._with_edit(trajectory)), trajectory.task)
+
+    async def aclose(self) -> None:
+        """Close the judge."""
+        await self._judge.aclose()
+
+    def _edited(self, task: Task) -> Task:
+        edit = self._edits.get(task.task_id)
+        return task if edit is None else edit.of_task(task)
+
+    def _with_edit(self, trajectory: Trajectory) -> Trajectory:
+        return trajectory.model_copy(update={"task": self._edited(trajectory.task)})
+
+    def _labelled(self, verdict: Verdict, task: Task) -> Verdict:
+        info = verdict.judge or self.info
+        notes = "; ".join(filter(None, (info.note, self.info.note)))
+        edit = self._edits.get(task.task_id, Edit.of(task)).model_dump(mode="json")
+        return verdict.model_copy(
+            update={
+                "judge": info.model_copy(update={"note": notes}),
+                "evidence": {**verdict.evidence, EDITED: {"scenario": self._scenario, **edit}},
+            }
+        )
+
+
+def edit_in(verdict: Verdict) -> tuple[str, Edit] | None:
+    """The scenario and the edit that a verdict was judged with; `None` for one on the recorded task."""
+    found: Any = verdict.evidence.get(EDITED)
+    if not isinstance(found, Mapping):
+        return None
+    try:
+        edit = _EDIT.validate_python({key: value for key, value in found.items() if key != "scenario"})
+    except ValidationError:
+        return None
+    return str(found.get("scenario")), edit
+
+
+class Paired(Record):
+    """Recorded folders and the tasks of an edited scenario.
+
+    `refused` are sentences on tasks that are no longer the recorded ones, `absent` the ids that the scenario lacks.
+    """
+
+    folders: tuple[Path, ...]
+    refused: tuple[str, ...]
+    absent: tuple[str, ...]
+
+
+def paired(recorded: Mapping[Path, Task | None], tasks: Sequence[Task]) -> Paired:
+    """Match recorded tasks with a scenario's by id. A folder whose task cannot be read (`None`) is kept."""
+    known = {task.task_id: task for task in tasks}
+    folders: list[Path] = []
+    refused: dict[str, None] = {}
+    absent: dict[str, None] = {}
+    for folder, task in recorded.items():
+        if task is None:
+            folders.append(folder)
+        elif (now := known.get(task.task_id)) is None:
+            absent[task.task_id] = None
+        elif problem := _difference(task, now):
+            refused[f"{task.task_id}: not judged: {problem}"] = None
+        else:
+            folders.append(folder)
+    return Paired(folders=tuple(folders), refused=tuple(refused), absent=tuple(absent))
+
+
+def _difference(recorded: Task, now: Task) -> str:
+    """Why a recording of one task says nothing about the other; empty if it does."""
+    for name, before, after in (
+        ("website", recorded.website, now.website),
+        ("task", plain(recorded.task), plain(now.task)),
+    ):
+        if before != after:
+            return f"its {name} was {excerpt(before, 120)} when it was played, and is now {excerpt(after, 120)}"
+    return ""

@@ -1,0 +1,81 @@
+"""Whether a scenario's own sites have the pages that its tasks begin on: a participant cannot be blamed for a 404."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from http import HTTPStatus
+from pathlib import Path
+
+import httpx
+
+from judge.runner.launch import Member
+from judge.sites import origin_of
+from shared.concurrency import for_each
+from shared.errors import ConfigError
+from shared.models import Task
+
+_FOLDER_OPTIONS = ("--directory", "-d")
+_PAGE_TIMEOUT_S = 10.0
+_AT_ONCE = 8
+# More would delay the start of a large task set; the browser finds the others.
+_MAX_PAGES = 200
+
+
+def require_folders(members: Iterable[Member], scenario_dir: Path) -> None:
+    """Raises `ConfigError` if the folder that a site's `python -m http.server` is to serve does not exist."""
+    for member in members:
+        folder = served_folder(member, scenario_dir)
+        if folder is not None and not folder.is_dir():
+            raise ConfigError(
+                f"site {member.name}: {folder}, which its cmd serves, does not exist",
+                remedy="install or build what belongs there, or correct the cmd",
+            )
+
+
+def served_folder(member: Member, scenario_dir: Path) -> Path | None:
+    """The folder that Python's own web server is told to serve; other commands are not understood."""
+    try:
+        words = [word.replace("{scenario_dir}", str(scenario_dir)) for word in shlex.split(member.cmd or "")]
+    except ValueError:
+        return None
+    if member.is_agent or "http.server" not in words:
+        return None
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        option, equals, value = word.partition("=")
+        if option in _FOLDER_OPTIONS:
+            # A relative one is relative to where this process, and so its child, runs.
+            return Path(value if equals else following)
+    return None
+
+
+async def require_first_pages(members: Iterable[Member], tasks: Sequence[Task]) -> None:
+    """Raises `ConfigError` if the first page of a task is not found on a site that was started here.
+
+    Tasks with a log-in are left out, because some sites answer so to whoever is not logged in.
+    """
+    started = {origin_of(each.endpoint): each for each in members if not each.is_agent and each.cmd is not None}
+    first: dict[str, Task] = {}
+    for task in tasks:
+        if origin_of(task.website) in started and task.storage_state is None and not task.http_credentials:
+            first.setdefault(task.website, task)
+    missing: list[str] = []
+    # No proxy, because the site is on this machine.
+    async with httpx.AsyncClient(trust_env=False, timeout=_PAGE_TIMEOUT_S, follow_redirects=True) as client:
+
+        async def look(url: str) -> None:
+            try:
+                async with client.stream("GET", url) as response:
+                    if response.status_code in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+                        missing.append(url)
+            except (httpx.HTTPError, httpx.InvalidURL):
+                # The browser meets it as well, and names it as the site's fault.
+                return
+
+        await for_each(list(first)[:_MAX_PAGES], look, at_once=_AT_ONCE)
+    if missing:
+        url = min(missing, key=list(first).index)
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        name = started[origin_of(url)].name
+        raise ConfigError(
+            f"site {name} does not have {url}{more} (404), where task {first[url].task_id} begins",
+            remedy="install or build what the site's cmd serves, or correct the task's website",
+        )

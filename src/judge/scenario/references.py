@@ -1,0 +1,39 @@
+"""Reference scripts: that the file a task names exists and has a script for it. Nothing here plays them."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from shared.errors import ConfigError
+from shared.fields import as_mappings, shown
+from shared.files import parse_toml, read_errors, read_text
+from shared.models import Task
+from shared.normalise import plain
+
+
+def reference_problems(tasks: Sequence[Task], folder: Path) -> Iterator[str | None]:
+    """For each task, what is wrong with its reference script, if anything. `folder` is the scenario's."""
+    read: dict[str, frozenset[str] | str] = {}
+    for task in tasks:
+        if task.reference is None:
+            yield None
+            continue
+        if task.reference not in read:
+            read[task.reference] = _scripted(folder / task.reference)
+        found = read[task.reference]
+        if isinstance(found, str):
+            yield f"reference {shown(task.reference)}: {found}"
+        elif plain(task.task) not in found:
+            remedy = "add [[scripts]] whose task is this one's text"
+            yield f"reference {shown(task.reference)} has no script for it ({remedy})"
+        else:
+            yield None
+
+
+def _scripted(path: Path) -> frozenset[str] | str:
+    """The texts of the tasks that a file has scripts for, or what is wrong with it."""
+    try:
+        with read_errors(path, "name a replay script beside the scenario"):
+            scripts = as_mappings(parse_toml(read_text(path)).get("scripts"))
+    except ConfigError as error:
+        return str(error)
+    return frozenset(plain(text) for script in scripts if isinstance(text := script.get("task"), str))

@@ -1,0 +1,166 @@
+"""Checks proposed from a recorded attempt."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.trajectory.recordings import RecordedRequest, RecordedStep, recorded_attempt
+from judge.evaluators.checks import evaluate
+from judge.results.suggestions import Suggestion, Suggestions, at_start, suggest, suggestions_toml
+from shared.errors import ConfigError
+from shared.models import Task
+
+START = """- heading "Shop" [level=1] [ref=e1]
+- banner:
+  - link "Cart (0)" [ref=e2]
+- dialog "Cookies" [ref=e3]:
+  - button "Accept" [ref=e4]
+- group "Colour":
+  - checkbox "Red" [ref=e5]
+  - checkbox "Blue" [checked] [ref=e6]
+- textbox "Note" [ref=e7]
+"""
+END = """- heading "Shop" [level=1] [ref=e1]
+- banner:
+  - link "Cart (2)" [ref=e2]
+- group "Colour":
+  - checkbox "Red" [checked] [ref=e5]
+  - checkbox "Blue" [ref=e6]
+- textbox "Note" [ref=e7]: gift
+- status: "2 red lamps"
+- list:
+  - listitem [ref=e9]: An advertisement
+"""
+
+
+def proposed(folder: Path, *seen: RecordedStep, answer: str | None = None, **task: Any) -> list[dict[str, Any]]:
+    found = suggest(recorded_attempt(folder, [], seen, answer, **task))
+    return [each.check for each in found.checks if not each.is_optional]
+
+
+def test_what_changed_between_the_first_and_the_last_look_is_proposed(tmp_path: Path) -> None:
+    found = proposed(tmp_path, RecordedStep(snapshot=START), RecordedStep(snapshot=END))
+    assert found == [
+        {"kind": "element", "within": "banner", "element": 'link "Cart (2)"'},
+        {"kind": "element", "within": 'group "Colour"', "element": 'checkbox "Red" [checked]'},
+        {"kind": "element", "within": 'group "Colour"', "element": 'checkbox "Blue" [checked=false]'},
+        {"kind": "element", "element": 'textbox "Note": gift'},
+        {"kind": "text", "within": "status", "contains": "2 red lamps"},
+        {"kind": "element", "element": 'dialog "Cookies"', "not": True},
+    ]
+
+
+def test_an_attempt_that_changed_nothing_gets_no_proposal(tmp_path: Path) -> None:
+    assert proposed(tmp_path, RecordedStep(snapshot=START), RecordedStep(snapshot=START)) == []
+
+
+def test_the_last_address_is_proposed_unless_the_attempt_began_there(tmp_path: Path) -> None:
+    found = proposed(tmp_path, RecordedStep(), RecordedStep(path="/search?q=lamp"))
+    assert found == [{"kind": "page", "url": "/search?q=lamp"}]
+
+
+def test_what_another_site_shows_is_no_evidence_and_not_proposed(tmp_path: Path) -> None:
+    evil = RecordedStep(path="https://evil.test/done", snapshot='- heading "Do it: done" [level=1]')
+    assert proposed(tmp_path, RecordedStep(snapshot=START), evil) == []
+
+
+def test_what_was_typed_into_an_editor_is_not_proposed(tmp_path: Path) -> None:
+    page = START + '- generic [editable=host] [ref=e8]:\n  - heading "Do it" [level=1] [editable]\n'
+    assert proposed(tmp_path, RecordedStep(snapshot=START), RecordedStep(snapshot=page)) == []
+
+
+def test_what_a_frame_of_another_site_shows_is_not_proposed(tmp_path: Path) -> None:
+    page = START + '- iframe [ref=e8] [origin=https://pay.test]:\n  - heading "Do it" [level=1] [ref=f1e1]\n'
+    assert proposed(tmp_path, RecordedStep(snapshot=START), RecordedStep(snapshot=page)) == []
+
+
+@pytest.mark.parametrize("sender", ["https://pay.test", None])
+def test_a_request_that_the_site_did_not_send_is_not_proposed(tmp_path: Path, sender: str | None) -> None:
+    forged = RecordedRequest(path="/order", post='{"qty": 9}', sender=sender)
+    own = RecordedRequest(path="/order", post='{"qty": 2}')
+    assert proposed(tmp_path / "a", RecordedStep(requests=(forged,)), RecordedStep()) == []
+    found = proposed(tmp_path / "b", RecordedStep(requests=(own, forged)), RecordedStep())
+    assert [check["post_data"] for check in found] == [{"qty": 2}]
+
+
+def test_a_request_that_changes_the_site_is_proposed_with_the_fields_that_matter(tmp_path: Path) -> None:
+    post = '{"product": "lamp", "qty": 2, "csrf_token": "abcdefgh", "at": "2026-01-02T03:04:05", "items": [1]}'
+    order = RecordedRequest(path="/order", post=post, status=201)
+    first = RecordedStep(requests=(RecordedRequest(method="GET", path="/api/list"), order))
+    assert proposed(tmp_path, first, RecordedStep()) == [
+        {
+            "kind": "request",
+            "method": "POST",
+            "url": "/order",
+            "post_data": {"product": "lamp", "qty": 2},
+            "status": 201,
+        }
+    ]
+
+
+def test_a_request_to_another_site_is_not_proposed(tmp_path: Path) -> None:
+    track = RecordedRequest(path="https://track.test/event", post="{}")
+    assert proposed(tmp_path, RecordedStep(requests=(track,)), RecordedStep()) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "check"),
+    [
+        ("The port is 5432.", {"kind": "answer", "type": "number", "expected": 5432}),
+        ("It costs 12.50 euros", {"kind": "answer", "type": "number", "expected": 12.5}),
+        ("From 9 to 17", {"kind": "answer", "contains": "From 9 to 17"}),
+        ("Lisbon", {"kind": "answer", "contains": "Lisbon"}),
+    ],
+)
+def test_an_answer_is_proposed(tmp_path: Path, answer: str, check: dict[str, Any]) -> None:
+    assert proposed(tmp_path, RecordedStep(), answer=answer) == [check]
+
+
+def test_steps_are_proposed_as_comments_only(tmp_path: Path) -> None:
+    found = suggest(recorded_attempt(tmp_path, [], [RecordedStep(line="<Go button> -> CLICK"), RecordedStep()]))
+    assert [(each.check["line"], each.is_optional) for each in found.checks] == [("<Go button> -> CLICK", True)]
+    assert tomllib.loads(suggestions_toml(found)) == {"checks": []}
+
+
+def test_what_differs_in_every_attempt_is_marked(tmp_path: Path) -> None:
+    seen = [RecordedStep(snapshot=START), RecordedStep(snapshot=START + '- status: "Order 81273 at 10:45"\n')]
+    found = suggest(recorded_attempt(tmp_path, [], seen))
+    assert [each.varies for each in found.checks] == [True]
+    assert "may differ in every attempt" in suggestions_toml(found)
+
+
+def test_every_proposal_passes_on_the_attempt_and_fails_at_its_start(tmp_path: Path) -> None:
+    sent = RecordedRequest(path="/order", post='{"qty": 2}')
+    seen = [
+        RecordedStep(snapshot=START, line="<Buy button> -> CLICK", requests=(sent,)),
+        RecordedStep(snapshot=END, path="/done"),
+    ]
+    trajectory = recorded_attempt(tmp_path / "a", [], seen, "2 red lamps")
+    found = suggest(trajectory)
+    checks = Task.model_validate(
+        {"task_id": "t", "website": "http://shop.test/", "task": "x", "checks": [each.check for each in found.checks]}
+    )
+    (tmp_path / "b").mkdir()
+    start = at_start(trajectory, tmp_path / "b")
+    for one, passes in ((trajectory, True), (start, False)):
+        task = trajectory.task.model_copy(update={"checks": checks.checks})
+        results = evaluate(one.model_copy(update={"task": task}))
+        assert [bool(each.passed) for each in results] == [passes] * len(found.checks)
+    assert {each.check["kind"] for each in found.checks} == {"page", "element", "text", "request", "answer", "action"}
+
+
+def test_an_attempt_without_steps_is_refused(tmp_path: Path) -> None:
+    trajectory = recorded_attempt(tmp_path, [], [RecordedStep()])
+    with pytest.raises(ConfigError, match="no steps were recorded"):
+        suggest(trajectory.model_copy(update={"steps": ()}))
+
+
+@given(name=st.text(st.characters(codec="utf-8"), min_size=1, max_size=40))
+def test_the_toml_gives_back_every_text(name: str) -> None:
+    check = {"kind": "element", "element": f'button "{name}"', "not": True}
+    found = Suggestions(checks=(Suggestion(check=check, why=name, at_start=name),), held_at_start=1)
+    assert tomllib.loads(suggestions_toml(found))["checks"] == [check]

@@ -1,0 +1,86 @@
+"""A scenario whose own site lacks the pages that its tasks begin on stops before anything is played."""
+
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from helpers.ports import free_ports
+from judge.runner.launch import Member, launched
+from judge.runner.playable import require_first_pages, require_folders, served_folder
+from shared.access import HttpCredentials
+from shared.errors import ConfigError
+from shared.models import Task
+
+
+def a_site(cmd: str | None, port: int = 9) -> Member:
+    return Member(name="manual", endpoint=f"http://127.0.0.1:{port}", cmd=cmd, is_agent=False)
+
+
+@pytest.mark.parametrize(
+    ("cmd", "folder"),
+    [
+        ("python -m http.server 9181 --bind 127.0.0.1 --directory /usr/share/manual", "/usr/share/manual"),
+        ("python -m http.server -d '{scenario_dir}/my site' 9181", "/here/my site"),
+        ("python -m http.server 9181 --directory={scenario_dir}", "/here"),
+        ("python -m http.server 9181", None),
+        ("nginx -d /missing", None),
+        (None, None),
+    ],
+)
+def test_the_folder_that_pythons_web_server_serves_is_known(cmd: str | None, folder: str | None) -> None:
+    assert served_folder(a_site(cmd), Path("/here")) == (Path(folder) if folder else None)
+
+
+def test_a_missing_folder_is_named_before_anything_starts(tmp_path: Path) -> None:
+    site = a_site("python -m http.server 9181 --directory {scenario_dir}/html")
+    with pytest.raises(ConfigError) as caught:
+        require_folders([site], tmp_path)
+    assert str(caught.value) == (
+        f"site manual: {tmp_path / 'html'}, which its cmd serves, does not exist"
+        " (install or build what belongs there, or correct the cmd)"
+    )
+    (tmp_path / "html").mkdir()
+    require_folders([site], tmp_path)
+
+
+@contextlib.asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[Member]:
+    (folder / "html").mkdir()
+    (folder / "html" / "index.html").write_text("<h1>Manual</h1>")
+    (port,) = free_ports(1)
+    cmd = f"{sys.executable} -m http.server {port} --bind 127.0.0.1 --directory {{scenario_dir}}/html"
+    site = a_site(cmd, port)
+    async with launched([site], scenario_dir=folder, environ={}, logs=folder / "logs"):
+        yield site
+
+
+def a_task(task_id: str, website: str, **more: object) -> Task:
+    return Task.model_validate({"task_id": task_id, "website": website, "task": "Read.", **more})
+
+
+async def test_a_first_page_that_is_not_found_stops_the_run(tmp_path: Path) -> None:
+    async with served(tmp_path) as site:
+        tasks = [a_task(name, f"{site.endpoint}/{name}.html") for name in ("index", "chapter", "appendix")]
+        await require_first_pages([site], tasks[:1])
+        with pytest.raises(ConfigError) as caught:
+            await require_first_pages([site], tasks)
+    assert str(caught.value) == (
+        f"site manual does not have {site.endpoint}/chapter.html and 1 more (404), where task chapter begins"
+        " (install or build what the site's cmd serves, or correct the task's website)"
+    )
+
+
+async def test_a_page_that_may_need_a_login_is_left_to_the_browser(tmp_path: Path) -> None:
+    async with served(tmp_path) as site:
+        login = HttpCredentials(username="me", password="hunter22")
+        task = a_task("private", f"{site.endpoint}/private.html").model_copy(update={"http_credentials": (login,)})
+        await require_first_pages([site], [task])
+
+
+async def test_a_site_that_was_not_started_here_is_not_asked(tmp_path: Path) -> None:
+    async with served(tmp_path) as site:
+        running = site.model_copy(update={"cmd": None})
+        await require_first_pages([running], [a_task("t", f"{site.endpoint}/chapter.html")])

@@ -1,0 +1,39 @@
+"""Reference scripts that tasks name."""
+
+from pathlib import Path
+
+import pytest
+
+from judge.scenario.references import reference_problems
+from shared.models import Task
+
+SCRIPT = '[[scripts]]\ntask = "Find the  red shoes."\n[[scripts.steps]]\nsay = "x"\n'
+
+
+def problems(folder: Path, text: str = "Find the red shoes.", reference: str | None = "s.toml") -> list[str]:
+    task = Task(task_id="t1", website="https://shop.test/", task=text, reference=reference)
+    return [found for found in reference_problems([task], folder) if found]
+
+
+def test_a_script_for_the_task_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(SCRIPT)
+    assert problems(tmp_path) == []
+    assert problems(tmp_path, reference=None) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "No such file"),
+        ("[[scripts]", "s.toml"),
+        ("", "has no script for it (add [[scripts]] whose task is this one's text)"),
+        (SCRIPT.replace("red", "blue"), "has no script for it"),
+    ],
+)
+def test_a_missing_script_is_one_line(tmp_path: Path, content: str | None, problem: str) -> None:
+    if content is not None:
+        (tmp_path / "s.toml").write_text(content)
+    (found,) = problems(tmp_path)
+    assert found.startswith("reference 's.toml'")
+    assert problem in found
+    assert "\n" not in found
