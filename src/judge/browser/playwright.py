@@ -17,7 +17,7 @@ from typing import Any
 
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser import lost_refs, points, probes, requests, responses, settle
+from judge.browser import fields, lost_refs, points, probes, requests, responses, settle
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
 from judge.browser.guard import Guard
@@ -126,6 +126,8 @@ class PlaywrightBrowser:
         self._was_loading = False
         # Why the page in front must be replaced before anything else.
         self._condemned: Notice | None = None
+        # What the last action typed, by the field's reference.
+        self._typed: dict[str, str] = {}
         self._downloads: tuple[str, ...] = ()
         self._settled_at = time.monotonic()
         # How often a page may still be looked at again because it replaced elements meanwhile.
@@ -207,7 +209,9 @@ class PlaywrightBrowser:
             page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
         self._seen = page.snapshot
         # Before `_settled`, which takes the reports.
-        notice = page.notice or (self._loss() if page.url == _BLANK else None) or self._notice()
+        notice = (
+            page.notice or (self._loss() if page.url == _BLANK else None) or self._notice() or self._not_as_typed(page)
+        )
         since = {"notice": notice, "refused": self._refused(), "downloads": self._take_downloads()}
         return page.model_copy(update={**since, **self._settled()})
 
@@ -282,6 +286,11 @@ class PlaywrightBrowser:
         if was_loading:
             return Notice(code="loading_stopped", seconds=self._server.settings.config.navigation_timeout_s)
         return None
+
+    def _not_as_typed(self, page: Page) -> Notice | None:
+        typed, self._typed = self._typed, {}
+        count = fields.count_differing(page.snapshot, typed)
+        return Notice(code="not_as_typed", count=count) if count else None
 
     def _settled(self) -> dict[str, Any]:
         """The duration and findings of all settling since the last observation, as fields of a page."""
@@ -503,6 +512,7 @@ class PlaywrightBrowser:
             answer = Answer(ok=False, text=f"the page does not answer: {error}")
             if isinstance(error, NoAnswer):
                 self._condemned = Notice(code="tab_took_too_long", seconds=self._server.settings.config.call_timeout_s)
+        self._typed = fields.typed_into(tool, params) if answer.ok and not is_found_again else {}
         with suppress(PageTrouble):
             # The next observation finds out what the matter is.
             await self._after(tool, params, answer)
