@@ -36,6 +36,7 @@ from judge.browser.settle import (
     SettleMode,
     begin_code,
     beside_code,
+    click_code,
     open_code,
     read_beside,
     read_glance,
@@ -82,8 +83,6 @@ _RETURNED = "### Error\nError: wabe: "
 # stopped; and the part that a script may take before its page is given up.
 _SETTLING = 0.4
 _PATIENCE = 0.75
-# Between the events of a double click, which otherwise takes no time on the page's clock.
-_CLICK_PAUSE_MS = 40
 # For an empty tab to take the place of a page.
 _REPLACE_S = 30.0
 _log = logging.getLogger(__name__)
@@ -548,7 +547,7 @@ class PlaywrightBrowser:
             case "browser_mouse_wheel":
                 return await self._wheel(**params)
             case "browser_mouse_click_xy" if params.get("clickCount", 1) > 1:
-                return await self._server.call(tool, {**params, "delay": _CLICK_PAUSE_MS})
+                return await self._run(click_code(params))
             case "browser_type" if "target" not in params:
                 limit_ms = round(self._server.settings.config.action_timeout_s * 1000)
                 code = points.typing_code(**params, limit_ms=limit_ms)

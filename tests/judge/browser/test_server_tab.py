@@ -43,6 +43,9 @@ async def test_a_double_click_takes_time_on_the_clock_of_the_page(browser: Playw
         page = await browser.observe()
         await browser.act("browser_click", {"target": ref_of(page.snapshot, '"Node"'), "doubleClick": True})
         assert "took time" in (await browser.observe()).snapshot
+        await browser.act("browser_navigate", {"url": site.url})
+        await browser.act("browser_mouse_click_xy", {"x": 30, "y": 20, "clickCount": 2})
+        assert "took time" in (await browser.observe()).snapshot
 
 
 async def test_a_checkbox_under_its_own_label_is_clicked_where_it_is(browser: PlaywrightBrowser) -> None:

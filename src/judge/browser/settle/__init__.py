@@ -14,6 +14,7 @@ events are stamped with the page's clock. Pages that depend on real time need th
 import asyncio
 import json
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -127,6 +128,11 @@ def settle_code(limit_s: float, script_limit_s: float, *, links: bool = False) -
     """
     limits = f"{round(min(limit_s, MAX_SETTLE_S) * 1000)}, {round(script_limit_s * 1000)}"
     return f"async page => {_CONTEXT}.settle(page, {limits}, {json.dumps(links)})"
+
+
+def click_code(params: Mapping[str, Any]) -> str:
+    """The code that clicks a point several times, with the parameters of the server's tool `browser_mouse_click_xy`."""
+    return f"async page => {_CONTEXT}.clickAt(page, {json.dumps(params)})"
 
 
 def beside_code(limit_s: float) -> str:

@@ -10,8 +10,6 @@
 
 "use strict";
 
-// Between the events of a double click, as a quick person takes.
-const CLICK_PAUSE = 40;
 const LOOK_LIMIT = 1000;
 const STEP_LIMIT = 1000;
 
@@ -49,8 +47,19 @@ const inTime = (promise, ms) => {
   return Promise.race([promise.catch(() => null), limit]).finally(() => clearTimeout(timer));
 };
 
-const adaptLocator = locator => {
-  const [click, dblclick, fill, setChecked] = ["click", "dblclick", "fill", "setChecked"].map(name => locator[name].bind(locator));
+// Further clicks where the mouse is, after the first one. `pause` lets time pass on the page's clock.
+const clickAgain = async (page, pause, { button, modifiers = [], clickCount = 2 } = {}) => {
+  for (let count = 2; count <= clickCount; count++) {
+    await pause();
+    for (const key of modifiers) await page.keyboard.down(key);
+    await page.mouse.down({ button, clickCount: count });
+    await page.mouse.up({ button, clickCount: count });
+    for (const key of modifiers) await page.keyboard.up(key);
+  }
+};
+
+const adaptLocator = (locator, page, pause) => {
+  const [click, fill, setChecked] = ["click", "fill", "setChecked"].map(name => locator[name].bind(locator));
   // The label that is in front of the element, as an element to click and a position in it.
   const inFront = async () => {
     const found = await inTime(locator.evaluateHandle(coveringLabel), LOOK_LIMIT);
@@ -62,7 +71,10 @@ const adaptLocator = locator => {
     const front = await inFront();
     return front ? front.label.click({ ...options, position: front.position }) : click(options);
   };
-  locator.dblclick = options => dblclick({ ...options, delay: CLICK_PAUSE });
+  locator.dblclick = async options => {
+    await locator.click(options);
+    await clickAgain(page, pause, options);
+  };
   locator.setChecked = async (checked, options) => {
     const front = await inFront();
     if (!front) return setChecked(checked, options);
@@ -78,14 +90,15 @@ const adaptLocator = locator => {
   };
 };
 
-module.exports = page => {
+exports.clickAgain = clickAgain;
+exports.adapt = (page, pause) => {
   const symbol = Object.getOwnPropertySymbols(page).find(each => each.description === "tabSymbol");
   const tab = symbol && page[symbol];
   if (!tab) return;
   const locators = tab.targetLocators.bind(tab);
   tab.targetLocators = async targets => {
     const found = await locators(targets);
-    for (const { locator } of found) adaptLocator(locator);
+    for (const { locator } of found) adaptLocator(locator, page, pause);
     return found;
   };
   tab.waitForCompletion = async action => {

@@ -8,7 +8,7 @@
 const fs = require("fs");
 const path = require("path");
 const { randomUUID } = require("crypto");
-const adapt = require("./server_tab.cjs");
+const { adapt, clickAgain } = require("./server_tab.cjs");
 
 const KEY = Symbol.for("wabe.settle");
 const REQUESTS = Symbol.for("wabe.requests");
@@ -92,6 +92,7 @@ const ATTACH_LIMIT = 3000;
 const ANSWER_LIMIT = 4000;
 const CLOSE_LIMIT = 5000;
 const GLANCE_LIMIT = 3000;
+const INPUT_PAUSE = 80;
 // Of JPEG screenshots, in percent.
 const QUALITY = 90;
 // Types of requests that no page waits for.
@@ -816,14 +817,26 @@ class Context {
     return { documents: found, image: isLate ? null : picture.toString("base64"), origins: settler.origins.size };
   }
 
+  // As long as a quick person takes between the events of one action.
+  async pause(page) {
+    const settler = await this.attach(page);
+    const passed = settler.all().map(target => (this.isPageTime ? target.advance(INPUT_PAUSE) : delay(INPUT_PAUSE)));
+    await soon(Promise.all(passed), CLOSE_LIMIT);
+  }
+
+  async clickAt(page, { x, y, ...options }) {
+    await page.mouse.click(x, y, { button: options.button });
+    await clickAgain(page, () => this.pause(page), options);
+  }
+
   async wake(page) {
     (await this.attach(page)).all().forEach(target => target.wake());
   }
 }
 
 exports.default = async ({ page }) => {
-  adapt(page);
   const context = page.context()[KEY] ??= new Context();
+  adapt(page, () => context.pause(page));
   if (!context.isBegun) return;
   await context.limitTabs(page).catch(() => {});
   // The server shows nothing of any tab before this is done.
