@@ -95,7 +95,9 @@ PLAIN_KINDS = (
     Kind("new_tab", replaces=True),
     Kind("event_stream", network=True),
     Kind("endless_request", network=True),
+    Kind("tab_that_fetches", network=True, replaces=True),
     Kind("socket_reply", network=True),
+    Kind("socket_work", network=True),
     Kind("busy_wait"),
     Kind("toast"),
 )
@@ -219,7 +221,7 @@ def left_out(kind: Kind, action: str) -> str | None:
     """Why a combination makes no case."""
     if kind.library and action not in ("click", "first_page"):
         return "a library's page starts by its own button or by itself; what an action is, the plain pages ask"
-    if kind.name == "new_tab" and action == "tab_select":
+    if kind.name in ("new_tab", "tab_that_fetches") and action == "tab_select":
         return "two tabs open at once, and which one a person would see is open"
     return None
 

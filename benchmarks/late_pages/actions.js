@@ -44,7 +44,14 @@ const starters = {
   load: () => startOn(window, "load"),
   message: () => addEventListener("message", (event) => event.data === "start" && start()),
   click: () => startOn(at("click"), "click"),
-  double_click: () => startOn(at("click"), "dblclick"),
+  double_click: () => {
+    const clicks = [];
+    at("click").addEventListener("click", () => clicks.push(Date.now()));
+    at("click").addEventListener("dblclick", () => {
+      if (clicks[0] === clicks[1]) wrong("a double click took no time");
+    });
+    startOn(at("click"), "dblclick");
+  },
   type: () => startOn(at("type"), "input"),
   type_slowly: () => startOn(at("type"), "keydown"),
   type_submit: () =>

@@ -54,6 +54,7 @@ const prepare = {
   same_site_frame: () => (frame = inFrame(framed("", "message"))),
   cross_site_frame: () => (frame = inFrame(framed(config.peer, "message"))),
   socket_reply: () => (socket = new WebSocket(`ws://${location.host}/socket`)),
+  socket_work: () => (socket = new WebSocket(`ws://${location.host}/socket`)),
   event_stream: () => (messages = new EventSource(served("messages", 0))),
   endless_request: () => {
     fetch(served("endless", 0));
@@ -141,6 +142,24 @@ const kinds = {
     socket.onmessage = finish;
     if (socket.readyState === WebSocket.OPEN) send();
     else socket.onopen = send;
+  },
+  // The server says at once that it has begun, and the page shows that until the result comes.
+  socket_work: () => {
+    const send = () => {
+      socket.send("0");
+      socket.send(String(delay));
+    };
+    socket.onmessage = () => {
+      const image = document.createElement("img");
+      image.alt = "Running...";
+      at("first").replaceChildren(image);
+      socket.onmessage = finish;
+    };
+    if (socket.readyState === WebSocket.OPEN) send();
+    else socket.onopen = send;
+  },
+  tab_that_fetches: () => {
+    open(`/page?token=${token}&start=load&kind=fetch&delay=${delay}`);
   },
   busy_wait: () => {
     const end = Date.now() + delay;

@@ -124,6 +124,7 @@ NoticeCode = Literal[
     "no_snapshot",  # the browser gave none
     "no_screenshot",  # the browser gave none
     "script_stopped",  # after `seconds` of CPU time
+    "not_as_typed",  # `count` fields do not contain what was typed into them
     "tabs_closed",  # `count` of those that pages opened
     "tab_crashed",  # an empty tab has taken its place
     "tab_flooded",  # by console messages or navigations; an empty tab has taken its place

@@ -3,6 +3,8 @@
 They stand beside the page in the judge's message, never in it, and contain no text of the page.
 """
 
+from types import MappingProxyType
+
 from shared.models import Notice
 from shared.text import counted
 
@@ -11,29 +13,34 @@ GIVEN_UP = frozenset({"tab_busy", "tab_flooded", "tab_took_too_long"})
 _KINDS = {"svg": "SVG image", "xml": "XML document", "empty": "a document without content"}
 
 
+_REPLACED = "the tab was replaced by an empty one"
+_PLAIN = MappingProxyType(
+    {
+        "keeps_changing": "This page cannot be shown: it keeps changing or loading itself again",
+        "no_snapshot": "This page cannot be shown: the browser cannot describe it",
+        "no_screenshot": "The browser could not take a screenshot of this page",
+        "tab_crashed": "This tab crashed; it is empty now",
+        "tab_flooded": f"This page sends console messages or navigations without end; {_REPLACED}",
+        "tab_busy": f"This page's script is busy and does not let the page be shown; {_REPLACED}",
+    }
+)
+
+
 def notice_text(notice: Notice) -> str:
     """The sentence for a notice."""
-    seconds = f"{notice.seconds or 0:g} s"
+    seconds, count = f"{notice.seconds or 0:g} s", notice.count or 0
     match notice.code:
         case "cannot_be_shown":
             return f"This page cannot be shown: {_KINDS[notice.kind or 'empty']}"
         case "loading_stopped":
             return f"This page was still loading after {seconds}; loading was stopped"
-        case "keeps_changing":
-            return "This page cannot be shown: it keeps changing or loading itself again"
-        case "no_snapshot":
-            return "This page cannot be shown: the browser cannot describe it"
-        case "no_screenshot":
-            return "The browser could not take a screenshot of this page"
         case "script_stopped":
             return f"A script of this page was stopped after {seconds} of computing"
         case "tabs_closed":
-            return f"Too many tabs were open: {counted(notice.count or 0, 'new tab')} closed"
-        case "tab_crashed":
-            return "This tab crashed; it is empty now"
-        case "tab_flooded":
-            return "This page sends console messages or navigations without end; the tab was replaced by an empty one"
-        case "tab_busy":
-            return "This page's script is busy and does not let the page be shown; the tab was replaced by an empty one"
+            return f"Too many tabs were open: {counted(count, 'new tab')} closed"
+        case "not_as_typed":
+            do = "does" if count == 1 else "do"
+            return f"{counted(count, 'field')} {do} not contain what you typed: see the snapshot"
         case "tab_took_too_long":
-            return f"This page could not be shown within {seconds}; the tab was replaced by an empty one"
+            return f"This page could not be shown within {seconds}; {_REPLACED}"
+    return _PLAIN[notice.code]

@@ -13,7 +13,7 @@ from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_jud
 SHOP = """<title>Shop</title><h1>Shop</h1><button onclick="said.textContent = 'Order placed'">Place order</button>
   <p id="said" role="status">nothing yet</p>
   <h2 contenteditable>heading</h2><ul><li contenteditable>item</li></ul>
-  <table><tr><td contenteditable>cell</td><td>x</td></tr></table>
+  <table><tr><td contenteditable>cell</td><td><button></button></td></tr></table>
   <table><tr><td><input aria-label="Field"></td></tr></table>
   <button aria-labelledby="other">x</button><input id="other" aria-label="Other">
   <div contenteditable><h3>inner heading</h3><div contenteditable="false"><p>an island</p></div></div>
@@ -43,6 +43,13 @@ def types(where: str, *keys: str) -> Script:
         return tool_call("browser_press_key", key=keys[turn.n - 1]) if turn.n <= len(keys) else finish(PLACED)
 
     return script
+
+
+def names_a_row(turn: ParticipantTurn) -> str:
+    """Write into a row's cell, and click the button beside it, which has no name of its own."""
+    if turn.n == 0:
+        return tool_call("browser_type", ref=ref(turn, 'cell "cell"'), text=PLACED)
+    return tool_call("browser_click", ref=ref(turn, "- button [")) if turn.n == 1 else finish(PLACED)
 
 
 def embeds(address: str) -> Script:
@@ -88,6 +95,11 @@ PLAYS: dict[str, tuple[Script, list[dict[str, Any]], str]] = {
     "an editable list item": (types("listitem"), [element(f"listitem: {PLACED}")], "failure"),
     "an editable cell": (types('cell "cell"'), [element(f'cell "{PLACED}"')], "failure"),
     "the row of an editable cell": (types('cell "cell"'), [element(f"row /{PLACED}/")], "failure"),
+    "a button in a row that it named": (
+        names_a_row,
+        [{"kind": "action", "line": f'<button in row "{PLACED}"> -> CLICK'}],
+        "failure",
+    ),
     "a cell around a field": (types('textbox "Field"'), [element(f'cell "{PLACED}"')], "failure"),
     "the row of a field": (types('textbox "Field"'), [element(f'row "{PLACED}"')], "failure"),
     "a button labelled by a field": (types('textbox "Other"'), [element(f'button "{PLACED}"')], "failure"),

@@ -3,7 +3,8 @@
 The format is Mind2Web's (Deng et al., 2023). The element's role and name come from the judge's snapshot. Text from a
 page or a participant (names, typed text, addresses) is bounded, put on one line and stripped of angle brackets, so a
 line always parses as one subject, one verb and one value (`shared.text.split_line`), and no text can look like a second
-action. Coordinates come last: `<Search textbox> -> CLICK (412, 88)`.
+action. An element without a name is described (`judge.browser.unnamed`). Coordinates come last:
+`<Search textbox> -> CLICK (412, 88)`.
 """
 
 import re
@@ -13,6 +14,7 @@ from typing import Any
 
 from judge.browser import points
 from judge.browser.tools import CheckedAction
+from judge.browser.unnamed import description
 from shared.snapshot import Node, Snapshot
 from shared.text import clip
 
@@ -47,11 +49,19 @@ def acted_on(checked: CheckedAction, snapshot: Snapshot | None, hit: points.Hits
     tool, params, page = checked.tool, checked.params, snapshot or Snapshot()
     parts = (params, *params.get("fields", ()))
     refs = [part[key] for part in parts for key in ("target", "startTarget", "endTarget") if key in part]
-    named = points.points_of(params)
-    nodes = [points.element_at(page, *at) for at in zip(named, hit or [None] * len(named), strict=True)]
+    at_points = points.points_of(params)
+    nodes = [points.element_at(page, *at) for at in zip(at_points, hit or [None] * len(at_points), strict=True)]
     if tool == "browser_type" and not refs:
         nodes.append(points.focused(page))
-    return (*refs, *(node.ref or "" for node in nodes if node is not None))
+    named = [*(page.by_ref(ref) for ref in refs), *nodes]
+    naming = [each for node in named if node is not None for each in _naming(page, node)]
+    return (*refs, *(node.ref or "" for node in (*nodes, *naming) if node is not None))
+
+
+def _naming(page: Snapshot, node: Node) -> tuple[Node, ...]:
+    """The other elements from which the line takes what it calls this one."""
+    described = None if page.name_of(node) else description(page, node)
+    return described.by if described else ()
 
 
 def with_downloads(line: str, names: Sequence[str]) -> str:
@@ -171,7 +181,11 @@ def _named(node: Node | None, snapshot: Snapshot | None, missing: str) -> str:
         return missing
     name = one_line(snapshot.name_of(node), MAX_NAME_CHARS)
     role = one_line(node.role, 40)
-    return f"{name} {role}" if name else role
+    if name:
+        return f"{name} {role}"
+    # The role comes first, so that no name looks like this.
+    described = description(snapshot, node)
+    return f"{role} {one_line(described.text, MAX_NAME_CHARS)}" if described else role
 
 
 def _click(params: dict[str, Any]) -> tuple[str, str]:

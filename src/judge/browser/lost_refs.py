@@ -15,6 +15,8 @@ from judge.browser.responses import Answer, UnreadableResponse, parse_page
 from shared.snapshot import Node, Snapshot, parse_snapshot
 
 MAX_TRIES = 5
+_ROWS = frozenset({"row", "listitem", "article", "treeitem"})
+_WORD = re.compile(r"[^\W\d_]+")
 _TARGETS = ("target", "startTarget", "endTarget")
 # The server's error messages, which it sends before executing any part of the action.
 _NOT_FOUND = re.compile(r'### Error\nError: (?:Ref ((?:f\d+)?e\d+) not found in|"(.*)" does not match any elements\.)')
@@ -37,18 +39,48 @@ def counterpart(seen: Snapshot, ref: str, now: Snapshot) -> str | None:
     """The reference that the element `ref` of the snapshot `seen` has in a newer snapshot.
 
     It is the element with the same role and name. Of several, it is the one at the same position among them, provided
-    their number is unchanged and it still has the same surrounding texts. `None` if there is no such element.
+    their number is unchanged and it still has the same surrounding texts. If its name holds a number that has changed,
+    it is the one with the same link, or the one in the same row. `None` if there is no such element.
     """
     node = seen.by_ref(ref)
     if node is None:
         return None
     before, after = (_equals(page, node.role, seen.name_of(node)) for page in (seen, now))
+    if not after:
+        return _renamed(seen, node, now)
     if len(before) != len(after):
         return None
     place = before.index(node)
     if len(before) > 1 and _surroundings(seen, before, place) != _surroundings(now, after, place):
         return None
     return after[place].ref
+
+
+def _renamed(seen: Snapshot, node: Node, now: Snapshot) -> str | None:
+    """The element whose name differs only in its numbers: with the same link, or alone of its kind in the same row."""
+    before, after = (_alike(page, node.role, _words(seen.name_of(node))) for page in (seen, now))
+    if node.url is not None:
+        same = [[each for each in page if each.url == node.url] for page in (before, after)]
+        return same[1][0].ref if [len(found) for found in same] == [1, 1] else None
+    row = _row_of(seen, node)
+    rows = [(_row_of(seen, each), each) for each in before], [(_row_of(now, each), each) for each in after]
+    there = [[each for around, each in found if around and around == row] for found in rows]
+    return there[1][0].ref if row and [len(found) for found in there] == [1, 1] else None
+
+
+def _alike(page: Snapshot, role: str, words: str) -> list[Node]:
+    return [node for node in page.nodes if node.role == role and node.ref and _words(page.name_of(node)) == words]
+
+
+def _row_of(page: Snapshot, node: Node) -> str:
+    """The words of the row around an element, which tell it from other rows; empty if it is in none."""
+    row = next((outer for outer in page.parents(node) if outer.role in _ROWS), None)
+    return _words(page.text_of(row)) if row else ""
+
+
+def _words(text: str) -> str:
+    """The text without what changes in a live value."""
+    return " ".join(_WORD.findall(text))
 
 
 def _equals(page: Snapshot, role: str, name: str) -> list[Node]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser import lost_refs, points, probes, requests, responses, settle
+from judge.browser import fields, lost_refs, points, probes, requests, responses, settle
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
 from judge.browser.guard import Guard
@@ -29,15 +29,16 @@ from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import (
     AWAKE_S,
     GLANCE_CODE,
-    ORIGINS_CODE,
-    PROVENANCE_CODE,
     REPLACE_CODE,
     UNBLOCK_CODE,
     WAKE_CODE,
     Report,
     SettleMode,
     begin_code,
+    beside_code,
+    click_code,
     open_code,
+    read_beside,
     read_glance,
     read_report,
     settle_code,
@@ -124,6 +125,8 @@ class PlaywrightBrowser:
         self._was_loading = False
         # Why the page in front must be replaced before anything else.
         self._condemned: Notice | None = None
+        # What the last action typed, by the field's reference.
+        self._typed: dict[str, str] = {}
         self._downloads: tuple[str, ...] = ()
         self._settled_at = time.monotonic()
         # How often a page may still be looked at again because it replaced elements meanwhile.
@@ -205,7 +208,9 @@ class PlaywrightBrowser:
             page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
         self._seen = page.snapshot
         # Before `_settled`, which takes the reports.
-        notice = page.notice or (self._loss() if page.url == _BLANK else None) or self._notice()
+        notice = (
+            page.notice or (self._loss() if page.url == _BLANK else None) or self._notice() or self._not_as_typed(page)
+        )
         since = {"notice": notice, "refused": self._refused(), "downloads": self._take_downloads()}
         return page.model_copy(update={**since, **self._settled()})
 
@@ -281,6 +286,11 @@ class PlaywrightBrowser:
             return Notice(code="loading_stopped", seconds=self._server.settings.config.navigation_timeout_s)
         return None
 
+    def _not_as_typed(self, page: Page) -> Notice | None:
+        typed, self._typed = self._typed, {}
+        count = fields.count_differing(page.snapshot, typed)
+        return Notice(code="not_as_typed", count=count) if count else None
+
     def _settled(self) -> dict[str, Any]:
         """The duration and findings of all settling since the last observation, as fields of a page."""
         waits, self._reports = self._reports, []
@@ -352,20 +362,28 @@ class PlaywrightBrowser:
         # A tab that never loaded, selected by the participant: a screenshot of it would time out.
         if page is None or not page.url:
             return page
-        marked = await self._marked(page)
-        return None if marked is None else await self._with_screenshot(marked)
+        return await self._complete(page)
 
-    async def _with_screenshot(self, page: Page) -> Page | None:
-        # In CSS pixels, because participants give coordinates in those.
-        answer = await self._server.call("browser_take_screenshot", {"type": "jpeg", "scale": "css"})
-        # If a dialog opened before the screenshot, the next snapshot reports it.
-        if responses.modal_state(answer.text) or not await self._stayed():
+    async def _complete(self, page: Page) -> Page | None:
+        """The page with who wrote what its snapshot shows, and a screenshot; `None` if it changed: look again.
+
+        The server reads the address after the snapshot. A page that went to another origin in between would be recorded
+        as one of the site that it went to.
+        """
+        answer = await self._run(beside_code(self._server.settings.config.action_timeout_s))
+        beside = read_beside(answer.text)
+        # If a dialog opened meanwhile, the next snapshot reports it.
+        if beside is None or beside.origins != 1:
             return None
-        if answer.ok and answer.image:
-            return page.model_copy(update={"screenshot": self._decoded(answer.image)})
-        if _TIMEOUT.search(answer.text):
-            raise _TimedOut(page.model_copy(update={"notice": Notice(code="no_screenshot")}))
-        return None
+        marked = mark(page.snapshot, read_documents(beside.documents))
+        if not marked.is_complete and self._marks_left:
+            self._marks_left -= 1
+            self._is_settled = True
+            return None
+        facts = {"snapshot": marked.snapshot, "origin": marked.origin, "is_mixed": marked.is_mixed}
+        if beside.image is None:
+            raise _TimedOut(page.model_copy(update={**facts, "notice": Notice(code="no_screenshot")}))
+        return page.model_copy(update={**facts, "screenshot": self._decoded(beside.image)})
 
     async def _glance(self, notice: Notice) -> Page:
         """A page without a snapshot: its address, its title and, if possible, a screenshot."""
@@ -387,25 +405,6 @@ class PlaywrightBrowser:
             return responses.parse_tab_list(answer.text)
         except responses.UnreadableResponse:
             return ()
-
-    async def _marked(self, page: Page) -> Page | None:
-        """The page with who wrote what its snapshot shows; `None` if the page has changed meanwhile: look again."""
-        answer = await self._run(PROVENANCE_CODE)
-        marked = mark(page.snapshot, read_documents(answer.text))
-        if not marked.is_complete and self._marks_left:
-            self._marks_left -= 1
-            self._is_settled = True
-            return None
-        facts = {"snapshot": marked.snapshot, "origin": marked.origin, "is_mixed": marked.is_mixed}
-        return page.model_copy(update=facts)
-
-    async def _stayed(self) -> bool:
-        """Whether the page was of one origin since it settled.
-
-        The server reads the address after the snapshot. A page that went elsewhere in between would be recorded as one
-        of the site that it went to.
-        """
-        return (await self._run(ORIGINS_CODE)).text == "1"
 
     async def _snapshot(self) -> Answer:
         """The snapshot; that of the previous page if the next one does not load within the navigation timeout."""
@@ -512,6 +511,7 @@ class PlaywrightBrowser:
             answer = Answer(ok=False, text=f"the page does not answer: {error}")
             if isinstance(error, NoAnswer):
                 self._condemned = Notice(code="tab_took_too_long", seconds=self._server.settings.config.call_timeout_s)
+        self._typed = fields.typed_into(tool, params) if answer.ok and not is_found_again else {}
         with suppress(PageTrouble):
             # The next observation finds out what the matter is.
             await self._after(tool, params, answer)
@@ -546,6 +546,8 @@ class PlaywrightBrowser:
                 return await self._scroll(**params)
             case "browser_mouse_wheel":
                 return await self._wheel(**params)
+            case "browser_mouse_click_xy" if params.get("clickCount", 1) > 1:
+                return await self._run(click_code(params))
             case "browser_type" if "target" not in params:
                 limit_ms = round(self._server.settings.config.action_timeout_s * 1000)
                 code = points.typing_code(**params, limit_ms=limit_ms)

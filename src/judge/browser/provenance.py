@@ -101,10 +101,10 @@ class _Frame(NamedTuple):
     origin: str | None
 
 
-def read_documents(text: str) -> list[Document]:
-    """The documents in the answer of the browser; none if it gave no usable answer."""
+def read_documents(found: Sequence[object]) -> list[Document]:
+    """The documents as the browser told them; none if it told something else."""
     try:
-        return _DOCUMENTS.validate_json(text)
+        return _DOCUMENTS.validate_python(found)
     except ValidationError:
         return []
 

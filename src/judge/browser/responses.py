@@ -42,16 +42,15 @@ _CRASH = re.compile(r"### Error\n(?:Error: )?(?:[\w.]+: )?(?:Target|Page) crashe
 # Escape sequences of terminals (ECMA-48): colours, titles, two-character ones.
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_ERROR_PREFIX = re.compile(r"(?:\w*Error: )?(?:browserBackend\.callTool: )?")
+_ERROR_PREFIX = re.compile(r"(?:\w*Error: )?(?:(?:browserBackend|tab|locator|elementHandle)\.\w+: )?")
 _STACK_LINE = re.compile(r"^[ \t]++at .*(?:\n|$)", re.MULTILINE)
 
 
 class Answer(NamedTuple):
-    """The server's answer to a tool call: its text, and its image, if any, as base64."""
+    """The server's answer to a tool call."""
 
     ok: bool
     text: str
-    image: str | None = None
 
 
 class UnreadableResponse(ValueError):

@@ -40,6 +40,8 @@ _MAX_SHOWN = 5
 _COMMON_KEYS = ("at", "on", "within", "in_view", "editable", "count")
 _POINTER_VERBS = ("CLICK", "HOVER", "DRAG", "SCROLL")
 _POINT = r"[(\[] ?-?[\d.]+ ?, ?-?[\d.]+ ?[)\]]"
+# The subject of an element without a name (`judge.browser.unnamed`): `button in row "sales.csv"`.
+_DESCRIBED = re.compile(r'^[A-Za-z][\w-]* ((?:in|beside|under|with)(?: [a-z]+)?) ".*"$')
 # As in `CLICK (12, 34)`, `CLICK: at (12, 34)` and `DRAG: to page (12, 34) to (56, 78)`.
 _COORDINATES = re.compile(rf":?(?: ?at)? ?{_POINT}(?: to {_POINT})?$")
 
@@ -435,6 +437,10 @@ def _says(pattern: Pattern, line: str) -> bool:
     span = pattern.search(line)
     parts = split_line(line)
     if span is None or parts is None:
+        return False
+    # What describes an element is the name of another one: only a pattern that says so is about this one.
+    described = _DESCRIBED.search(parts[0])
+    if described is not None and described[1] not in pattern.source:
         return False
     return parts[2] is None or span[0] < len(line) - len(parts[2])
 

@@ -72,6 +72,47 @@ def test_in_a_page_rebuilt_as_it_was_every_element_is_found_at_its_own_place(
     assert counterpart(seen, node.ref, now) == now.nodes[node.position].ref
 
 
+TICKER = """- table [ref=e{0}]:
+  - row "AAA {1} Buy" [ref=e{0}1]:
+    - cell "AAA {1}" [ref=e{0}2]
+    - cell [ref=e{0}3]:
+      - button "Buy AAA at {1}" [ref=e{0}4]
+  - row "CCC {2} Buy" [ref=e{0}5]:
+    - cell "CCC {2}" [ref=e{0}6]
+    - cell [ref=e{0}7]:
+      - button "Buy CCC at {2}" [ref=e{0}8]
+- link "News ({1})" [ref=e{0}9]:
+  - /url: /news
+- link "News ({2})" [ref=e{0}0]:
+  - /url: /news/old"""
+
+
+@pytest.mark.parametrize("place", ["2", "4", "6", "8", "9", "0"])
+def test_an_element_whose_name_holds_a_live_value_is_found_by_its_row_or_its_link(place: str) -> None:
+    seen, now = parse_snapshot(TICKER.format(1, 27, 31)), parse_snapshot(TICKER.format(2, 57, "30.5"))
+    assert counterpart(seen, f"e1{place}", now) == f"e2{place}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('- row "27":\n  - cell "27" [ref=e1]', '- row "57":\n  - cell "57" [ref=e2]'),
+        ('- button "Order 27" [ref=e1]', '- button "Order 57" [ref=e2]'),
+        ('- link "Order 27" [ref=e1]:\n  - /url: /27', '- link "Order 57" [ref=e2]:\n  - /url: /57'),
+        ('- row "A 1":\n  - cell "A 1" [ref=e1]', '- row "B 2":\n  - cell "B 2" [ref=e2]'),
+        (
+            '- row "A 1":\n  - cell "A 1" [ref=e1]',
+            '- row "A 2":\n  - cell "A 2" [ref=e2]\n- row "A 3":\n  - cell "A 3" [ref=e3]',
+        ),
+    ],
+    ids=["only numbers", "no row", "another link", "another row", "two such rows"],
+)
+def test_an_element_with_another_name_is_not_taken_for_it_where_nothing_else_identifies_it(
+    before: str, after: str
+) -> None:
+    assert counterpart(parse_snapshot(before), "e1", parse_snapshot(after)) is None
+
+
 @given(pages, pages, st.data())
 def test_what_is_found_is_an_element_of_the_same_role_and_name_among_as_many(
     rows: list[tuple[str, str, str]], later: list[tuple[str, str, str]], data: Any

@@ -96,9 +96,9 @@ def test_an_element_that_is_gone_is_marked_as_unknown() -> None:
     assert "[ref=e2] [box=0,0,9,9] [editable=unknown]'" in marked.snapshot
 
 
-@pytest.mark.parametrize("text", ["", "null", "[1]", '[{"refs": 1}]', "x"])
-def test_an_unusable_answer_gives_no_documents(text: str) -> None:
-    assert read_documents(text) == []
+@pytest.mark.parametrize("found", [[1], [None], [{"refs": 1}], ["x"]])
+def test_an_unusable_answer_gives_no_documents(found: list[object]) -> None:
+    assert read_documents(found) == []
 
 
 NAMES = st.text(max_size=30)

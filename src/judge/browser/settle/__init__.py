@@ -14,8 +14,9 @@ events are stamped with the page's clock. Pages that depend on real time need th
 import asyncio
 import json
 import socket
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -129,16 +130,22 @@ def settle_code(limit_s: float, script_limit_s: float, *, links: bool = False) -
     return f"async page => {_CONTEXT}.settle(page, {limits}, {json.dumps(links)})"
 
 
+def click_code(params: Mapping[str, Any]) -> str:
+    """The code that clicks a point several times, with the parameters of the server's tool `browser_mouse_click_xy`."""
+    return f"async page => {_CONTEXT}.clickAt(page, {json.dumps(params)})"
+
+
+def beside_code(limit_s: float) -> str:
+    """The code that reads what belongs to the snapshot just taken, with a screenshot within `limit_s`: `Beside`."""
+    return f"async page => {_CONTEXT}.beside(page, {round(limit_s * 1000)})"
+
+
 # The code that replaces the current tab by an empty one, and returns its index.
 REPLACE_CODE = f"async page => {_CONTEXT}.replace(page)"
 # The code that stops a navigation, and closes other tabs that do not answer; returns whether the page was navigating.
 UNBLOCK_CODE = f"async page => {_CONTEXT}.unblock(page)"
 # The code that returns the address, the title and the picture of a page of which there is no snapshot.
 GLANCE_CODE = f"async page => {_CONTEXT}.glance(page)"
-# The code that counts the origins that a page has had since it settled.
-ORIGINS_CODE = f"async page => {_CONTEXT}.countOrigins(page)"
-# The code that tells who wrote what the last snapshot shows (`judge.browser.provenance`).
-PROVENANCE_CODE = f"async page => {_CONTEXT}.provenance(page)"
 # The code that, before an action, makes a page's clock advance frame by frame again. `AWAKE_S` after the page settled,
 # the clock switches to larger steps.
 WAKE_CODE = f"async page => {_CONTEXT}.wake(page)"
@@ -157,6 +164,24 @@ def read_glance(text: str) -> Glance | None:
     """Read what `GLANCE_CODE` returned; `None` if it failed."""
     try:
         return Glance.model_validate_json(text)
+    except ValidationError:
+        return None
+
+
+class Beside(Record):
+    """What belongs to a snapshot: the documents it shows (`judge.browser.provenance.Document`), a JPEG as base64 if it
+    was taken in time, and how many origins the page has had since it settled.
+    """
+
+    documents: tuple[Any, ...]
+    image: str | None
+    origins: int
+
+
+def read_beside(text: str) -> Beside | None:
+    """Read what `beside_code` returned; `None` if it failed."""
+    try:
+        return Beside.model_validate_json(text)
     except ValidationError:
         return None
 

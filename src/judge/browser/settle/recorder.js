@@ -4,15 +4,21 @@
   if (globalThis.wabe) return;
   const MAX_TEXTS = 50;
   const MAX_WATCHED = 500;
-  const MAX_CHARS = 300;
+  // Of a text that a person could have read while it was there.
+  const MAX_CHARS = 200;
   // Of longer pages nothing is reported as vanished.
   const MAX_SHOWN = 1_000_000;
   const LOOK_EVERY_MS = 50;
   // Longer animations are treated as decoration.
   const MAX_ANIMATION_MS = 5000;
-  const LOADING = /^(loading|please wait)\b.{0,40}$/i;
+  const LOADING = /^((loading|please wait)\b|running ?(\.{3}|…)).{0,40}$/i;
   const BUSY = '[aria-busy="true"], progress:not([value]), [role="progressbar"]:not([aria-valuenow])';
+  const WORDS = ["Loading", "Please wait", "Running"];
+  const NAMED = WORDS.flatMap(word => ["alt", "aria-label"].map(key => `[${key}^="${word}" i]`)).join(", ");
+  // A page without text that shows one of these is not empty.
+  const MEDIA = "img, svg, canvas, video, iframe, embed, object, input, textarea, select, button";
   const NO_TEXT = /^(SCRIPT|STYLE|NOSCRIPT|TEMPLATE|HEAD|BODY|HTML|TITLE|META|LINK|OPTION)$/;
+  const CONTROLS = "button, [role=button], a, label, [role=tooltip]";
   const LINKS = "a, area, iframe, frame, embed, object, form, [formaction]";
   const MAX_LINKS = 10000;
   const MAX_LINK_CHARS = 2000;
@@ -26,26 +32,30 @@
   // Elements that changed since the last observation, each with its text last seen, and the texts of its blocks.
   let watched = new Map();
   let gone = new Set();
+  // Elements with those that took their place.
+  let replaced = new WeakMap();
   // The text of the last observation.
   let shown = "";
 
   const squeezed = text => text.replace(/\s+/g, " ").trim();
   const rawOf = element => element.textContent.slice(0, 10 * MAX_CHARS);
-  // The texts of an element's blocks, at most `MAX_CHARS` in all: if one of them changes, the others have not vanished.
+  // The texts of an element's blocks that a person can read, in all about `MAX_CHARS`: without scripts and controls, and
+  // without longer texts.
   const blocksOf = element => {
     const blocks = [];
     let [run, length] = ["", 0];
     const end = () => {
-      const text = squeezed(run).slice(0, MAX_CHARS);
-      if (text) blocks.push(text);
+      const text = squeezed(run);
+      if (text && text.length <= MAX_CHARS) blocks.push(text);
       length += text.length;
       run = "";
     };
     const walk = parent => {
       for (let node = parent.firstChild; node && length + run.length < MAX_CHARS; node = node.nextSibling) {
         if (node.nodeType === Node.TEXT_NODE) run += node.data.slice(0, 10 * MAX_CHARS);
+        else if (node.nodeType !== Node.ELEMENT_NODE || NO_TEXT.test(node.tagName) || node.matches(CONTROLS) || !isShown(node)) continue;
         else if (INLINE.test(node.nodeName)) walk(node);
-        else if (node.nodeType === Node.ELEMENT_NODE) {
+        else {
           end();
           walk(node);
           end();
@@ -56,17 +66,33 @@
     end();
     return blocks;
   };
-  // White space between blocks differs between `innerText` and `textContent`, and styles change the case of text.
+  // White space between blocks differs between elements and the page, and styles change the case of text.
   const packed = text => text.replace(/\s+/g, "").toLowerCase();
+  const wordsOf = text => packed(text).replace(/[^\p{L}]/gu, "");
   const isShown = element => element.isConnected && element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+  const isInView = element => {
+    const { left, right, top, bottom } = element.getBoundingClientRect();
+    return right > Math.max(left, 0) && bottom > Math.max(top, 0) && left < innerWidth && top < innerHeight;
+  };
   const watch = node => {
     const element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement;
-    if (element && watched.size < MAX_WATCHED && !watched.has(element) && !NO_TEXT.test(element.tagName)) watched.set(element, NOTHING);
+    if (element && watched.size < MAX_WATCHED && !watched.has(element) && !NO_TEXT.test(element.tagName) && !element.closest(CONTROLS))
+      watched.set(element, NOTHING);
+  };
+  const kind = node => `${node.nodeName} ${node.nodeType === Node.ELEMENT_NODE ? node.getAttribute("class") : ""}`;
+  const count = (region, element) => [...region.getElementsByTagName(element.tagName)].filter(each => kind(each) === kind(element)).length;
+  // Whether the element, or one of its kind in the region it was in, is there again.
+  const isReplaced = element => {
+    for (let region = element; region; region = region.parentElement) {
+      const other = replaced.get(region);
+      if (other) return region === element || count(other, element) >= count(region, element);
+    }
+    return false;
   };
   const look = () => {
     lookedAt = now();
     for (const [element, seen] of watched) {
-      let raw = isShown(element) ? rawOf(element) : "";
+      let raw = isShown(element) && isInView(element) ? rawOf(element) : "";
       if (raw === seen.raw) continue;
       const text = squeezed(raw);
       if (text.length >= MAX_CHARS && element.children.length) {
@@ -74,12 +100,30 @@
         for (const child of element.children) watch(child);
         raw = "";
       }
-      for (const block of seen.blocks) if (!text.includes(block) && gone.size < MAX_TEXTS) gone.add(block);
-      watched.set(element, raw ? { raw, blocks: blocksOf(element) } : NOTHING);
+      const blocks = raw ? blocksOf(element) : [];
+      // Where only numbers changed, it is a value that changes.
+      const words = new Set(blocks.map(wordsOf));
+      for (const block of isReplaced(element) ? [] : seen.blocks)
+        if (!text.includes(block) && !words.has(wordsOf(block)) && gone.size < MAX_TEXTS) gone.add(block);
+      watched.set(element, raw ? { raw, blocks } : NOTHING);
     }
+  };
+  // Elements that gave way to others of their kind, as in a list that is rendered again.
+  const noteReplaced = mutations => {
+    const added = new Map();
+    for (const { target, addedNodes } of mutations) {
+      if (!added.has(target)) added.set(target, new Map());
+      for (const node of addedNodes) if (node.nodeType === Node.ELEMENT_NODE) added.get(target).set(kind(node), node);
+    }
+    for (const { target, removedNodes } of mutations)
+      for (const node of removedNodes) {
+        const other = node.isConnected ? undefined : added.get(target).get(kind(node));
+        if (other) replaced.set(node, other);
+      }
   };
   const changed = mutations => {
     changedAt = now();
+    noteReplaced(mutations);
     for (const { type, target, addedNodes } of mutations) {
       if (type !== "childList") watch(target);
       for (const node of addedNodes) {
@@ -104,13 +148,20 @@
 
   const isBusy = () => {
     for (const element of document.querySelectorAll(BUSY)) if (isShown(element)) return true;
-    const starts = ["Loading", "loading", "Please wait"].map(word => `starts-with(normalize-space(), "${word}")`).join(" or ");
+    for (const element of document.querySelectorAll(NAMED))
+      if (LOADING.test((element.getAttribute("alt") ?? element.getAttribute("aria-label")).trim()) && isShown(element)) return true;
+    const starts = [...WORDS, "loading"].map(word => `starts-with(normalize-space(), "${word}")`).join(" or ");
     const texts = document.evaluate(`//body//text()[string-length() < 200 and (${starts})]`, document, null, XPathResult.UNORDERED_NODE_SNAPSHOT_TYPE, null);
     for (let at = 0; at < texts.snapshotLength; at++) {
       const { data, parentElement } = texts.snapshotItem(at);
       if (LOADING.test(data.trim()) && parentElement && isShown(parentElement)) return true;
     }
     return false;
+  };
+  const isBlank = () => {
+    if (!document.body || document.body.innerText.trim()) return false;
+    for (const element of document.querySelectorAll(MEDIA)) if (isShown(element)) return false;
+    return true;
   };
   const isMoving = () => document.getAnimations().some(animation => {
     const timing = animation.effect?.getComputedTiming();
@@ -155,8 +206,9 @@
   const ask = name => !dispatchEvent(new CustomEvent(name, { cancelable: true }));
 
   globalThis.wabe = {
-    // In milliseconds of page time; `busy` and `moving` are only determined if the page is otherwise quiet.
-    state(quietMs) {
+    // In milliseconds of page time. `busy`, `moving` and `blank` are only determined if the page is otherwise quiet, the
+    // first and the last also if its server may write into it at any time (`hasServer`).
+    state(quietMs, hasServer) {
       const records = observer.takeRecords();
       if (records.length) changed(records);
       look();
@@ -167,8 +219,9 @@
         scrolls,
         timer: ask(eventName),
         worker: ask(`${eventName}-worker`),
-        busy: isQuiet && isBusy(),
+        busy: (isQuiet || hasServer) && isBusy(),
         moving: isQuiet && isMoving(),
+        blank: hasServer && window === top && isBlank(),
       };
     },
     frames: () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))),
@@ -187,9 +240,10 @@
       const before = shown;
       shown = document.body ? packed(document.body.innerText) : "";
       const isStill = text => before.includes(packed(text)) || shown.includes(packed(text));
-      const texts = shown.length > MAX_SHOWN ? [] : [...gone].filter(text => !LOADING.test(text) && !isStill(text));
+      const texts = shown.length > MAX_SHOWN ? [] : [...gone].filter(text => /[\p{L}\p{N}]/u.test(text) && !LOADING.test(text) && !isStill(text));
       gone = new Set();
       watched = new Map();
+      replaced = new WeakMap();
       return {
         vanished: texts.filter(text => !texts.some(other => other !== text && other.includes(text))),
         document: window === top

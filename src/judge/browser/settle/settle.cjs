@@ -8,6 +8,7 @@
 const fs = require("fs");
 const path = require("path");
 const { randomUUID } = require("crypto");
+const { adapt, clickAgain } = require("./server_tab.cjs");
 
 const KEY = Symbol.for("wabe.settle");
 const REQUESTS = Symbol.for("wabe.requests");
@@ -40,6 +41,10 @@ const WORKER_LIMIT = 3300;
 // After the response; `requestfinished` may never follow.
 const REQUEST_GRACE = 200;
 const SOCKET_LIMIT = 3300;
+// An answer may have many parts.
+const SOCKET_PAUSE = 200;
+// How long a server that computes may leave a page empty or busy.
+const SOCKET_WORK = 5000;
 // About one frame: clicks and screenshots wait for frames, which are only drawn when the clock moves.
 const TICK = 16;
 // Used while a participant thinks for long, because sixty commands a second would cost more than the steps.
@@ -87,6 +92,9 @@ const ATTACH_LIMIT = 3000;
 const ANSWER_LIMIT = 4000;
 const CLOSE_LIMIT = 5000;
 const GLANCE_LIMIT = 3000;
+const INPUT_PAUSE = 80;
+// Of JPEG screenshots, in percent.
+const QUALITY = 90;
 // Types of requests that no page waits for.
 const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "texttrack", "manifest"]);
 
@@ -248,7 +256,13 @@ class Settler {
     this.isPageTime = context.isPageTime;
     this.targets = new Map();
     this.requests = new Map();
+    // The exchanges under way: when the first message was sent, and when the last answer came.
     this.sockets = new Map();
+    this.openSockets = new Set();
+    this.chatty = new WeakSet();
+    this.heardAt = -Infinity;
+    // Waiting for the server was in vain.
+    this.isForsaken = false;
     this.streams = new Map();
     // The requests of this settle by address, and how often one was repeated.
     this.inTurn = new Map();
@@ -291,17 +305,38 @@ class Settler {
         if (event === "requestfailed" && isNavigation(request, page)) this.brokenOffAt = performance.now();
       });
     page.on("websocket", socket => {
-      socket.on("framesent", () => {
-        if (!this.longLived.has(address(socket.url()))) this.sockets.set(socket, performance.now());
+      this.openSockets.add(socket);
+      this.heardAt = performance.now();
+      socket.on("framesent", () => this.asked(socket));
+      socket.on("framereceived", () => this.answered(socket));
+      socket.on("close", () => {
+        this.openSockets.delete(socket);
+        this.sockets.delete(socket);
       });
-      socket.on("framereceived", () => this.sockets.delete(socket));
-      socket.on("close", () => this.sockets.delete(socket));
     });
     page.on("framenavigated", frame => {
       if (frame === page.mainFrame()) this.origins.add(origin(page));
       void this.attachFrame(frame);
     });
+    // A new tab's first requests began before it was known.
+    const earlier = await page.requests();
+    for (const request of earlier) if (!request.existingResponse() && !request.failure()) this.began(request);
     await this.attach(page);
+  }
+
+  // What is sent before the answers pause belongs to the same exchange.
+  asked(socket) {
+    if (this.longLived.has(address(socket.url()))) return;
+    const now = this.heardAt = performance.now();
+    const { askedAt } = this.sockets.get(socket) ?? { askedAt: now };
+    this.sockets.set(socket, { askedAt, answeredAt: null });
+  }
+
+  answered(socket) {
+    this.heardAt = performance.now();
+    const exchange = this.sockets.get(socket);
+    if (this.chatty.has(socket)) this.sockets.delete(socket);
+    else if (exchange) exchange.answeredAt = this.heardAt;
   }
 
   countEvent() {
@@ -363,9 +398,15 @@ class Settler {
       else if (now - began > REQUEST_LIMIT && !isNavigation(request, this.page)) this.giveUp(request.url(), this.requests, request);
       else isWaiting = true;
     }
-    for (const [socket, sent] of this.sockets) {
-      if (now - sent > SOCKET_LIMIT) this.giveUp(socket.url(), this.sockets, socket);
-      else isWaiting = true;
+    for (const [socket, { askedAt, answeredAt }] of this.sockets) {
+      if (answeredAt !== null && now - answeredAt >= SOCKET_PAUSE) this.sockets.delete(socket);
+      else if (now - askedAt <= SOCKET_LIMIT) isWaiting = true;
+      else if (answeredAt === null) this.giveUp(socket.url(), this.sockets, socket);
+      else {
+        // Answers without end: from now on, the first one counts.
+        this.chatty.add(socket);
+        this.sockets.delete(socket);
+      }
     }
     return isWaiting;
   }
@@ -382,7 +423,7 @@ class Settler {
   // The combined state of all frames; `quiet` is the time since the last change in any of them.
   async look(round) {
     const limit = this.isPageTime ? QUIET_PAGE : QUIET_REAL;
-    const found = await Promise.all(this.all().map(target => target.evaluate(`wabe.state(${limit})`)));
+    const found = await Promise.all(this.all().map(target => target.evaluate(`wabe.state(${limit}, ${this.openSockets.size > 0})`)));
     const states = found.flat();
     const scrolls = states.reduce((sum, state) => sum + state.scrolls, 0);
     const now = performance.now();
@@ -395,12 +436,14 @@ class Settler {
       worker: states.some(state => state.worker),
       busy: states.some(state => state.busy),
       moving: now - round.scrolledAt < SCROLL_REAL || states.some(state => state.moving),
+      blank: states.some(state => state.blank),
     };
     const isQuiet = seen.quiet >= limit;
     if (!isQuiet && seen.quiet < now - round.began) round.waits.add("changes");
     for (const reason of ["timer", "worker", "busy", "moving"]) if (seen[reason]) round.waits.add(reason);
     const isDone = isQuiet && !seen.timer && !seen.busy && !seen.moving;
-    const needsRealTime = this.needsRealTime(round, seen.worker) || this.awaitsStream(round, seen.quiet);
+    const awaitsServer = this.awaitsStream(round, seen.quiet) || this.awaitsSocket(round, seen.busy || seen.blank);
+    const needsRealTime = this.needsRealTime(round, seen.worker) || awaitsServer;
     return { isQuiet, isMoving: seen.moving, isBusy: seen.busy, isDone, needsRealTime };
   }
 
@@ -410,6 +453,17 @@ class Settler {
     round.workerSince = hasWorker ? round.workerSince ?? now : null;
     const awaitsWorker = hasWorker && now - round.workerSince < WORKER_LIMIT;
     return now - round.scrolledAt < SCROLL_REAL || awaitsWorker || this.isPolling();
+  }
+
+  // A page that is empty or busy, and whose server writes into it through a socket, waits for that server.
+  awaitsSocket(round, isUnfinished) {
+    if (!isUnfinished || !this.openSockets.size) {
+      this.isForsaken = false;
+      return false;
+    }
+    this.isForsaken ||= performance.now() - Math.max(this.heardAt, round.began) > SOCKET_WORK;
+    if (!this.isForsaken) round.waits.add("requests");
+    return !this.isForsaken;
   }
 
   // After an event stream opens, or the page has sent a request, wait until the page has changed.
@@ -714,11 +768,6 @@ class Context {
     }
   }
 
-  // How many origins the page has had since it settled: 1 unless it went from one to another.
-  async countOrigins(page) {
-    return (await this.attach(page)).origins.size;
-  }
-
   // Opens an address, and waits for the document, and briefly for its images.
   async open(page, url, limit) {
     const until = performance.now() + limit;
@@ -753,12 +802,31 @@ class Context {
     }
   }
 
-  // Who wrote what the snapshot that was just taken shows, one entry for each document (`provenance.js`). Nothing from
-  // those that do not answer in time.
-  async provenance(page) {
+  // What belongs to the snapshot that was just taken: who wrote what it shows, one entry for each document
+  // (`provenance.js`), nothing from those that do not answer in time; a screenshot; and how many origins the page has had
+  // since it settled, 1 unless it went from one to another.
+  async beside(page, limit) {
     const settler = await this.attach(page);
     const asked = settler.all().map(target => target.evaluate(`(${PROVENANCE})()`, target.snapshotWorlds));
-    return Promise.race([Promise.all(asked).then(found => found.flat()), delay(MAX_PROVENANCE).then(() => [])]);
+    const documents = Promise.race([Promise.all(asked).then(found => found.flat()), delay(MAX_PROVENANCE).then(() => [])]);
+    // In CSS pixels, because participants give coordinates in those.
+    const shot = page.screenshot({ type: "jpeg", quality: QUALITY, scale: "css", timeout: limit }).catch(error => error);
+    const [found, picture] = await Promise.all([documents, shot]);
+    const isLate = picture.name === "TimeoutError";
+    if (picture instanceof Error && !isLate) throw picture;
+    return { documents: found, image: isLate ? null : picture.toString("base64"), origins: settler.origins.size };
+  }
+
+  // As long as a quick person takes between the events of one action.
+  async pause(page) {
+    const settler = await this.attach(page);
+    const passed = settler.all().map(target => (this.isPageTime ? target.advance(INPUT_PAUSE) : delay(INPUT_PAUSE)));
+    await soon(Promise.all(passed), CLOSE_LIMIT);
+  }
+
+  async clickAt(page, { x, y, ...options }) {
+    await page.mouse.click(x, y, { button: options.button });
+    await clickAgain(page, () => this.pause(page), options);
   }
 
   async wake(page) {
@@ -768,6 +836,7 @@ class Context {
 
 exports.default = async ({ page }) => {
   const context = page.context()[KEY] ??= new Context();
+  adapt(page, () => context.pause(page));
   if (!context.isBegun) return;
   await context.limitTabs(page).catch(() => {});
   // The server shows nothing of any tab before this is done.

@@ -1,0 +1,108 @@
+// Changes how the server's own tab carries out actions, where a page would notice the difference to a person:
+//
+// - After an action the server waits by itself, up to 5 s for the page's requests and up to 10 s for a new document's load
+//   event. Settling does that.
+// - Its double clicks take no time on the page's clock, which applications take for a single click, or for none.
+// - It clicks a checkbox that is hidden under its own label until the time is up. A person clicks what is shown there.
+// - It sets a slider's value without the key or pointer that many components wait for.
+//
+// A server without this tab, or with another one, does what it always does.
+
+"use strict";
+
+const LOOK_LIMIT = 1000;
+const STEP_LIMIT = 1000;
+
+// Runs in the page: where on its own label an input is, if the label is what can be clicked there.
+const coveringLabel = input => {
+  if (!(input instanceof HTMLInputElement) || !["checkbox", "radio"].includes(input.type)) return null;
+  input.scrollIntoViewIfNeeded();
+  const { x, y, width, height } = input.getBoundingClientRect();
+  const hit = input.getRootNode().elementFromPoint(x + width / 2, y + height / 2);
+  if (!hit || hit === input) return null;
+  const label = [...input.labels].find(each => each.contains(hit));
+  return label ?? null;
+};
+const positionOn = (input, label) => {
+  const [box, around] = [input.getBoundingClientRect(), label.getBoundingClientRect()];
+  return { x: box.x + box.width / 2 - around.x, y: box.y + box.height / 2 - around.y };
+};
+// The value from which one key leads to the wanted one.
+const beside = (input, wanted) => {
+  if (!(input instanceof HTMLInputElement) || input.type !== "range") return null;
+  const probe = input.cloneNode();
+  probe.value = wanted;
+  if (!probe.value || Number(probe.value) !== Number(wanted)) return null;
+  probe.stepDown();
+  if (probe.value !== wanted && Number(probe.value) < Number(wanted)) return { value: probe.value, key: "ArrowRight" };
+  probe.value = wanted;
+  probe.stepUp();
+  return Number(probe.value) > Number(wanted) ? { value: probe.value, key: "ArrowLeft" } : null;
+};
+
+// What comes of a promise in time; `null` if nothing does, because what follows says why.
+const inTime = (promise, ms) => {
+  let timer;
+  const limit = new Promise(done => { timer = setTimeout(done, ms, null); });
+  return Promise.race([promise.catch(() => null), limit]).finally(() => clearTimeout(timer));
+};
+
+// Further clicks where the mouse is, after the first one. `pause` lets time pass on the page's clock.
+const clickAgain = async (page, pause, { button, modifiers = [], clickCount = 2 } = {}) => {
+  for (let count = 2; count <= clickCount; count++) {
+    await pause();
+    for (const key of modifiers) await page.keyboard.down(key);
+    await page.mouse.down({ button, clickCount: count });
+    await page.mouse.up({ button, clickCount: count });
+    for (const key of modifiers) await page.keyboard.up(key);
+  }
+};
+
+const adaptLocator = (locator, page, pause) => {
+  const [click, fill, setChecked] = ["click", "fill", "setChecked"].map(name => locator[name].bind(locator));
+  // The label that is in front of the element, as an element to click and a position in it.
+  const inFront = async () => {
+    const found = await inTime(locator.evaluateHandle(coveringLabel), LOOK_LIMIT);
+    const label = found?.asElement();
+    const position = label && await inTime(locator.evaluate(positionOn, label), LOOK_LIMIT);
+    return position ? { label, position } : null;
+  };
+  locator.click = async options => {
+    const front = await inFront();
+    return front ? front.label.click({ ...options, position: front.position }) : click(options);
+  };
+  locator.dblclick = async options => {
+    await locator.click(options);
+    await clickAgain(page, pause, options);
+  };
+  locator.setChecked = async (checked, options) => {
+    const front = await inFront();
+    if (!front) return setChecked(checked, options);
+    if (await locator.isChecked() !== checked) await front.label.click({ ...options, position: front.position });
+  };
+  locator.fill = async (value, options) => {
+    const near = await inTime(locator.evaluate(beside, value), LOOK_LIMIT);
+    if (!near) return fill(value, options);
+    await fill(near.value, options);
+    await inTime(locator.press(near.key, { timeout: STEP_LIMIT }), STEP_LIMIT);
+    // A component may give its keys another meaning.
+    if (await inTime(locator.inputValue({ timeout: STEP_LIMIT }), STEP_LIMIT) !== value) await fill(value, options);
+  };
+};
+
+exports.clickAgain = clickAgain;
+exports.adapt = (page, pause) => {
+  const symbol = Object.getOwnPropertySymbols(page).find(each => each.description === "tabSymbol");
+  const tab = symbol && page[symbol];
+  if (!tab) return;
+  const locators = tab.targetLocators.bind(tab);
+  tab.targetLocators = async targets => {
+    const found = await locators(targets);
+    for (const { locator } of found) adaptLocator(locator, page, pause);
+    return found;
+  };
+  tab.waitForCompletion = async action => {
+    await tab._initializedPromise;
+    await tab._raceAgainstModalStates(action);
+  };
+};
