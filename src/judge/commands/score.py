@@ -346,7 +346,7 @@ async def _judge_all(
         for planned in plan:
             judges.append((planned, await open_(planned)))
             opened.push_async_callback(judges[-1][1].judge.aclose)
-        await costs.expect([Asking(tally.judge, each.config.off_site, again) for each, tally in judges])
+        await costs.expect([Asking(tally.judge, again) for _, tally in judges])
         with costs.shown(len(plan) * len(costs.folders)) as done:
             for planned, tally in judges:
                 if len(plan) > 1 and not tally.is_quiet:

@@ -110,7 +110,7 @@ class Edits:
         try:
             if is_announced:
                 self.costs.folders = found.folders
-                await self.costs.expect([Asking(judge, off_site, self.again)])
+                await self.costs.expect([Asking(judge, self.again)])
             with self.costs.shown(len(found.folders)) as done:
                 await score_all(
                     found.folders,
