@@ -103,7 +103,9 @@ def waiting(run: Path, folder: Path) -> None:
     recorded_s, began = time.monotonic() - began, time.monotonic()
     for task in TASKS:
         again = [WABE, "run", str(DEMO), "--task", task, "--display", "none", "--output-dir", str(folder / "again")]
-        subprocess.run(again, capture_output=True, check=True)
+        done = subprocess.run(again, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"{task} cannot be played again: {done.stderr.strip()}")
     played_s = time.monotonic() - began
     print(f"\nwaiting for the verdicts on {len(TASKS)} edits, one after the other: {recorded_s:.0f} s with")
     print(f"`checks suggest` and `score --tasks`, {played_s:.0f} s by playing the edited task again each time")
