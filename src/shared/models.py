@@ -359,12 +359,16 @@ class JudgeInfo(Record):
     note: str | None = None
 
 
+# The `reason_code` of a verdict that a budget prevented.
+BUDGET_SPENT = "budget_spent"
+
+
 class Verdict(Record):
     """The result of checks or of a judge method for one trajectory: `unscored` if there is no usable answer.
 
     It is valid only for the trajectory whose digest is `trajectory_sha256`. `reason_code` is the reason in a form for
-    programs, where there is one: `withheld_evidence`. `flags` contains `suspected_injection` if the evidence includes
-    text addressed to the judge.
+    programs, where there is one: `withheld_evidence`, `budget_spent`. `flags` contains `suspected_injection` if the
+    evidence includes text addressed to the judge.
     """
 
     outcome: VerdictOutcome

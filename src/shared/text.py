@@ -94,3 +94,10 @@ def _unescape(match: re.Match[str]) -> str:
         return _UNNAMED[named]
     code = int(short or long, 16)
     return chr(code) if code <= 0x10FFFF else match[0]
+
+
+def usd(value: float | None) -> str:
+    """US dollars for people: `$1.42`, `$0.0007`, `unknown`."""
+    if value is None:
+        return "unknown"
+    return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.4f}"

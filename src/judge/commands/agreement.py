@@ -13,6 +13,7 @@ from judge.commands import AsJson, OutputDir, table, wide_console
 from judge.results.agreement import Agreement, Rates, read_labels, read_pairs, read_verdicts
 from judge.results.agreement import agreement as compare
 from judge.results.ground_truth import Difference, GroundTruth, measure
+from judge.results.judgings import names_in, once, repeat_of
 from judge.store import output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.text import counted, one_line
@@ -38,11 +39,12 @@ _INTERVALS = "In brackets: 95 % intervals (Wilson; F1 from Wilson's of the Jacca
 
 
 class _Compared(NamedTuple):
-    """A judge's agreement with labels or ground truth; `judge_id` is empty for the rows of a CSV."""
+    """A judge's agreement with labels or ground truth; `judge_id` and `name` are empty for the rows of a CSV."""
 
     judge_id: str
     agreement: Agreement
     differences: tuple[Difference, ...] = ()
+    name: str = ""
 
 
 def agreement(
@@ -83,13 +85,16 @@ def agreement(
         raise ConfigError(
             "agreement needs one source", remedy="give FILE.csv, RUN with --truth, or --verdicts RUN with --labels FILE"
         )
+    if results is not None:
+        names = names_in(sorted(results.iterdir()), [each.judge_id for each in found])
+        found = [each._replace(name=str(names[each.judge_id])) for each in found]
     if as_json:
         run = run_of(results.parent) if results is not None and results.name == "results" else None
         of_run = {"run_id": run.run_id} if run else {}
         typer.echo(json.dumps(of_run | _plain(found, truth), indent=2, allow_nan=False))
         return
-    for each in found:
-        _show(each, truth)
+    for group in _by_judge(found):
+        _show(group, truth)
 
 
 def _results(run: str, output_dir: Path | None) -> Path:
@@ -99,28 +104,47 @@ def _results(run: str, output_dir: Path | None) -> Path:
     return folder / "results" if (folder / "results").is_dir() else folder
 
 
-def _show(compared: _Compared, truth: str | None) -> None:
-    console, judge_id, agreed = wide_console(), compared.judge_id, compared.agreement
+def _by_judge(found: Sequence[_Compared]) -> list[list[_Compared]]:
+    """The comparisons of each judge: several if it was asked again."""
+    groups: dict[str, list[_Compared]] = {}
+    for each in sorted(found, key=lambda each: (once(each.judge_id), repeat_of(each.judge_id))):
+        groups.setdefault(once(each.judge_id), []).append(each)
+    return list(groups.values())
+
+
+def _show(group: Sequence[_Compared], truth: str | None) -> None:
+    """Print a judge's agreement. The groups are those of its first verdicts."""
+    console, name, agreed = wide_console(), group[0].name, group[0].agreement
     if truth:
         # Before the rates, because a reader will want to inspect these.
-        count = counted(len(compared.differences), "disagreement")
-        console.print(Text(f"{count} of {judge_id} with {truth}", style="bold"), soft_wrap=True)
-        for line in _difference_lines(compared, truth):
+        count = counted(sum(len(each.differences) for each in group), "disagreement")
+        console.print(Text(f"{count} of {name} with {truth}", style="bold"), soft_wrap=True)
+        for line in _difference_lines(group, truth):
             console.print(line, soft_wrap=True)
-    title = f"Agreement with {truth or 'human labels'}{f': {judge_id}' if judge_id else ''}"
-    console.print(_table(title, "", {"overall": agreed.overall}))
+    title = f"Agreement with {truth or 'human labels'}{f': {name}' if name else ''}"
+    rows = {"overall": agreed.overall}
+    if len(group) > 1:
+        rows = {f"asked, {repeat_of(each.judge_id)} of {len(group)}": each.agreement.overall for each in group}
+    console.print(_table(title, "", rows))
     for column, by_value in agreed.groups.items():
-        console.print(_table(f"By {column}", column, by_value))
+        console.print(_table(f"By {column}{' (first verdicts)' if len(group) > 1 else ''}", column, by_value))
     words = _EXCLUDED_BY_TRUTH if truth else _EXCLUDED
     excluded = [f"Left out: {count} {words[why]}" for why, count in agreed.overall.excluded.items()]
     for note in (*agreed.notes, *excluded, _INTERVALS):
         console.print(Text(one_line(note)), style="dim", soft_wrap=True)
 
 
-def _difference_lines(compared: _Compared, truth: str) -> Iterator[Text]:
-    """Each disagreement: both verdicts, the failed checks with their findings, the judge's reason."""
-    for each in compared.differences:
-        said = f": {truth} says {each.truth}, {compared.judge_id} says {each.judge}"
+def _difference_lines(group: Sequence[_Compared], truth: str) -> Iterator[Text]:
+    """Each disagreement: both verdicts, the failed checks with their findings, the judge's reason.
+
+    Those of a judge that was asked again are one, with the first reason.
+    """
+    found: dict[tuple[str, str], list[Difference]] = {}
+    for difference in (difference for each in group for difference in each.differences):
+        found.setdefault((difference.task_id, difference.judge), []).append(difference)
+    for each, *others in found.values():
+        times = f" ({1 + len(others)} of {len(group)} times)" if len(group) > 1 else ""
+        said = f": {truth} says {each.truth}, {group[0].name} says {each.judge}{times}"
         yield Text.assemble((each.task_id, "red"), said)
         for check in each.failed:
             expected = f", expected {check.expected}" if check.expected else ""
@@ -140,7 +164,8 @@ def _plain(found: Sequence[_Compared], truth: str | None) -> dict[str, Any]:
     for each in found:
         disagreements = [difference.model_dump(mode="json") for difference in each.differences]
         of_truth = {"truth": truth, "disagreements": disagreements} if truth else {}
-        plain[each.judge_id] = of_truth | each.agreement.model_dump(mode="json")
+        named = {"name": each.name} if each.name else {}
+        plain[each.judge_id] = named | of_truth | each.agreement.model_dump(mode="json")
     if len(plain) > 1:
         return {"judges": plain}
     ((judge_id, only),) = plain.items()

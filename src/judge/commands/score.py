@@ -2,8 +2,9 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from judge.commands import OutputDir
+from judge.commands.score_costs import Costs, both
 from judge.commands.score_output import Tally, show, spent
 from judge.commands.score_tasks import Edits, is_scenario, require_fitting
 from judge.config import CONFIG, RunConfig
@@ -19,7 +21,9 @@ from judge.judges.factory import METHODS, OFFLINE, check_judge_model, open_judge
 from judge.judges.rescoring import find_trajectories, score_all
 from judge.judges.webarena import METHOD as WEBARENA
 from judge.judges.webarena import WebArenaJudge
+from judge.results.expected import Asking
 from judge.results.folders import give_tasks
+from judge.results.judgings import judge_names
 from judge.results.rejudged import adopt, take_over
 from judge.results.reliability import JudgeReport, Reliability, compare_judges, self_agreement
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
@@ -27,7 +31,6 @@ from judge.scenario.webarena import read_addresses
 from judge.store import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean, shown
-from shared.llm.limits import Spending
 from shared.settings import Settings
 from shared.validation import validated
 
@@ -170,7 +173,7 @@ def score(
         )
     if tasks is not None:
         give_tasks(found, tasks)
-    spending, tallies = Spending(), list[Tally]()
+    costs, tallies = Costs(found[:limit], plan[0].config, is_quiet=as_json), list[Tally]()
 
     async def open_(planned: _Planned) -> Tally:
         judge: Judge
@@ -178,32 +181,38 @@ def score(
             judge = await WebArenaJudge.open(settings, sites)
         else:
             cache = runs / "cache"
-            judge = open_judge(planned.config, settings, cache_dir=cache, spending=spending, repeat=planned.repeat)
+            judge = open_judge(
+                planned.config, settings, cache_dir=cache, spending=costs.spending, repeat=planned.repeat
+            )
         tallies.append(Tally(judge, is_run=run is not None, is_quiet=as_json))
         return tallies[-1]
 
     try:
-        code = run_interruptible(_judge_all(plan, found[:limit], open_, max_parallel=max_parallel, again=again))
+        code = run_interruptible(_judge_all(plan, costs, open_, max_parallel=max_parallel, again=again))
     except Interrupted:
-        raise Interrupted(f"interrupted; {spent(spending)}", remedy="run it again to continue") from None
+        raise Interrupted(f"interrupted; {spent(costs.spending)}", remedy="run it again to continue") from None
     if run is not None and not _update(run, plan[0].config, tallies[0]):
         code = EXIT_LOST
-    _tell(run, plan, tallies, spending, as_json=as_json)
+    _tell(run, plan, tallies, costs, as_json=as_json)
     raise typer.Exit(code)
 
 
 def _tell(
-    run: RunStore | None, plan: Sequence[_Planned], tallies: Sequence[Tally], spending: Spending, *, as_json: bool
+    run: RunStore | None, plan: Sequence[_Planned], tallies: Sequence[Tally], costs: Costs, *, as_json: bool
 ) -> None:
-    """Print the totals of the judge, or the comparison of several."""
-    of_run = {} if run is None else {"run_id": run.run_id}
+    """Print the totals of the judge, or the comparison of several, and the costs."""
+    costs.unpaid = sum(tally.unpaid for tally in tallies)
+    of_run = costs.summary() | ({} if run is None else {"run_id": run.run_id})
     if len(plan) == 1:
         typer.echo(json.dumps(of_run | tallies[0].summary()) if as_json else tallies[0].line())
     elif as_json:
         typer.echo(json.dumps(of_run | _reliability(plan, tallies).model_dump(mode="json")))
     else:
-        show(_reliability(plan, tallies))
-        typer.echo(spent(spending))
+        names = judge_names({tally.judge.id: tally.name for tally in tallies})
+        shown_as = {planned.name: str(names[tally.judge.id]) for planned, tally in zip(plan, tallies, strict=True)}
+        show(_reliability(plan, tallies), shown_as)
+    for line in () if as_json else costs.lines():
+        typer.echo(line)
 
 
 def _with_edits(
@@ -220,19 +229,19 @@ def _with_edits(
     if watch and config.judge_model != OFFLINE:
         problem = "--watch judges with checks only: a judge model would be paid for at every save"
         raise ConfigError(problem, remedy="add --model offline")
-    spending = Spending()
+    costs = Costs(folders, config, is_quiet=options["is_quiet"])
     edits = Edits(
         tasks,
         folders,
-        open_=lambda: open_judge(config, settings, cache_dir=cache, spending=spending),
-        off_site=config.off_site,
+        open_=lambda: open_judge(config, settings, cache_dir=cache, spending=costs.spending),
+        costs=costs,
         **options,
     )
     if not watch:
         try:
             return run_interruptible(edits.judge_once())
         except Interrupted:
-            raise Interrupted(f"interrupted; {spent(spending)}", remedy="run it again to continue") from None
+            raise Interrupted(f"interrupted; {spent(costs.spending)}", remedy="run it again to continue") from None
     try:
         return run_interruptible(edits.watch())
     except Interrupted:
@@ -324,28 +333,34 @@ def _named_judges(judges: str | None) -> dict[str, dict[str, str]]:
 
 async def _judge_all(
     plan: Sequence[_Planned],
-    folders: Sequence[Path],
+    costs: Costs,
     open_: Callable[[_Planned], Awaitable[Tally]],
     *,
     max_parallel: int,
     again: bool,
 ) -> int:
     """Judge the trajectories with each judge of the plan in turn. Returns the exit code."""
-    code = EXIT_DONE
-    for planned in plan:
-        config, tally = planned.config, await open_(planned)
-        if len(plan) > 1 and not tally.is_quiet:
-            judge_id = tally.judge.id
-            typer.echo(f"judge {judge_id} ({config.judge_method}, {config.judge_model}), repeat {planned.repeat}:")
-        try:
-            await score_all(
-                folders, tally.judge, max_parallel=max_parallel, off_site=config.off_site, again=again, done=tally.take
-            )
-        finally:
-            await tally.judge.aclose()
-        if not tally.is_complete:
-            code = EXIT_LOST
-    return code
+    times = Counter(planned.name for planned in plan)
+    async with AsyncExitStack() as opened:
+        judges: list[tuple[_Planned, Tally]] = []
+        for planned in plan:
+            judges.append((planned, await open_(planned)))
+            opened.push_async_callback(judges[-1][1].judge.aclose)
+        await costs.expect([Asking(tally.judge, again) for _, tally in judges])
+        with costs.shown(len(plan) * len(costs.folders)) as done:
+            for planned, tally in judges:
+                if len(plan) > 1 and not tally.is_quiet:
+                    of = f", {planned.repeat} of {times[planned.name]}" if times[planned.name] > 1 else ""
+                    typer.echo(f"{tally.name}{of}:")
+                await score_all(
+                    costs.folders,
+                    tally.judge,
+                    max_parallel=max_parallel,
+                    off_site=planned.config.off_site,
+                    again=again,
+                    done=both(tally.take, done),
+                )
+    return EXIT_DONE if all(tally.is_complete for _, tally in judges) else EXIT_LOST
 
 
 def _folder(target: str, runs: Path) -> tuple[Path, RunStore | None]:

@@ -1,7 +1,7 @@
 """The output of `wabe score`: a line per trajectory, the totals of a judge, and tables that compare several."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,14 @@ from judge.commands import table, wide_console
 from judge.judges.base import Judge
 from judge.judges.rescoring import Scored
 from judge.judges.webarena import WebArenaJudge
+from judge.results.judgings import plain_name
 from judge.results.reliability import JudgePair, Reliability
 from judge.results.statistics import interval_95, repeats_of, success_rate, tallies_of
 from judge.results.submission import total_cost
 from judge.store import TaskStore
 from shared.llm.limits import Spending
-from shared.models import TokenUsage
-from shared.text import counted, one_line
+from shared.models import BUDGET_SPENT, TokenUsage
+from shared.text import counted, one_line, usd
 
 _OUTCOMES = ("success", "failure", "unscored", "aborted", "broken")
 _MAX_FLIPS = 50
@@ -33,6 +34,8 @@ class Tally:
     judge: Judge
     is_run: bool
     is_quiet: bool
+    # Of the edited scenario, if there is one.
+    scenario: str = ""
     outcomes: dict[str, str] = field(default_factory=dict)
     updated: tuple[str, ...] = ()
     _kept: int = 0
@@ -40,6 +43,13 @@ class Tally:
     _broken: list[str] = field(default_factory=list)
     _usage: TokenUsage = field(default_factory=TokenUsage)
     _costs: list[float | None] = field(default_factory=list)
+    # Trajectories that a budget left unscored.
+    unpaid: int = 0
+
+    @property
+    def name(self) -> str:
+        """The judge's name."""
+        return plain_name(self.judge.info, scenario=self.scenario)
 
     def take(self, scored: Scored) -> None:
         """Count a trajectory and print its line."""
@@ -49,6 +59,8 @@ class Tally:
             usage = scored.verdict.token_usage
             self._usage += usage
             self._costs.append(scored.verdict.cost_usd if usage.calls else 0.0)
+        if scored.verdict is not None:
+            self.unpaid += scored.verdict.reason_code == BUDGET_SPENT
         name = TaskStore(scored.folder).key
         if scored.replaced:
             self._replaced.append(name)
@@ -76,6 +88,7 @@ class Tally:
         repeats, sites = repeats_of(tallies), self._sites()
         return {
             "judge": self.judge.id,
+            "name": self.name,
             "trajectories": counts.total(),
             **{name: counts[name] for name in _OUTCOMES},
             "kept": self._kept,
@@ -108,21 +121,20 @@ class Tally:
         if summary["success_rate"] is not None:
             rate = "{} % success ({} to {} %)".format(summary["success_rate"], *summary["confidence_interval_95"])
         counts = ", ".join(f"{summary[name]} {name}" for name in _OUTCOMES)
-        tokens = self._usage.input + self._usage.output
         sites = [
             f"{name}: {counted(row['total'], 'task')}, {row['success']} success, {row['failure']} failure, "
             f"{row['error']} error\n"
             for name, row in summary.get("sites", {}).items()
         ]
         total = counted(summary["trajectories"], "trajectory", "trajectories")
-        line = f"{self.judge.id}: {total}, {counts}; {rate}; {counted(tokens, 'token')}"
+        line = f"{self.name}: {total}, {counts}; {rate}"
         updated = f"\nThe run's results.json now has the new verdicts of {counted(len(self.updated), 'task')}."
         replaced = (
             f"\n{counted(len(self._replaced), 'stored verdict')} differed from what the recording gives, and "
             f"{'was' if len(self._replaced) == 1 else 'were'} replaced: {one_line(', '.join(self._replaced), 500)}"
         )
         ends = (replaced if self._replaced else "") + (updated if self.updated else "")
-        return f"{''.join(sites)}{line}, {_cost(summary['cost_usd'])}{ends}"
+        return f"{''.join(sites)}{line}{ends}"
 
 
 def spent(spending: Spending) -> str:
@@ -134,29 +146,29 @@ def spent(spending: Spending) -> str:
 
 
 def _cost(cost_usd: float | None) -> str:
-    return "cost unknown" if cost_usd is None else f"{cost_usd:.4f} USD"
+    return "cost unknown" if cost_usd is None else usd(cost_usd)
 
 
-def show(report: Reliability) -> None:
-    """Print the comparison of judges as tables."""
+def show(report: Reliability, names: Mapping[str, str]) -> None:
+    """Print the comparison of judges as tables. `names` are the judges' names by that in the report."""
     console = wide_console()
-    console.print(_judges_table(report))
+    console.print(_judges_table(report, names))
     if report.pairs:
-        console.print(_pairs_table(report.pairs))
+        console.print(_pairs_table(report.pairs, names))
     for name, judge in report.judges.items():
         for flip in judge.self_agreement.flips[:_MAX_FLIPS]:
             successes, failures = counted(flip.successes, "success", "successes"), counted(flip.failures, "failure")
-            line = f"{name}: {flip.trajectory}: {successes}, {failures}"
+            line = f"{names[name]}: {flip.trajectory}: {successes}, {failures}"
             console.print(Text(one_line(line, 500)), soft_wrap=True)
 
 
-def _judges_table(report: Reliability) -> Table:
+def _judges_table(report: Reliability, names: Mapping[str, str]) -> Table:
     numbers = ("successes", "failures", "unscored", "repeats", "self-agreement", "variance", "flips")
     made = table("Judges", ("judge",), numbers)
     for name, judge in report.judges.items():
         first, own = judge.repeats[0], judge.self_agreement
         made.add_row(
-            Text(one_line(name)),
+            Text(one_line(names[name])),
             *(str(first[key]) for key in ("success", "failure", "unscored")),
             str(own.repeats),
             _share(own.agreement),
@@ -166,14 +178,14 @@ def _judges_table(report: Reliability) -> Table:
     return made
 
 
-def _pairs_table(pairs: Sequence[JudgePair]) -> Table:
+def _pairs_table(pairs: Sequence[JudgePair], names: Mapping[str, str]) -> Table:
     made = table("Pairs of judges (the first verdict of each)", ("first", "second"), ("n", "agreement", "kappa [95 %]"))
     for pair in pairs:
         kappa = "-" if pair.kappa is None else f"{pair.kappa:.2f}"
         if pair.kappa_interval_95 is not None:
             kappa += " [{:.2f}, {:.2f}]".format(*pair.kappa_interval_95)
-        names = (Text(one_line(name)) for name in (pair.first, pair.second))
-        made.add_row(*names, str(pair.n), _share(pair.agreement), Text(kappa))
+        both = (Text(one_line(names[name])) for name in (pair.first, pair.second))
+        made.add_row(*both, str(pair.n), _share(pair.agreement), Text(kappa))
     return made
 
 

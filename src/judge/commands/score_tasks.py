@@ -9,10 +9,12 @@ from typing import Any, NoReturn
 
 import typer
 
+from judge.commands.score_costs import Costs, both
 from judge.commands.score_output import Tally
 from judge.judges.base import Judge
 from judge.judges.edited import Edit, EditedJudge, Paired, paired
 from judge.judges.rescoring import Scored, score_all
+from judge.results.expected import Asking
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario
@@ -37,7 +39,7 @@ class Edits:
     path: Path
     folders: Sequence[Path]
     open_: Callable[[], Judge]
-    off_site: str
+    costs: Costs
     max_parallel: int
     is_run: bool
     is_quiet: bool = False
@@ -48,12 +50,13 @@ class Edits:
         """Judge everything once and print it. Returns the exit code; raises `ConfigError` if nothing fits."""
         scenario = load_scenario(self.path)
         found = self._paired(scenario)
-        tally = await self._judged(scenario, found)
+        tally = await self._judged(scenario, found, is_announced=True)
+        self.costs.unpaid = tally.unpaid
         if self.is_quiet:
-            what = {"scenario": str(self.path), "scenario_sha256": scenario.source_checksum}
+            what = self.costs.summary() | {"scenario": str(self.path), "scenario_sha256": scenario.source_checksum}
             typer.echo(json.dumps(tally.summary() | what | {"refused": found.refused, "absent": found.absent}))
         else:
-            typer.echo(f"{tally.line()}\n{self._about(scenario, found, tally)}")
+            typer.echo("\n".join([tally.line(), self._about(scenario, found, tally), *self.costs.lines()]))
         return EXIT_DONE if tally.is_complete and not found.refused else EXIT_LOST
 
     async def watch(self) -> NoReturn:
@@ -98,20 +101,25 @@ class Edits:
             typer.echo(line, err=True)
         return found
 
-    async def _judged(self, scenario: Scenario, found: Paired) -> "_Tally":
+    async def _judged(self, scenario: Scenario, found: Paired, *, is_announced: bool = False) -> "_Tally":
         further = scenario.config.allowed_sites
         edits = {task.task_id: Edit.of(task, further) for task in (*scenario.tasks, *scenario.excluded)}
         judge = EditedJudge(self.open_(), edits, self.path.name)
-        tally = _Tally(judge, is_run=self.is_run, is_quiet=self.is_quiet)
+        tally = _Tally(judge, is_run=self.is_run, is_quiet=self.is_quiet, scenario=self.path.name)
+        off_site = self.costs.config.off_site
         try:
-            await score_all(
-                found.folders,
-                judge,
-                max_parallel=self.max_parallel,
-                off_site=self.off_site,
-                again=self.again,
-                done=tally.take,
-            )
+            if is_announced:
+                self.costs.folders = found.folders
+                await self.costs.expect([Asking(judge, self.again)])
+            with self.costs.shown(len(found.folders)) as done:
+                await score_all(
+                    found.folders,
+                    judge,
+                    max_parallel=self.max_parallel,
+                    off_site=off_site,
+                    again=self.again,
+                    done=both(tally.take, done),
+                )
         finally:
             await judge.aclose()
         return tally

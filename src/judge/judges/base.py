@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from judge.trajectory.record import Trajectory
-from shared.models import JudgeInfo, Task, Verdict
+from shared.models import JudgeInfo, Record, Task, Verdict
+
+
+class Workload(Record):
+    """What judging a trajectory takes, roughly: model calls, and the screenshots shown in them."""
+
+    calls: int = 0
+    images: int = 0
 
 
 class Judge(ABC):
@@ -27,6 +34,10 @@ class Judge(ABC):
     def judges_of(self, task: Task) -> tuple["Judge", ...]:
         """The judges of a task: first the one whose verdict counts, then those whose verdicts are also stored."""
         return (self,)
+
+    def workload(self, trajectory: Trajectory) -> Workload:
+        """What the model will be asked about the trajectory, if every reply is usable. Raises `TrajectoryError`."""
+        return Workload()
 
     def prefetch(self, task: Task, screenshot: Path | None = None) -> None:
         """Send the requests that depend on the task alone, or on the task and one screenshot. Never raises."""

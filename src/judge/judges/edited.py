@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from judge.judges.base import Judge, judge_id
+from judge.judges.base import Judge, Workload, judge_id
 from judge.trajectory.record import Trajectory
 from shared.checks import Check
 from shared.files import sha256_json
@@ -64,6 +64,10 @@ class EditedJudge(Judge):
         """The verdict, if the recording alone decides it."""
         verdict = self._judge.recompute(self._with_edit(trajectory))
         return None if verdict is None else self._labelled(verdict, trajectory.task)
+
+    def workload(self, trajectory: Trajectory) -> Workload:
+        """What the model will be asked about the edited task."""
+        return self._judge.workload(self._with_edit(trajectory))
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """The verdict on the edited task."""

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 from judge.config import RunConfig
-from judge.judges.base import Judge, judge_id
+from judge.judges.base import Judge, Workload, judge_id
 from judge.judges.code import installed_code
 from judge.judges.evidence import actions_block, answer_block, image_part, task_block, thoughts_block
 from judge.judges.injection import FLAG as INJECTION
@@ -28,10 +28,10 @@ from judge.judges.prompt_set import PromptSet
 from judge.judges.withholding import WITHHELD_EVIDENCE, Provenance, View, Withholding
 from judge.parsing import Status, parse_status
 from judge.trajectory.record import Trajectory
-from shared.errors import ModelBlocked, ModelError, ModelMalformed, ModelTruncated, TrajectoryError
+from shared.errors import ModelBlocked, ModelBudgetSpent, ModelError, ModelMalformed, ModelTruncated, TrajectoryError
 from shared.llm.cache import CachedModel
 from shared.llm.model import Completion, ModelRequest
-from shared.models import JudgeInfo, Record, Task, TokenUsage, Verdict, VerdictOutcome
+from shared.models import BUDGET_SPENT, JudgeInfo, Record, Task, TokenUsage, Verdict, VerdictOutcome
 
 T = TypeVar("T")
 MAX_REASON_CHARS = 2_000
@@ -388,6 +388,10 @@ class ModelJudge(Judge):
                 verdict = session.verdict("unscored", "the trajectory has no screenshots")
             else:
                 verdict = await self.decide(session, trajectory)
+        except ModelBudgetSpent as error:
+            # The remedy is the same for every attempt, so it is for who reads the code to give it once.
+            verdict = session.verdict("unscored", f"{error.blame}: {error.message}", reason_code=BUDGET_SPENT)
+            fault = error
         except (ModelError, TrajectoryError) as error:
             verdict = session.verdict("unscored", f"{error.blame}: {error}")
             fault = error
@@ -398,6 +402,10 @@ class ModelJudge(Judge):
             listed = [each.model_dump() for each in found]
             changes |= {"flags": (INJECTION,), "evidence": {INJECTION: listed, **verdict.evidence}}
         return verdict.model_copy(update=changes)
+
+    @abstractmethod
+    def workload(self, trajectory: Trajectory) -> Workload:
+        """What `decide` will ask, if every reply is usable."""
 
     async def aclose(self) -> None:
         """Cancel prefetching and close the model."""

@@ -95,7 +95,11 @@ def open_judge(
     parts = JudgeParts(
         config=config,
         model=CachedModel(
-            metered, namespace=namespace, folder=cache_dir, shared=SharedReplies(state) if state else None
+            metered,
+            namespace=namespace,
+            folder=cache_dir,
+            shared=SharedReplies(state) if state else None,
+            spending=metered.spending,
         ),
         prompts=prompts,
         repeat=repeat,

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from judge.judges.base import Workload
 from judge.judges.engine import ModelJudge, Question, Session
 from judge.judges.evidence import MAX_LINE_CHARS, Shot, block, read_shots, task_block
 from judge.judges.withholding import View
@@ -217,6 +218,14 @@ class RubricJudge(ModelJudge):
             key_points=tuple(criterion.requirement for criterion in criteria),
             evidence={"rubric": rubric},
         )
+
+    def workload(self, trajectory: Trajectory) -> Workload:
+        """Criteria, every distinct screenshot, and two questions for each vote."""
+        if not trajectory.screenshots:
+            return Workload()
+        shots, questions = len(read_shots(trajectory)), 2 * self.config.judge_votes
+        images = shots + questions * min(shots, self.config.max_images)
+        return Workload(calls=1 + shots + questions, images=images)
 
     async def _vote(
         self,

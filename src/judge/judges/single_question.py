@@ -8,6 +8,7 @@ participant's thoughts, after Xu et al. (arXiv:2412.09605).
 from pathlib import Path
 from typing import ClassVar
 
+from judge.judges.base import Workload
 from judge.judges.engine import ModelJudge, Session
 from judge.judges.evidence import answer_block, read_shots, thoughts_block
 from judge.trajectory.record import Trajectory
@@ -29,6 +30,10 @@ class AutonomousJudge(ModelJudge):
             lambda view: self.question(self.method, view, images, self.blocks(view.trajectory))
         )
         return session.decision(status, text)
+
+    def workload(self, trajectory: Trajectory) -> Workload:
+        """One question."""
+        return Workload(calls=1, images=len(self.images(trajectory))) if trajectory.screenshots else Workload()
 
     def images(self, trajectory: Trajectory) -> tuple[Path, ...]:
         """The screenshots to show."""

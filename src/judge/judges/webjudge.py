@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from judge.judges.base import Workload
 from judge.judges.engine import JudgeParts, ModelJudge, Question, Session
 from judge.judges.evidence import (
     MAX_LINE_CHARS,
@@ -32,6 +33,7 @@ from shared.errors import ModelMalformed
 from shared.models import ImageScore, Record, Task, Verdict, VerdictOutcome
 from shared.text import bounded_line, counted
 
+_USUAL_POINTS = 4
 _KEY_POINTS_ORDER, _IMAGE_ORDER, _DECISION_ORDER = range(3)
 
 
@@ -84,6 +86,20 @@ class WebJudge(ModelJudge):
         relevant = [one for one in every if one.score is None or one.score >= threshold]
         records = tuple(ImageScore(Response=one.reply, Score=one.score) for one in every)
         return await self.conclude(session, trajectory, points, relevant, image_judge_record=records)
+
+    def workload(self, trajectory: Trajectory) -> Workload:
+        """Key points, every distinct screenshot, and the decisions, each with up to `max_images` screenshots."""
+        if not trajectory.screenshots:
+            return Workload()
+        points, shots = trajectory.task.key_points, len(read_shots(trajectory))
+        asks_points = not points or self._published is not None
+        decisions = self.decisions(points)
+        images = shots + decisions * min(shots, self._max_images)
+        return Workload(calls=asks_points + shots + decisions, images=images)
+
+    def decisions(self, points: Sequence[str]) -> int:
+        """How many questions decide, as far as the key points are known."""
+        return 1
 
     async def conclude(
         self, session: Session, trajectory: Trajectory, points: KeyPoints, relevant: Sequence[Rated], **fields: Any
@@ -184,6 +200,10 @@ class WebJudgeKeyPoints(WebJudge):
 
     method = "webjudge_keypoints"
     prompts: ClassVar[tuple[str, ...]] = ("key_points", "image", "key_point")
+
+    def decisions(self, points: Sequence[str]) -> int:
+        """One for each key point; without any, the model gives a few."""
+        return len(points) or _USUAL_POINTS
 
     async def conclude(
         self, session: Session, trajectory: Trajectory, points: KeyPoints, relevant: Sequence[Rated], **fields: Any

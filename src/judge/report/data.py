@@ -7,19 +7,21 @@ listed as unfinished, with the cause. All text is unescaped.
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from judge.report.evidence import VerdictView, verdict_view
+from judge.report.evidence import JudgeView, VerdictView, verdict_view
 from judge.report.network import ConsoleView, NetworkView, console_view, network_view
 from judge.report.snapshots import pack
 from judge.results.categories import Finding, failure_categories
 from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import Difference, differences_of
 from judge.results.identity import identity_in, player
+from judge.results.judgings import JudgeName, Judging, judge_names, once
 from judge.results.run_record import epochs_of, excluded_by_run, excluded_by_scenario, task_names
 from judge.results.submission import decided_by
 from judge.store import RunStore, TaskStore
@@ -55,12 +57,19 @@ class Phases:
     other_s: float = 0.0
 
 
+class Disagreement(NamedTuple):
+    """A difference between a judge and ground truth, found in `times` of the judge's `asked` verdicts."""
+
+    difference: Difference
+    times: int
+    asked: int
+
+
 @dataclass(frozen=True)
 class TaskRow:
     """One row of the task table: small, so that the rows of a large run fit in memory.
 
-    `image` is the last screenshot's file name in the task's image folder, `judged` has the outcome of each stored
-    verdict by judge id.
+    `image` is the last screenshot's file name in the task's image folder, `judgings` are all verdicts on the attempt.
     """
 
     task_id: str
@@ -86,7 +95,16 @@ class TaskRow:
     categories: tuple[Finding, ...] = ()
     image: str | None = None
     epoch: int = 1
-    judged: Mapping[str, str] = field(default_factory=dict)
+    judgings: tuple[Judging, ...] = ()
+
+    @property
+    def disagreements(self) -> tuple[Disagreement, ...]:
+        """The differences from ground truth, those of a judge that was asked again as one."""
+        found: dict[tuple[str, str], list[Difference]] = {}
+        for each in self.differences:
+            found.setdefault((once(each.judge_id), each.judge), []).append(each)
+        asked = Counter(each.judge for each in self.judgings)
+        return tuple(Disagreement(each[0], len(each), asked[judge]) for (judge, _), each in found.items())
 
     @property
     def category_names(self) -> tuple[str, ...]:
@@ -214,6 +232,20 @@ class TaskView:
         return next((verdict for verdict in self.verdicts if verdict.counts), None)
 
     @property
+    def judges(self) -> tuple[JudgeView, ...]:
+        """The verdicts by judge, that of the verdict that counts first."""
+        names = self.judge_names
+        groups: dict[str, list[VerdictView]] = {}
+        for verdict in self.verdicts:
+            groups.setdefault(once(verdict.judge_id), []).append(verdict)
+        return tuple(JudgeView(names[each[0].judge_id], tuple(each)) for each in groups.values())
+
+    @property
+    def judge_names(self) -> dict[str, JudgeName]:
+        """The names of the judges by id."""
+        return judge_names({each.judge_id: each.name for each in self.row.judgings})
+
+    @property
     def wrong_step(self) -> int | None:
         """The number of the step at which the attempt went wrong according to the counted verdict."""
         wanted = self.counted.wrong_action if self.counted else None
@@ -315,7 +347,7 @@ def read_task(store: TaskStore) -> TaskView:
             differences=differences,
             categories=failure_categories(result, deciding),
             image=next((step.image for step in reversed(seen) if step.image), None),
-            judged={verdict.judge_id: verdict.outcome for verdict in verdicts if verdict.is_stored},
+            judgings=tuple(verdict.judging for verdict in verdicts),
             # From the folder's path, so that a result that names another task or epoch cannot replace that one's page.
             task_id=store.name,
             epoch=store.epoch,

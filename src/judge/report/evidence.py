@@ -1,9 +1,11 @@
 """A verdict as a view. The structure of its evidence depends on the judge method, so all of it is shown generically."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from judge.results.judgings import JudgeName, Judging, name_in
 from shared.checks import Check, plain_checks
 from shared.fields import as_mapping, as_mappings
 from shared.models import ImageScore, TokenUsage, Verdict
@@ -52,7 +54,8 @@ class EvidenceView:
 class VerdictView:
     """One verdict. `wrong_action` is the number of the action, from 1, at which the attempt went wrong.
 
-    `counts` marks the verdict that the run's numbers are based on, `is_stored` one with a file of its own.
+    `counts` marks the verdict that the run's numbers are based on, `is_stored` one with a file of its own. `name` is
+    the judge's plain name.
     """
 
     judge_id: str
@@ -69,6 +72,33 @@ class VerdictView:
     evidence: tuple[EvidenceView, ...] = ()
     cost_usd: float | None = None
     tokens: TokenUsage = field(default_factory=TokenUsage)
+    name: str = ""
+
+    @property
+    def judging(self) -> Judging:
+        """The verdict as one of the judge's."""
+        return Judging(
+            judge_id=self.judge_id,
+            name=self.name or self.judge_id,
+            outcome=self.outcome,
+            usage=self.tokens,
+            cost_usd=self.cost_usd,
+            is_stored=self.is_stored,
+        )
+
+
+@dataclass(frozen=True)
+class JudgeView:
+    """The verdicts of one judge on an attempt: several if it was asked again."""
+
+    name: JudgeName
+    verdicts: tuple[VerdictView, ...]
+
+    @property
+    def outcomes(self) -> str:
+        """How often each outcome was given."""
+        counts = Counter(each.outcome for each in self.verdicts)
+        return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
 
 
 def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool, checks: Sequence[Check] = ()) -> VerdictView:
@@ -94,6 +124,7 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool, checks: Seque
         evidence=pieces_of(verdict.evidence),
         cost_usd=verdict.cost_usd if verdict.token_usage.calls else 0.0,
         tokens=verdict.token_usage,
+        name=name_in(verdict, judge_id),
     )
 
 

@@ -27,7 +27,7 @@ from judge.report.setup import moment, setup_of
 from judge.report.totals import Comparison, MatrixRow, Totals, differences, grouped, task_counts
 from judge.results.categories import CATEGORIES
 from shared.notices import notice_text
-from shared.text import counted, show_hidden, without_surrogates
+from shared.text import counted, show_hidden, usd, without_surrogates
 
 # Outcomes that need attention first.
 FAILURES_FIRST: tuple[RowOutcome, ...] = ("failure", "unscored", "aborted", "unfinished", "success")
@@ -212,13 +212,6 @@ def web_link(url: str) -> str | None:
     if parts.scheme not in ("http", "https") or not parts.netloc or re.search(r"[\x00-\x20\x7f]", url):
         return None
     return without_surrogates(url)
-
-
-def usd(value: float | None) -> str:
-    """US dollars for people: `$0.42`, `$0.0007`, `unknown`."""
-    if value is None:
-        return "unknown"
-    return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.4f}"
 
 
 def _wall_s(record: dict[str, Any]) -> float | None:

@@ -15,8 +15,9 @@ _GROUPS: Mapping[str, str] = MappingProxyType(
         "identity": "Participant",
         "judge": "Judge",
         "judge_model": "Judge",
-        "judge_id": "Judge",
-        "judge_ids": "Judge",
+        # The judge is named by its method and model; its id tells apart prompts and settings.
+        "judge_id": "Checksums",
+        "judge_ids": "Checksums",
         "decided_by": "Judge",
         "environment": "Browser",
         "packages": "Packages",

@@ -13,17 +13,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from statistics import fmean, median
-from typing import Any
+from typing import Any, TypeVar
 
 from judge.report.data import LEVELS, OUTCOMES, Phases, RowOutcome, TaskRow
+from judge.results.judgings import Judged, JudgeName, cost_of, judge_names, judged_by, once
 from judge.results.run_record import NO_RESULT
 from judge.results.statistics import bootstrap, interval_95, repeats_of, success_rate, tallies_of
-from judge.results.submission import is_complete
+from judge.results.submission import is_complete, method_of
 from shared.fields import as_mapping
 from shared.models import TokenUsage, key_of
 
 SIGNIFICANT = 0.05
-_COMPARED_SETTINGS = ("judge_model", "judge_id")
+Group = TypeVar("Group", str, JudgeName)
 _MAX_DIFFERENCES = 20
 
 
@@ -93,7 +94,11 @@ class Totals:
     retried: int
     scores: dict[str, int]
     flags: dict[str, int]
-    by_judge: dict[str, Rate]
+    by_judge: dict[JudgeName, Rate]
+    # What all judgings cost, by judge and in all (`None` if a price is unknown), and the names of the judges by id.
+    judged: tuple[Judged, ...]
+    judging_cost_usd: float | None
+    judge_names: dict[str, JudgeName]
     # The rate of attempts that the participant ended itself: neither aborted nor over a budget.
     of_completed: Rate
     by_truth: dict[str, Rate]
@@ -273,6 +278,9 @@ def totals_of(rows: Sequence[TaskRow]) -> Totals:
     durations = [row.duration_s for row in rows if row.duration_s is not None]
     attempts = [(row.task_id, row.outcome) for row in rows]
     completed = [row for row in rows if row.stop_reason == "finished"]
+    judgings = [each for row in rows for each in row.judgings]
+    names = judge_names({each.judge_id: each.name for each in judgings})
+    names |= {once(judge_id): name for judge_id, name in names.items()}
     by_level = _rates((row.level, row.task_id, row.outcome) for row in rows)
     return Totals(
         all=rate_of(attempts),
@@ -290,7 +298,12 @@ def totals_of(rows: Sequence[TaskRow]) -> Totals:
         scores=_scores(rows),
         flags=dict(Counter(flag for row in rows for flag in row.flags)),
         by_truth=_rates((row.decided_by, row.task_id, row.outcome) for row in rows if row.decided_by),
-        by_judge=_rates((judge, row.task_id, outcome) for row in rows for judge, outcome in row.judged.items()),
+        by_judge=_rates(
+            (names[each.judge_id], row.task_id, each.outcome) for row in rows for each in row.judgings if each.is_stored
+        ),
+        judged=judged_by(judgings),
+        judging_cost_usd=cost_of(judgings),
+        judge_names=names,
         of_completed=rate_of((row.task_id, row.outcome) for row in completed),
         repeats=repeats_of(tallies_of(attempts)),
     )
@@ -347,12 +360,24 @@ def differences(records: Sequence[Mapping[str, object]]) -> tuple[tuple[str, tup
     """The settings that must be equal for a fair comparison but differ: name and each run's value."""
     configs = [as_mapping(record.get("config")) for record in records]
     names = dict.fromkeys(name for config in configs for name in config if name not in NO_RESULT)
-    values = {name: tuple(str(record.get(name) or "unknown") for record in records) for name in _COMPARED_SETTINGS}
+    values = {"judge": _judges(records)}
     values |= {
-        name: tuple(str(config.get(name, "not set")) for config in configs) for name in names if name not in values
+        name: tuple(str(config.get(name, "not set")) for config in configs) for name in names if name != "judge_model"
     }
     different = [(name.replace("_", " "), each) for name, each in values.items() if len(set(each)) > 1]
     return tuple(different[:_MAX_DIFFERENCES])
+
+
+def _judges(records: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
+    """Each run's own judge; judges with other prompts or settings are told apart by their digests."""
+    ids = [str(record.get("judge_id") or "") for record in records]
+    texts = []
+    for judge_id, record in zip(ids, records, strict=True):
+        model = str(record.get("judge_model") or "unknown")
+        texts.append(" · ".join(filter(None, (method_of(judge_id), "" if model == "offline" else model))) or "checks")
+    judges = list(zip(ids, texts, strict=True))
+    alike = [{other: plain for other, plain in judges if plain == text} for text in texts]
+    return tuple(str(judge_names(each)[judge_id]) for judge_id, each in zip(ids, alike, strict=True))
 
 
 def task_counts(matrix: Sequence[MatrixRow], runs: int) -> tuple[int, ...]:
@@ -360,9 +385,9 @@ def task_counts(matrix: Sequence[MatrixRow], runs: int) -> tuple[int, ...]:
     return tuple(sum(each.groups[run] is not None for each in matrix) for run in range(runs))
 
 
-def _rates(attempts: Iterable[tuple[str, str, str]]) -> dict[str, Rate]:
+def _rates(attempts: Iterable[tuple[Group, str, str]]) -> dict[Group, Rate]:
     """The rate of each group, by name, from the group, task and outcome of every attempt."""
-    groups: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    groups: defaultdict[Group, list[tuple[str, str]]] = defaultdict(list)
     for group, task, outcome in attempts:
         groups[group].append((task, outcome))
     return {group: rate_of(groups[group]) for group in sorted(groups)}

@@ -42,7 +42,8 @@ from judge.runner.live_page import LivePage
 from judge.store import RunStore
 from judge.trajectory.record import SHARED_STATE
 from shared.checks import NO_CHECKS
-from shared.fields import as_mappings
+from shared.fields import as_mapping, as_mappings
+from shared.models import BUDGET_SPENT
 from shared.text import counted, one_line
 
 Display = Literal["full", "plain", "json", "none"]
@@ -306,6 +307,7 @@ def print_summary(
         for note, style in (
             (incomplete_note(detail), "bold yellow"),
             ((detail.get("judge") or {}).get("note"), "yellow"),
+            (_budget_note(tasks, store), "yellow"),
         ):
             if note:
                 _print_line(console, Text(note, style=style))
@@ -318,6 +320,21 @@ def print_summary(
     if store is not None:
         console.out(f"Results: {store.folder / 'results.json'}", highlight=False)
     return EXIT_LOST if lost else EXIT_DONE
+
+
+def _budget_note(tasks: list[dict[str, Any]], store: RunStore | None) -> str:
+    """Once, what to do about a spent budget; empty if none was spent."""
+    count = sum(task.get("reason_code") == BUDGET_SPENT for task in tasks)
+    if not count:
+        return ""
+    config = as_mapping(((store.read_run() if store else None) or {}).get("config"))
+    limits = {"max_judge_cost_usd": "--max-cost-usd", "max_judge_tokens": "--max-tokens"}
+    limited = [option for key, option in limits.items() if config.get(key) is not None]
+    left = f"the judge model's budget is spent, {counted(count, 'verdict')} missing"
+    if not limited or store is None:
+        # One that the judge itself was started with.
+        return f"{left}: start the judge with a higher --max-cost-usd or --max-tokens"
+    return f"{left}: wabe score {store.run_id} with a higher {' or '.join(limited)}"
 
 
 def _print_tasks(console: Console, tasks: list[dict[str, Any]]) -> None:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from shared.errors import ModelBlocked
 from shared.files import write_atomic
+from shared.llm.limits import Spending
 from shared.llm.model import Completion, Model, ModelRequest
 from shared.models import TokenUsage
 
@@ -30,11 +31,18 @@ class CachedModel:
 
     `namespace` is the prompt set's checksum. Errors are not cached, except that the provider refused the request
     (`ModelBlocked`), which is raised again without being paid for again. Cancelling one caller does not cancel a call
-    that others wait for; `aclose` does. With `shared`, all shards of a run ask for each reply only once.
+    that others wait for; `aclose` does. With `shared`, all shards of a run ask for each reply only once. `spending`
+    counts the replies from the cache.
     """
 
     def __init__(
-        self, model: Model, *, namespace: str, folder: Path | None, shared: "SharedReplies | None" = None
+        self,
+        model: Model,
+        *,
+        namespace: str,
+        folder: Path | None,
+        shared: "SharedReplies | None" = None,
+        spending: Spending | None = None,
     ) -> None:
         self.name = model.name
         # Of those that count a reply together: the callers of this object, or of all shards of a run.
@@ -43,6 +51,7 @@ class CachedModel:
         self._namespace = namespace
         self._folder = folder
         self._shared = shared
+        self._spending = spending or Spending()
         self._memory: dict[str, Completion] = {}
         self._calls: dict[str, asyncio.Task[Completion]] = {}
 
@@ -53,7 +62,9 @@ class CachedModel:
         free. A reply cached by an earlier process counts in full, so that judging again reports the same cost.
         """
         key = request_key(self.name, self._namespace, request)
-        if (reply := self._read(key)) is None:
+        if (reply := self._read(key)) is not None:
+            self._spending.reused += 1
+        else:
             if key not in self._calls:
                 self._calls[key] = asyncio.create_task(self._ask(key, request))
                 self._calls[key].add_done_callback(lambda call: self._ended(key, call))

@@ -20,8 +20,8 @@ _BURST_S = 0.4
 # Rough: `RateLimits.learn` corrects estimates by actual use.
 _CHARS_PER_TOKEN = 4
 # OpenAI counts 1,105 for a screenshot of 1280 x 720 in high detail: 85 and 6 tiles of 170.
-_TOKENS_PER_IMAGE = 1_100
-_REPLY_TOKENS = 400
+TOKENS_PER_IMAGE = 1_100
+REPLY_TOKENS = 400
 
 
 def estimate_tokens(request: ModelRequest) -> int:
@@ -29,7 +29,7 @@ def estimate_tokens(request: ModelRequest) -> int:
     parts = [part for turn in request.turns for part in turn]
     texts = len(request.system) + sum(len(part) for part in parts if isinstance(part, str))
     images = sum(isinstance(part, ImagePart) for part in parts)
-    return texts // _CHARS_PER_TOKEN + images * _TOKENS_PER_IMAGE + _REPLY_TOKENS
+    return texts // _CHARS_PER_TOKEN + images * TOKENS_PER_IMAGE + REPLY_TOKENS
 
 
 class Limiter(Protocol):
@@ -112,11 +112,12 @@ class Spending:
     """A judge model's total usage, including calls whose answers ended up in no verdict.
 
     Calls of unknown usage are estimated and counted in `usage.estimated_calls`. `cost_usd` is `None` when no price is
-    known.
+    known. `reused` is the number of replies from the cache.
     """
 
     usage: TokenUsage = field(default_factory=TokenUsage)
     cost_usd: float | None = 0.0
+    reused: int = 0
 
     @property
     def tokens(self) -> int:

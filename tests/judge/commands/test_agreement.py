@@ -87,8 +87,9 @@ def test_a_run_is_found_by_its_id_and_every_judge_is_shown(app: typer.Typer, lab
     arguments = ["--verdicts", "r1", "--labels", labels, "--output-dir", str(tmp_path / "out")]
     assert list(json.loads(run(app, *arguments, "--json"))["judges"]) == ["rubric-bb", "webjudge-aa"]
     output = run(app, *arguments)
-    assert "rubric-bb" in output
-    assert "webjudge-aa" in output
+    # Their verdicts name the same judge, so the digests tell them apart.
+    assert "webjudge (aa)" in output
+    assert "webjudge (bb)" in output
 
 
 @pytest.mark.parametrize(
@@ -126,12 +127,22 @@ def judged(tmp_path: Path) -> str:
 def test_disagreements_with_ground_truth_come_before_the_rates(app: typer.Typer, judged: str) -> None:
     lines = run(app, judged, "--truth", "checks").splitlines()
     assert lines[:4] == [
-        "1 disagreement of webjudge-1 with checks",
-        "t0: checks says failure, webjudge-1 says success",
+        "1 disagreement of webjudge with checks",
+        "t0: checks says failure, webjudge says success",
         "  failed: Oak is chosen, expected oak, found pine [2J",
         "  judge: It is done. Really.",
     ]
-    assert "Agreement with checks: webjudge-1" in lines[4]
+    assert "Agreement with checks: webjudge" in lines[4]
+
+
+def test_a_judge_that_was_asked_again_is_one_judge(app: typer.Typer, judged: str) -> None:
+    for path in Path(judged).rglob("webjudge-1.json"):
+        path.with_name("webjudge-1.r2.json").write_bytes(path.read_bytes())
+    output = run(app, judged, "--truth", "checks")
+    assert output.count("Agreement with checks") == 1
+    assert "t0: checks says failure, webjudge says success (2 of 2 times)" in output
+    assert "asked, 1 of 2" in output
+    assert "asked, 2 of 2" in output
 
 
 def test_json_against_ground_truth_lists_the_disagreements(app: typer.Typer, judged: str) -> None:

@@ -252,3 +252,68 @@ def test_a_run_is_scored_in_all_of_its_epochs(tmp_path: Path) -> None:
     assert (found["repeats"]["epochs"], len(found["repeats"]["tasks"])) == (2, 1)
     assert len(list(store.folder.glob("epochs/2/results/t1/verdicts/checks-*.json"))) == 1
     assert "t1.2: unscored" in invoke(store, "run-1", "--model", "offline").stdout
+
+
+def priced(server: ModelServer, *arguments: str) -> list[str]:
+    """A model of known price."""
+    return ["--model", "openai:gpt-4.1-mini", "--base-url", f"{server.url}/v1", *arguments]
+
+
+def test_what_scoring_will_take_is_said_before_and_what_it_took_at_the_end(run: RunStore, server: ModelServer) -> None:
+    first, *_, last = invoke(run, "run-1", *priced(server)).stdout.splitlines()
+    # Key points, a screenshot and the decision for each of two trajectories; nothing is known of earlier calls.
+    assert first.startswith(
+        "webjudge · openai:gpt-4.1-mini: 2 trajectories, 2 verdicts to ask for: about 6 calls, 12,200 tokens, $0.0"
+    )
+    assert "(from no earlier calls and the price table" in first
+    assert last == "This command: 6 calls, 0 cached, $0.0004; all verdicts: $0.0004"
+
+
+def test_cached_replies_and_earlier_verdicts_are_told_apart(run: RunStore, server: ModelServer) -> None:
+    invoke(run, "run-1", *priced(server))
+    first, *_, last = invoke(run, "run-1", *priced(server, "--threshold", "5")).stdout.splitlines()
+    assert "about 6 calls, 750 tokens, $0.0004 (from 6 earlier calls" in first
+    assert last == "This command: 0 calls, 6 cached, $0.00; all verdicts: $0.0008"
+
+
+def test_with_nothing_to_ask_that_is_said(run: RunStore, server: ModelServer) -> None:
+    invoke(run, "run-1", *priced(server))
+    first, *_ = invoke(run, "run-1", *priced(server)).stdout.splitlines()
+    assert first == "webjudge · openai:gpt-4.1-mini: 2 trajectories, nothing to ask"
+    assert "to ask" not in invoke(run, "run-1", "--model", "offline").stdout
+
+
+def test_json_has_the_costs_too(run: RunStore, server: ModelServer) -> None:
+    summary = json.loads(invoke(run, "run-1", *priced(server, "--json")).stdout)
+    assert summary["name"] == "webjudge · openai:gpt-4.1-mini"
+    assert summary["expected"]["calls"] == 6
+    assert (summary["command"]["calls"], summary["command"]["cached"]) == (6, 0)
+    assert summary["all_verdicts_cost_usd"] == pytest.approx(summary["command"]["cost_usd"])
+
+
+@pytest.mark.parametrize(("option", "most"), [("--max-cost-usd", "0.0001"), ("--max-tokens", "130")])
+def test_the_remedy_for_a_spent_budget_names_the_option_once(
+    run: RunStore, server: ModelServer, option: str, most: str
+) -> None:
+    limits = (option, most, "--max-calls", "1", "--max-parallel", "1")
+    lines = invoke(run, "run-1", *priced(server, *limits)).stdout.splitlines()
+    assert [line for line in lines if option in line] == [
+        f"The budget is spent, 2 verdicts missing: score again with a higher {option}."
+    ]
+    assert sum("is spent" in line for line in lines) == 3
+
+
+def test_judges_side_by_side_have_their_names(run: RunStore, server: ModelServer) -> None:
+    arguments = [*on(server)[2:4], "--judges", "webjudge@openai:m,autonomous@openai:m", "--repeat", "2"]
+    output = invoke(run, "run-1", *arguments).stdout
+    for line in ("webjudge · openai:m, 1 of 2:", "webjudge · openai:m, 2 of 2:", "autonomous · openai:m, 1 of 2:"):
+        assert f"\n{line}\n" in output
+    # Three calls or one for each of two trajectories, twice.
+    assert "4 verdicts to ask for" not in output.splitlines()[0]
+    assert "8 verdicts to ask for: about 16 calls" in output.splitlines()[0]
+
+
+@pytest.mark.parametrize("method", ["webjudge", "webvoyager", "autonomous", "agenttrek"])
+def test_the_expected_calls_are_those_that_are_made(run: RunStore, server: ModelServer, method: str) -> None:
+    summary = json.loads(invoke(run, "run-1", *on(server), "--method", method).stdout)
+    assert summary["expected"]["calls"] == len(server.received) == summary["command"]["calls"]

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from helpers.results import a_finished_run, a_result, verdict_of_checks
 from judge.commands.app import app
+from judge.commands.score_costs import Costs
 from judge.commands.score_tasks import Edits, next_save, signature
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
@@ -116,7 +117,8 @@ def test_options_that_do_not_go_together_are_refused(
 def edits(run: RunStore, path: Path) -> Edits:
     config = RunConfig(judge_model="offline")
     folder = run.task("t1").folder
-    return Edits(path, [folder], lambda: ChecksJudge(config), off_site="flag", max_parallel=1, is_run=True)
+    costs = Costs([folder], config, is_quiet=False)
+    return Edits(path, [folder], lambda: ChecksJudge(config), costs, max_parallel=1, is_run=True)
 
 
 async def test_every_save_is_judged_and_only_changes_are_printed(

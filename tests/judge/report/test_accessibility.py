@@ -9,6 +9,7 @@ from playwright.async_api import Browser, Page
 
 from helpers.browser.pages import open_browser, serious_violations, watched_page
 from helpers.live_page import ServedPage, live_page
+from helpers.results import JUDGE, a_verdict, write_verdict_on
 from helpers.runs import a_png, write_synthetic_run
 from judge.events import RunDone
 from judge.report.build import make_report
@@ -37,6 +38,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_synthetic_run(folder / name, tasks=6, steps=3, image=a_png(1280, 720), seed=seed)
         for name, seed in (("a", 0), ("b", 2))
     ]
+    # Two judges of one name, of which one was asked again, that differ from the checks.
+    model = JUDGE.model_copy(update={"model": "openai:gpt-4.1-mini"})
+    checks = a_verdict("failure", judge=JUDGE.model_copy(update={"method": "checks"}))
+    write_verdict_on(runs[0].task("task_001"), "checks-0123456789ab", checks)
+    for judge_id in ("webjudge-0123456789ab", "webjudge-0123456789ab.r2", "webjudge-fedcba987654"):
+        write_verdict_on(runs[0].task("task_001"), judge_id, a_verdict(judge=model))
     make_report([runs[0]], folder / "report")
     make_report(runs, folder / "comparison")
     return folder

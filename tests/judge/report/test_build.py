@@ -286,7 +286,7 @@ def test_a_disagreement_with_ground_truth_is_linked_and_shown_side_by_side(mixed
     assert "tasks/t2.html#disagreements" not in tags_of(index).addresses
     page = (tmp_path / "report" / "tasks" / "t1.html").read_text()
     section = page.partition('<section id="disagreements">')[2].partition("</section>")[0]
-    for text in ("checks-1", "Oak is chosen", "Expected: oak", "Found: pine", "webjudge-1", "It is done."):
+    for text in (">checks<", "Oak is chosen", "Expected: oak", "Found: pine", ">webjudge<", "It is done."):
         assert text in section
     assert "alert(1)</script>" not in index + page
 
@@ -295,6 +295,32 @@ def test_a_mixed_run_has_a_rate_for_each_kind_of_verdict(mixed: RunStore, run: R
     section = make_report([mixed], tmp_path / "report").read_text().partition('<section id="truths">')[2]
     assert section.index("Checks") < section.index("Judge model")
     assert 'id="truths"' not in make_report([run], tmp_path / "other").read_text()
+
+
+def test_judges_are_named_and_one_that_was_asked_again_is_grouped(mixed: RunStore, tmp_path: Path) -> None:
+    named = JUDGE.model_copy(update={"model": "openai:gpt-4.1-mini"})
+    for judge_id in ("webjudge-1", "webjudge-1.r2", "webjudge-1.r3"):
+        outcome = "failure" if judge_id.endswith("3") else "success"
+        write_verdict_on(mixed.task("t1"), judge_id, a_verdict(outcome, judge=named))
+    index = make_report([mixed], tmp_path / "report").read_text()
+    page = (tmp_path / "report" / "tasks" / "t1.html").read_text()
+    assert "webjudge · openai:gpt-4.1-mini" in page
+    assert "asked 3 times: 2 success, 1 failure" in page
+    assert "2 of 3 times" in page
+    # In the table of disagreements, with the digest only in the set-up.
+    assert index.count("2 of 3 times") == 1
+    assert "webjudge-1" not in index.partition('id="setup"')[0]
+
+
+def test_the_front_page_sums_all_judgings(mixed: RunStore, tmp_path: Path) -> None:
+    other = JUDGE.model_copy(update={"method": "rubric", "model": "openai:gpt-4.1-mini"})
+    write_verdict_on(mixed.task("t2"), "rubric-1", a_verdict(judge=other, cost_usd=0.5))
+    index = make_report([mixed], tmp_path / "report").read_text()
+    section = index.partition('<section id="costs">')[2].partition("</section>")[0]
+    # Three verdicts at 0.25 (checks and WebJudge on t1, WebJudge on t2), and the rubric's.
+    assert re.findall(r"\$[\d.]+", section)[-1] == "$1.25"
+    assert section.index("rubric · openai:gpt-4.1-mini") < section.index("All judgings")
+    assert "<dt>Judging</dt><dd>$1.25" in index
 
 
 def test_a_shared_state_is_flagged(mixed: RunStore, tmp_path: Path) -> None:

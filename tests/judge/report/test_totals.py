@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from judge.report.data import OUTCOMES, RowOutcome, RunView, TaskRow
 from judge.report.pages import ComparedRun, Renderer
 from judge.report.totals import Rate, compare, differences, matrix_of, mcnemar_exact, rate_of, task_counts, totals_of
+from judge.results.judgings import Judging
 from judge.results.submission import counts_of
 from shared.models import TokenUsage
 
@@ -69,8 +70,33 @@ def test_tokens_and_median_are_of_all_tasks() -> None:
 
 
 def test_each_judge_has_its_own_rate() -> None:
-    totals = totals_of([replace(ROW, judged=each) for each in ({"a": "success", "b": "failure"}, {"a": "success"})])
-    assert {name: (rate.rate, rate.total) for name, rate in totals.by_judge.items()} == {"a": (100, 2), "b": (0, 1)}
+    first = (Judging(judge_id="a-1", name="a", outcome="success"), Judging(judge_id="b-1", name="b", outcome="failure"))
+    totals = totals_of([replace(ROW, judgings=first), replace(ROW, judgings=first[:1])])
+    rates = {str(name): (rate.rate, rate.total) for name, rate in totals.by_judge.items()}
+    assert rates == {"a": (100, 2), "b": (0, 1)}
+
+
+def test_judges_of_one_name_have_rates_of_their_own_and_one_that_was_asked_again_has_one() -> None:
+    ids = ("w-0123456789ab", "w-0123456789ab.r2", "w-fedcba987654")
+    judgings = tuple(Judging(judge_id=judge_id, name="w · m", outcome="success") for judge_id in ids)
+    totals = totals_of([replace(ROW, judgings=judgings)])
+    rates = {str(name): rate.total for name, rate in totals.by_judge.items()}
+    assert rates == {"w · m (012345)": 2, "w · m (fedcba)": 1}
+
+
+def test_all_judgings_are_added_up_and_each_judge_is_shown() -> None:
+    def judging(judge_id: str, cost_usd: float | None) -> Judging:
+        usage = TokenUsage(calls=2, input=10)
+        return Judging(judge_id=judge_id, name=judge_id, outcome="success", usage=usage, cost_usd=cost_usd)
+
+    rows = [replace(ROW, judgings=(judging("a-1", 0.5), judging("b-1", 0.25))), replace(ROW, judgings=())]
+    totals = totals_of(rows)
+    assert totals.judging_cost_usd == 0.75
+    assert [(each.judge, each.usage.calls, each.cost_usd) for each in totals.judged] == [
+        ("a-1", 2, 0.5),
+        ("b-1", 2, 0.25),
+    ]
+    assert totals_of([*rows, replace(ROW, judgings=(judging("a-1", None),))]).judging_cost_usd is None
 
 
 def row(task_id: str, outcome: RowOutcome, **changes: str) -> TaskRow:
@@ -208,7 +234,9 @@ def test_the_interval_of_a_difference_is_that_of_the_paired_tasks() -> None:
 
 def test_settings_that_differ_are_named_and_equal_ones_are_not() -> None:
     records = [{"judge_model": "offline", "judge_id": "a"}, {"judge_model": "gemini:x", "judge_id": "a"}]
-    assert differences(records) == (("judge model", ("offline", "gemini:x")),)
+    assert differences(records) == (("judge", ("checks", "gemini:x")),)
+    judges = [{"judge_model": "m", "judge_id": f"w-{digest}"} for digest in ("0123456789ab", "fedcba987654")]
+    assert differences(judges) == (("judge", ("w · m (012345)", "w · m (fedcba)")),)
 
 
 def test_a_matrix_begins_with_what_differs_and_ends_with_what_every_run_can_do() -> None:

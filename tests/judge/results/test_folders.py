@@ -72,7 +72,8 @@ def test_verdicts_of_ours_and_of_its_own_evaluators_stand_side_by_side(tmp_path:
     (task,) = FolderStore(tmp_path / "field", tmp_path).tasks()
     view = read_task(task)
     assert view.row.outcome == "success"
-    assert view.row.judged == {"webjudge-1": "success", "webeval-gpt_eval": "failure"}
+    judged = {each.judge_id: each.outcome for each in view.row.judgings}
+    assert judged == {"webjudge-1": "success", "webeval-gpt_eval": "failure"}
 
 
 def test_without_verdicts_of_ours_those_of_its_own_evaluators_count(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from judge.events import Event, RunDone, RunStarted, StepDone, TaskDone, TaskJud
 from judge.runner.live_page import LivePage
 from judge.runner.terminal import Display, Progress, print_summary
 from judge.store import RunStore
+from shared.models import BUDGET_SPENT
 
 
 class Clock:
@@ -343,3 +344,17 @@ def test_repeats_are_summed_up_in_a_line_of_their_own(tmp_path: Path) -> None:
     assert "2 epochs; pass@k and pass^k: k=1: 50.0 % and 50.0 %, k=2: 100.0 % and 0.0 %" in text.getvalue()
     assert "success    t " not in text.getvalue()
     assert "failure    t.2" in text.getvalue()
+
+
+def test_the_remedy_for_a_spent_budget_is_said_once_and_names_the_option(tmp_path: Path) -> None:
+    unpaid = a_verdict("unscored", reason="judge model: the budget of 1 USD is spent", reason_code=BUDGET_SPENT)
+    results = [a_result(f"t{number}", verdict=unpaid) for number in range(3)]
+    store = RunStore(tmp_path, "r1")
+    store.create()
+    store.write_run({"config": {"max_judge_cost_usd": 1}})
+    text = io.StringIO()
+    print_summary(Console(file=text, width=200), a_submission(*results), store)
+    assert text.getvalue().count("wabe score r1 with a higher --max-cost-usd") == 1
+    assert "--max-tokens" not in text.getvalue()
+    print_summary(Console(file=text, width=200), a_submission(*results), None)
+    assert text.getvalue().count("start the judge with a higher --max-cost-usd or --max-tokens") == 1

@@ -1,0 +1,128 @@
+"""What `wabe score` expects to spend, spends, and has spent on its judge models."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task
+from rich.text import Text
+
+from judge.config import RunConfig
+from judge.judges.rescoring import Scored
+from judge.results.expected import Asking, Expected, expected
+from judge.results.judgings import cost_of, judgings_in, plain_name
+from shared.llm.limits import Spending
+from shared.text import counted, usd
+
+_MAX_NAMED = 3
+
+
+@dataclass
+class Costs:
+    """The costs of one command that judges these trajectories; `is_quiet`: only JSON goes to standard output."""
+
+    folders: Sequence[Path]
+    config: RunConfig
+    is_quiet: bool
+    spending: Spending = field(default_factory=Spending)
+    expected: Expected | None = None
+    # Trajectories that a budget left unscored.
+    unpaid: int = 0
+
+    async def expect(self, askings: Sequence[Asking]) -> None:
+        """Estimate what the judges will take, and print it before anything is spent."""
+        models = [each for each in askings if each.judge.info.model != "offline"]
+        if not models:
+            return
+        # In a thread, because it reads every trajectory.
+        found = await asyncio.to_thread(lambda: expected(self.folders, models, list(judgings_in(self.folders))))
+        self.expected = found
+        names = list(dict.fromkeys(plain_name(each.judge.info) for each in models))
+        who = ", ".join(names[:_MAX_NAMED]) + (f" and {len(names) - _MAX_NAMED} more" if names[_MAX_NAMED:] else "")
+        typer.echo(f"{who}: {expectation(found)}", err=self.is_quiet)
+
+    @contextmanager
+    def shown(self, total: int) -> Iterator[Callable[[], None]]:
+        """On a terminal, a progress bar with the money spent; the body calls what it gets for each trajectory done."""
+        console = Console(stderr=True)
+        if self.expected is None or not self.expected.calls or not console.is_terminal or self.is_quiet:
+            yield lambda: None
+            return
+        columns = (BarColumn(), MofNCompleteColumn(), _Spent(self.spending, self.expected.cost_usd))
+        with Progress(*columns, console=console, transient=True) as progress:
+            bar = progress.add_task("", total=total)
+            yield lambda: progress.advance(bar)
+
+    def lines(self) -> Iterator[str]:
+        """What the command and all verdicts on the trajectories cost, and once, what to do about a spent budget."""
+        if self.expected is not None:
+            calls, reused = self.spending.usage.calls, self.spending.reused
+            everything = cost_of(judgings_in(self.folders))
+            yield (
+                f"This command: {counted(calls, 'call')}, {reused} cached, {usd(self.spending.cost_usd)}; "
+                f"all verdicts: {usd(everything)}"
+            )
+        if self.unpaid:
+            left = counted(self.unpaid, "verdict")
+            yield f"The budget is spent, {left} missing: score again with a higher {' or '.join(self._reached())}."
+
+    def summary(self) -> dict[str, Any]:
+        """The same for `--json`; empty without a judge model."""
+        if self.expected is None:
+            return {}
+        spending = self.spending
+        return {
+            "expected": self.expected.model_dump(),
+            "command": {"calls": spending.usage.calls, "cached": spending.reused, "cost_usd": spending.cost_usd},
+            "all_verdicts_cost_usd": cost_of(judgings_in(self.folders)),
+        }
+
+    def _reached(self) -> list[str]:
+        """The options whose limits are reached."""
+        most, tokens = self.config.max_judge_cost_usd, self.config.max_judge_tokens
+        limits: Mapping[str, bool] = {
+            "--max-cost-usd": most is not None and (self.spending.cost_usd or 0.0) >= most,
+            "--max-tokens": tokens is not None and self.spending.tokens >= tokens,
+        }
+        return [name for name, is_reached in limits.items() if is_reached] or list(limits)
+
+
+class _Spent(ProgressColumn):
+    """Calls and dollars so far, and the expected dollars."""
+
+    def __init__(self, spending: Spending, expected_usd: float | None) -> None:
+        super().__init__()
+        self._spending, self._expected = spending, expected_usd
+
+    def render(self, task: Task) -> Text:
+        """The column's text."""
+        about = "" if self._expected is None else f" of about {usd(self._expected)}"
+        return Text(f"{counted(self._spending.usage.calls, 'call')}, {usd(self._spending.cost_usd)}{about}")
+
+
+def expectation(found: Expected) -> str:
+    """An estimate in one line."""
+    total = counted(found.trajectories, "trajectory", "trajectories")
+    if not found.calls:
+        return f"{total}, nothing to ask"
+    basis = f"{found.earlier_calls:,} earlier calls" if found.earlier_calls else "no earlier calls"
+    price = "a price is unknown" if found.cost_usd is None else usd(found.cost_usd)
+    return (
+        f"{total}, {counted(found.asked, 'verdict')} to ask for: about {counted(found.calls, 'call')}, "
+        f"{found.tokens:,} tokens, {price} (from {basis} and the price table; cached replies are free)"
+    )
+
+
+def both(take: Callable[[Scored], None], done: Callable[[], None]) -> Callable[[Scored], None]:
+    """Takes a judged trajectory, then advances the bar."""
+
+    def taken(scored: Scored) -> None:
+        take(scored)
+        done()
+
+    return taken

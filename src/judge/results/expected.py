@@ -1,0 +1,137 @@
+"""What judging will take: model calls, tokens and dollars, estimated before any of them is spent.
+
+The number of calls follows from the method and the recording. Tokens per call are those of earlier verdicts on these
+trajectories, by the same judge or else by its method; without any, they are a rough guess. The price is that of the
+price table. Replies that are cached cost nothing, which is only known once they are asked for.
+"""
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from judge.judges.base import Judge, Workload
+from judge.judges.rescoring import WHY_ZERO
+from judge.results.judgings import Judging, plain_name
+from judge.store import TaskStore
+from judge.trajectory.files import load_trajectory, read_result
+from judge.trajectory.record import ABORTING, RESULT_SCHEMA, Attempt
+from shared.errors import TrajectoryError
+from shared.llm.limits import REPLY_TOKENS, TOKENS_PER_IMAGE
+from shared.llm.prices import find_price
+from shared.models import Record, StopReason, TokenUsage
+
+# Of a call's text: instructions, task, and a list of actions.
+_TEXT_TOKENS = 900
+# Reading all screenshots of hundreds of trajectories would take seconds.
+_SAMPLE = 20
+
+
+class Asking(NamedTuple):
+    """A judge that is going to be asked about attempts; `again`: also about those that it has judged already."""
+
+    judge: Judge
+    again: bool
+
+
+class Expected(Record):
+    """`asked` of the `trajectories` need model calls, each counted once for each judge that is asked about it.
+
+    `cost_usd` is `None` if a price is unknown. `earlier_calls` is the number of calls that the estimate is made from.
+    """
+
+    trajectories: int
+    asked: int = 0
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float | None = 0.0
+    earlier_calls: int = 0
+
+
+def expected(folders: Sequence[Path], askings: Iterable[Asking], earlier: Sequence[Judging]) -> Expected:
+    """What the judges will take together. Blocks. `earlier` are the verdicts that exist."""
+    found = Expected(trajectories=len(folders))
+    for asking in askings:
+        due = [each for folder in folders for each in _due(folder, asking)]
+        by_judge: dict[str, list[_Due]] = {}
+        for each in due:
+            by_judge.setdefault(each.judge.id, []).append(each)
+        for listed in by_judge.values():
+            work = _work(listed)
+            if work.calls:
+                found = _added(found, listed[0].judge, len(listed), work, earlier)
+    return found
+
+
+class _Due(NamedTuple):
+    folder: Path
+    judge: Judge
+
+
+def _due(folder: Path, asking: Asking) -> list[_Due]:
+    """The judges that have no verdict on the trajectory yet, by the records alone: files are compared when judging."""
+    store = TaskStore(folder)
+    stop_reason: StopReason | None
+    try:
+        result = read_result(folder) if (folder / "result.json").is_file() else {}
+        if result.get("schema_version") == RESULT_SCHEMA:
+            attempt, sha256 = Attempt.from_json(result, source=str(folder)), result.get("trajectory_sha256")
+            task, stop_reason = attempt.task, attempt.stop_reason
+        else:
+            # Of an older version, or another program's: the digest is computed.
+            trajectory = load_trajectory(folder)
+            task, sha256, stop_reason = trajectory.task, trajectory.sha256, trajectory.stop_reason
+    except (TrajectoryError, OSError):
+        # Judging says what is wrong with it.
+        return []
+    if stop_reason in ABORTING or stop_reason in WHY_ZERO:
+        return []
+    due = []
+    for judge in asking.judge.judges_of(task):
+        before = store.read_verdict(judge.id)
+        is_kept = before is not None and before.outcome != "unscored" and before.trajectory_sha256 in (None, sha256)
+        if asking.again or not is_kept:
+            due.append(_Due(folder, judge))
+    return due
+
+
+def _work(due: Sequence[_Due]) -> Workload:
+    """What the trajectories will take, from evenly chosen ones: all their images are read only when judging."""
+    chosen = due[:: max(1, len(due) // _SAMPLE)]
+    works = []
+    for each in chosen:
+        with contextlib.suppress(TrajectoryError, OSError):
+            works.append(each.judge.workload(load_trajectory(each.folder)))
+    scale = len(due) / len(chosen)
+    return Workload(
+        calls=round(scale * sum(work.calls for work in works)), images=round(scale * sum(work.images for work in works))
+    )
+
+
+def _added(found: Expected, judge: Judge, asked: int, work: Workload, earlier: Sequence[Judging]) -> Expected:
+    usage, calls = _usage(judge, work, earlier)
+    price = find_price(judge.info.model)
+    return Expected(
+        trajectories=found.trajectories,
+        asked=found.asked + asked,
+        calls=found.calls + work.calls,
+        tokens=found.tokens + usage.input + usage.output,
+        cost_usd=None if price is None or found.cost_usd is None else found.cost_usd + price.cost_usd(usage),
+        earlier_calls=max(found.earlier_calls, calls),
+    )
+
+
+def _usage(judge: Judge, work: Workload, earlier: Sequence[Judging]) -> tuple[TokenUsage, int]:
+    """The estimated tokens of the calls, and the number of earlier calls from which they were estimated."""
+    known = [each for each in earlier if each.usage.calls]
+    name = plain_name(judge.info)
+    alike = [each for each in known if each.name == name] or [
+        each for each in known if each.method == judge.info.method
+    ]
+    if not alike:
+        text = work.calls * _TEXT_TOKENS + work.images * TOKENS_PER_IMAGE
+        return TokenUsage(input=text, output=work.calls * REPLY_TOKENS), 0
+    usage = sum((each.usage for each in alike), TokenUsage())
+    share = work.calls / usage.calls
+    names = ("input", "output", "cached", "reasoning")
+    return TokenUsage(**{key: round(getattr(usage, key) * share) for key in names}), usage.calls

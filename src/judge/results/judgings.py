@@ -1,0 +1,182 @@
+"""Who judged, by names for people, and what it cost.
+
+A judge is named by its method and model. Its id, `<method>-<digest>`, also tells apart judges with other prompts or
+settings; the digest is shown only where two judges would have the same name. A judge that was asked again (`--repeat`)
+is one judge with several verdicts on each attempt, whose ids end in `.r2`, `.r3`, …
+"""
+
+import contextlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from judge.judges.edited import edit_in
+from judge.trajectory.files import foreign_verdicts
+from shared.files import read_json
+from shared.models import JudgeInfo, Record, TokenUsage, Verdict
+
+_REPEAT = re.compile(r"\.r(\d+)$")
+# Judges without a model, and evaluators of other tools whose model is not known.
+_NO_MODEL = frozenset({"offline", "none", "unknown", ""})
+_DIGEST_CHARS = 6
+
+
+class JudgeName(NamedTuple):
+    """A judge's name; `digest` is empty unless another judge has the same name."""
+
+    text: str
+    digest: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.digest})" if self.digest else self.text
+
+
+class Judging(Record):
+    """One verdict: who gave it, the outcome and the cost (`None` if the price is unknown).
+
+    `is_stored`: it has a file of its own, rather than being known from the attempt's result only.
+    """
+
+    judge_id: str
+    name: str
+    method: str = ""
+    outcome: str
+    usage: TokenUsage = TokenUsage()
+    cost_usd: float | None = None
+    is_stored: bool = True
+
+    @property
+    def judge(self) -> str:
+        """The id of the judge, the same for each time that it was asked."""
+        return once(self.judge_id)
+
+
+class Judged(Record):
+    """All verdicts of one judge, which was asked about each attempt at most `times` times.
+
+    `cost_usd` is `None` if the cost of one of them is unknown.
+    """
+
+    judge: str
+    verdicts: int
+    times: int
+    usage: TokenUsage
+    cost_usd: float | None
+
+
+def once(judge_id: str) -> str:
+    """The id of a judge without the number of its repeat."""
+    return _REPEAT.sub("", judge_id)
+
+
+def repeat_of(judge_id: str) -> int:
+    """How often the judge was asked up to this verdict, from 1."""
+    found = _REPEAT.search(judge_id)
+    return int(found[1]) if found else 1
+
+
+def plain_name(info: JudgeInfo, *, scenario: str = "") -> str:
+    """Method and model; `scenario` is that of edited tasks."""
+    parts = [info.method, *([] if info.model in _NO_MODEL else [info.model])]
+    parts += ["published fidelity"] if info.fidelity == "published" else []
+    return " · ".join([*parts, *([f"tasks of {scenario}"] if scenario else [])])
+
+
+def name_in(verdict: Verdict, judge_id: str) -> str:
+    """The plain name of the judge of a verdict; its id if the verdict does not say."""
+    edited = edit_in(verdict)
+    if verdict.judge is None:
+        return judge_id
+    return plain_name(verdict.judge, scenario=edited[0] if edited else "")
+
+
+def judge_names(plain: Mapping[str, str]) -> dict[str, JudgeName]:
+    """The names of judges by id, from their plain ones; those of repeats as well."""
+    judges: defaultdict[str, set[str]] = defaultdict(set)
+    for judge_id, name in plain.items():
+        judges[name].add(once(judge_id))
+    return {
+        judge_id: JudgeName(name, _digest(judge_id, judges[name]) if len(judges[name]) > 1 else "")
+        for judge_id, name in plain.items()
+    }
+
+
+def _digest(judge_id: str, others: Iterable[str]) -> str:
+    """The beginning of the id's digest, longer if that of another judge begins alike."""
+    digests = [once(other).rpartition("-")[2] for other in others]
+    own = once(judge_id).rpartition("-")[2]
+    for length in range(_DIGEST_CHARS, len(own)):
+        if Counter(digest[:length] for digest in digests)[own[:length]] == 1:
+            return own[:length]
+    return own
+
+
+def names_in(folders: Iterable[Path], judge_ids: Iterable[str]) -> dict[str, JudgeName]:
+    """The names of judges that gave verdicts on the tasks in these folders."""
+    wanted = dict.fromkeys(judge_ids, "")
+    for folder in folders:
+        for judge_id in [judge_id for judge_id, name in wanted.items() if not name]:
+            path = folder / "verdicts" / f"{judge_id}.json"
+            # A verdict that cannot be read is reported where it is needed.
+            with contextlib.suppress(OSError, ValueError):
+                wanted[judge_id] = name_in(Verdict.model_validate(read_json(path)), judge_id)
+        if all(wanted.values()):
+            break
+    return judge_names({judge_id: name or judge_id for judge_id, name in wanted.items()})
+
+
+def judgings_in(folders: Iterable[Path]) -> Iterator[Judging]:
+    """Every readable verdict on the tasks in these folders."""
+    for folder in folders:
+        found = dict(foreign_verdicts(folder))
+        for path in sorted((folder / "verdicts").glob("*.json")):
+            try:
+                found[path.stem] = Verdict.model_validate(read_json(path))
+            except (OSError, ValueError):
+                continue
+        for judge_id, verdict in found.items():
+            yield judging_of(judge_id, verdict)
+
+
+def judging_of(judge_id: str, verdict: Verdict, *, is_stored: bool = True) -> Judging:
+    """A verdict as a judging."""
+    return Judging(
+        judge_id=judge_id,
+        name=name_in(verdict, judge_id),
+        method=verdict.judge.method if verdict.judge else "",
+        outcome=verdict.outcome,
+        usage=verdict.token_usage,
+        # Without a call there is nothing to pay, whether or not the model has a price.
+        cost_usd=verdict.cost_usd if verdict.token_usage.calls else 0.0,
+        is_stored=is_stored,
+    )
+
+
+def judged_by(judgings: Iterable[Judging]) -> tuple[Judged, ...]:
+    """The judgings of each judge, most expensive first."""
+    groups: defaultdict[str, list[Judging]] = defaultdict(list)
+    for each in judgings:
+        groups[each.judge].append(each)
+    found = [
+        Judged(
+            judge=judge,
+            verdicts=len(listed),
+            times=max(repeat_of(each.judge_id) for each in listed),
+            usage=sum((each.usage for each in listed), TokenUsage()),
+            cost_usd=cost_of(listed),
+        )
+        for judge, listed in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda each: (-(each.cost_usd or 0.0), -each.usage.calls, each.judge)))
+
+
+def cost_of(judgings: Iterable[Judging]) -> float | None:
+    """What verdicts cost together; `None` if the cost of one is unknown."""
+    total = 0.0
+    for each in judgings:
+        if each.cost_usd is None:
+            return None
+        total += each.cost_usd
+    return total
