@@ -131,6 +131,16 @@ class Snapshot:
         texts += [inner.text for inner in self.subtree(node) if inner.parent == node.position and inner.role == "text"]
         return " ".join(texts)
 
+    def choices_in(self, field: Node) -> tuple[str, ...]:
+        """The names of the options that are selected in a native select, which has no value of its own.
+
+        Its options are its own children; those of other comboboxes are in a list, which only suggests them.
+        """
+        if field.role != "combobox" or self.value_of(field):
+            return ()
+        options = (option for option in self._chosen(field, ()) if option.parent == field.position)
+        return tuple(map(self.name_of, options))
+
     @cached_property
     def boxes(self) -> tuple[tuple[float, float, float, float] | None, ...]:
         """Where each node is in the viewport of the whole page, by its position: x, y, width, height.

@@ -291,7 +291,7 @@ def _fits(page: Snapshot, node: Node, element: Element) -> bool:
         actual = str(node.level) if state == "level" else node.states.get(state, "false")
         if actual != value:
             return False
-    if element.value is not None and plain(page.value_of(node)) != plain(element.value):
+    if element.value is not None and plain(element.value) not in _values_of(page, node):
         return False
     if element.name is None and element.pattern is None:
         return True
@@ -301,9 +301,14 @@ def _fits(page: Snapshot, node: Node, element: Element) -> bool:
     return bool(name) and element.pattern.search(name) is not None
 
 
+def _values_of(page: Snapshot, node: Node) -> list[str]:
+    """The value of an element, or what is selected in it."""
+    return [plain(value) for value in (page.choices_in(node) or (page.value_of(node),))]
+
+
 def _written(page: Snapshot, node: Node) -> str:
     """An element as a check would write it."""
-    name, value = clip(plain(page.name_of(node)), 100), clip(plain(page.value_of(node)), 60)
+    name, value = clip(plain(page.name_of(node)), 100), clip(_values_of(page, node)[0], 60)
     parts = [
         node.role,
         *([f'"{name}"'] if name else []),

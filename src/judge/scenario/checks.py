@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from judge.config import RunConfig
 from judge.evaluators.addresses import is_reachable
 from judge.evaluators.checks import describe
+from judge.scenario.unmatchable import unmatchable
 from judge.sites import own_site
 from shared.checks import (
     ActionCheck,
@@ -92,6 +93,7 @@ def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> It
             yield "'editable' has no meaning with not, which counts editors anyway: remove it"
         else:
             yield "the participant writes what is inside an editor: expect only what the task asks it to write there"
+    yield from unmatchable(check)
     if not check.inverted:
         yield from _reflections(check)
 

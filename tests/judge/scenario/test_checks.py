@@ -162,3 +162,29 @@ def test_checks_survive_being_written_and_sent() -> None:
     assert Task.model_validate(before.model_dump(mode="json", exclude_defaults=True)) == before
     (table,) = tomli.loads(tasks_toml([before]))["tasks"]
     assert read(table).checks == before.checks
+
+
+@pytest.mark.parametrize(
+    ("element", "said"),
+    [
+        ('button "Save" [checked]', "a button has no [checked] (only checkbox, "),
+        ('option "Price" [pressed]', "an option has no [pressed] (only button)"),
+        ('link "Next" [selected=true]', "a link has no [selected]"),
+        ("paragraph [level=2]", "a paragraph has no [level]"),
+        ('textbox "Name": Name', "snapshots leave out a value that is the same as the name"),
+        ('none "Box"', "snapshots show no element of the role none"),
+    ],
+)
+@pytest.mark.parametrize("key", ["element", "within"])
+def test_a_form_that_no_snapshot_shows_is_noted(element: str, said: str, key: str) -> None:
+    check = {"kind": "element", "element": 'alert "Saved"', key: element}
+    (warning,) = warnings_of(task(check))
+    assert f"{element} can never match: {said}" in warning
+
+
+@pytest.mark.parametrize(
+    "element",
+    ['button "Save" [checked=false]', '"Oak" [checked]', 'combobox "Sort by": Price', 'heading "A" [level=2]'],
+)
+def test_a_form_that_a_snapshot_may_show_is_not_noted(element: str) -> None:
+    assert warnings_of(task({"kind": "element", "element": element})) == []
