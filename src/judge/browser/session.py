@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
+from judge.trajectory.fetched import Answer
 from judge.trajectory.network import LeftOut
 from shared.models import Notice, Page, ProbeValue, Record, Task, ToolSpec
 
@@ -114,6 +115,13 @@ class Browser(Protocol):
 
     async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
         """The values of expressions in the last observed page, see `judge.browser.probes`."""
+        ...
+
+    async def fetch(self, url: str, key: str | None) -> Answer:
+        """What the address answers to the browser's request client, see `judge.browser.fetches`; no page is involved.
+
+        With `key`, the request has the token that the local storage of the address' origin has under that name.
+        """
         ...
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:

@@ -1,4 +1,5 @@
-"""Declared checks on recorded evidence: page, element, text, action, answer, request, probe, and one of several.
+"""Declared checks on recorded evidence: page, element, text, action, answer, request, fetch, probe, and one of
+several.
 
 Each kind reads the actual value, normalises it, compares it with the expected one, and reports what was found instead.
 The rules that all kinds share (which looks count, which one is the end, what `not` means) are in `_over_looks`.
@@ -13,6 +14,7 @@ from typing import Any
 from judge.evaluators.addresses import is_at
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Decision, Found
 from judge.evaluators.evidence import ActionDone, Look, MissingEvidence, Recording
+from judge.evaluators.fetches import fetched
 from judge.evaluators.provenance import LeftOut
 from judge.evaluators.requests import requested
 from judge.trajectory.record import Trajectory
@@ -22,6 +24,7 @@ from shared.checks import (
     AnyOf,
     Check,
     ElementCheck,
+    FetchCheck,
     PageCheck,
     ProbeCheck,
     RequestCheck,
@@ -94,6 +97,8 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
         passed = found.counts and found.passed != inverted
         steps = [look.step.index for look in recording.looks if look.step.outcome is not None]
         return Decision(passed, found, steps[-1] if steps and passed else None)
+    if isinstance(check, FetchCheck):
+        return fetched(check, recording, inverted=inverted)
     if not recording.looks:
         raise MissingEvidence("no steps were recorded")
     looks = [look for look in recording.looks if check.on is None or is_at(look, check.on, extra_query=True)]

@@ -15,6 +15,7 @@ from shared.checks import (
     AnyOf,
     Check,
     ElementCheck,
+    FetchCheck,
     PageCheck,
     PlainCheck,
     RequestCheck,
@@ -56,7 +57,8 @@ def unrecorded(task: Task, config: RunConfig) -> list[str]:
         requests = [each for each in plain_checks([check]) if each.kind == "request"]
         if requests and not config.record_network:
             lines.append(f"check {number}: requests are not recorded: remove record_network = false")
-        text = json.dumps([each.model_dump(mode="json") for each in requests], ensure_ascii=False)
+        compared = [each for each in plain_checks([check]) if each.kind in ("request", "fetch")]
+        text = json.dumps([each.model_dump(mode="json") for each in compared], ensure_ascii=False)
         # `[1:-1]`: as the secret is written inside a JSON string.
         if any(json.dumps(secret, ensure_ascii=False)[1:-1] in text for secret in config.secrets):
             lines.append(f"check {number}: a value that it expects is listed in secrets, so it is never recorded")
@@ -73,7 +75,7 @@ def contradictions_of(task: Task) -> list[str]:
 
 
 def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> Iterator[str]:
-    if isinstance(check, PageCheck | RequestCheck):
+    if isinstance(check, PageCheck | RequestCheck | FetchCheck):
         site = own_site(task, allowed_sites)
         for url in as_tuple(check.url):
             if not is_reachable(url, site):
@@ -102,7 +104,7 @@ def _reflections(check: PlainCheck) -> Iterator[str]:
     """Warnings about checks that a page could pass merely by repeating typed text."""
     if isinstance(check, PageCheck) and check.title is not None and check.url is None:
         yield "a page that repeats typed text in its title could pass it: add url"
-    if check.on is not None or getattr(check, "within", None) is not None:
+    if getattr(check, "on", None) is not None or getattr(check, "within", None) is not None:
         return
     if isinstance(check, TextCheck):
         yield "any page that repeats typed text could pass it (a search for it, say): add within or on"

@@ -10,6 +10,7 @@ from pydantic import Field
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.evaluators.requests import named_fields
+from judge.trajectory.fetched import Fetched
 from judge.trajectory.network import write_har
 from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
@@ -111,6 +112,7 @@ def recorded_attempt(
     seen: Sequence[RecordedStep],
     answer: str | None = None,
     rules_version: str = CURRENT_RULES,
+    fetched: tuple[Fetched, ...] = (),
     **task: Any,
 ) -> Trajectory:
     """A finished attempt whose snapshots are on disk."""
@@ -148,6 +150,7 @@ def recorded_attempt(
         started_at=0,
         ended_at=0,
         rules_version=rules_version,
+        fetched=fetched,
     )
     return Trajectory(
         folder=folder,

@@ -13,7 +13,10 @@ from shared.validation import validated
 MISTAKES: list[tuple[Any, str]] = [
     ("x", "key 'checks': 'x' is not a list"),
     (["x"], "checks #1: 'x' is not a table"),
-    ([{"url": "/"}], "checks #1, key 'kind': missing (known: page, element, text, action, answer, request, probe)"),
+    (
+        [{"url": "/"}],
+        "checks #1, key 'kind': missing (known: page, element, text, action, answer, request, fetch, probe)",
+    ),
     ([{"kind": "pages"}], "'pages' is not a kind of check (did you mean 'page'?)"),
     ([{"kind": "request"}], "key 'url': missing"),
     ([{"kind": "request", "url": "/", "method": "P T"}], "key 'method': "),
@@ -21,6 +24,21 @@ MISTAKES: list[tuple[Any, str]] = [
     ([{"kind": "request", "url": "/", "query": {}}], "key 'query': "),
     ([{"kind": "request", "url": "/", "post_data": {"a[": 1}}], "key 'post_data': column 2: not a path into JSON"),
     ([{"kind": "request", "url": "/", "within": "list"}], "key 'within': unknown key"),
+    ([{"kind": "fetch", "url": "/api"}], "key 'response': missing"),
+    ([{"kind": "fetch", "response": "x"}], "key 'url': missing"),
+    ([{"kind": "fetch", "url": "/api/*", "response": "x"}], "key 'url': column 1: not one address"),
+    ([{"kind": "fetch", "url": "*/api", "response": "x"}], "key 'url': column 1: not one address"),
+    ([{"kind": "fetch", "url": ["/a", "/b"], "response": "x"}], "key 'url': a list of 2 entries is not a string"),
+    ([{"kind": "fetch", "url": "/api", "response": {}}], "key 'response': "),
+    ([{"kind": "fetch", "url": "/api", "response": " "}], "key 'response': empty"),
+    ([{"kind": "fetch", "url": "/api", "response": {"a[": 1}}], "key 'response': column 2: not a path into JSON"),
+    ([{"kind": "fetch", "url": "/api", "response": "x", "at": "any"}], "key 'at': unknown key"),
+    ([{"kind": "fetch", "url": "/api", "response": "x", "on": "/"}], "key 'on': unknown key"),
+    ([{"kind": "fetch", "url": "/api", "response": "x", "bearer": "token"}], "key 'bearer': "),
+    (
+        [{"kind": "fetch", "url": f"/{number}", "response": "x"} for number in range(6)],
+        "key 'checks': 6 different addresses to fetch, more than 5",
+    ),
     ([{"kind": "probe", "expected": 1}], "key 'expression': missing"),
     (
         [{"kind": "probe", "expression": f"x{number}", "expected": 1} for number in range(11)],
