@@ -321,6 +321,28 @@ class RequestCheck(_Look):
         return frozenset(name.lower() for name in names)
 
 
+def _is_pattern_or_table(value: object) -> str:
+    return "<pattern>" if isinstance(value, str) else "<paths>"
+
+
+class SocketCheck(_Look):
+    """A text message of a web socket to `url` matches `message`: values at JSON paths, or a pattern."""
+
+    kind: Literal["request"]
+    socket: Literal[True]
+    url: Address
+    direction: Literal["sent", "received"]
+    message: Annotated[
+        Annotated[PatternText, Tag("<pattern>")] | Annotated[PathValues, Tag("<paths>")],
+        Discriminator(_is_pattern_or_table),
+    ]
+
+    @property
+    def compared(self) -> frozenset[str]:
+        """The names, in lower case, of every value that is compared."""
+        return _names_compared(self.message)
+
+
 # Where the value of a header comes from: an item of the browser's local storage.
 LOCAL_STORAGE = "localStorage:"
 Bearer = Annotated[str, Field(pattern=rf"^{LOCAL_STORAGE}[!-~]([ -~]{{0,198}}[!-~])?$")]
@@ -351,9 +373,13 @@ class FetchCheck(_Check):
     @property
     def compared(self) -> frozenset[str]:
         """The names, in lower case, of every value that is compared."""
-        values = self.response if isinstance(self.response, dict) else {}
-        names = [[key, *names_in(parse_path(key)), *_names_of(value)] for key, value in values.items()]
-        return frozenset(name.lower() for each in names for name in each)
+        return _names_compared(self.response)
+
+
+def _names_compared(wanted: str | dict[str, Any]) -> frozenset[str]:
+    values = wanted if isinstance(wanted, dict) else {}
+    names = [[key, *names_in(parse_path(key)), *_names_of(value)] for key, value in values.items()]
+    return frozenset(name.lower() for each in names for name in each)
 
 
 def _names_of(value: Any) -> list[str]:
@@ -403,6 +429,14 @@ def _has_any_of(value: object) -> bool:
     return "any_of" in value if isinstance(value, Mapping) else isinstance(value, AnyOf)
 
 
+def _tag_of(value: Any) -> str:
+    if isinstance(value, SocketCheck) or (
+        isinstance(value, Mapping) and value["kind"] == "request" and value.get("socket") not in (None, False)
+    ):
+        return "<socket>"
+    return f"<{value['kind'] if isinstance(value, Mapping) else value.kind}>"
+
+
 PlainCheck = Annotated[
     Annotated[PageCheck, Tag("<page>")]
     | Annotated[ElementCheck, Tag("<element>")]
@@ -410,9 +444,10 @@ PlainCheck = Annotated[
     | Annotated[ActionCheck, Tag("<action>")]
     | Annotated[AnswerCheck, Tag("<answer>")]
     | Annotated[RequestCheck, Tag("<request>")]
+    | Annotated[SocketCheck, Tag("<socket>")]
     | Annotated[FetchCheck, Tag("<fetch>")]
     | Annotated[ProbeCheck, Tag("<probe>")],
-    Discriminator(lambda value: f"<{value['kind'] if isinstance(value, Mapping) else value.kind}>"),
+    Discriminator(_tag_of),
     BeforeValidator(_has_a_kind),
 ]
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
 from judge.trajectory.fetched import Answer
-from judge.trajectory.network import LeftOut
+from judge.trajectory.network import LeftOut, MessagesLeftOut
 from shared.models import Notice, Page, ProbeValue, Record, Task, ToolSpec
 
 
@@ -62,11 +62,13 @@ class Hop(Record):
 class Traffic(Record):
     """The requests of an attempt so far, as entries of HAR 1.2 with nothing redacted.
 
-    `left_out` are requests beyond the limits; `is_pending`: a body is still being read.
+    `left_out` are requests beyond the limits, `messages_left_out` messages of web sockets; `is_pending`: a body is
+    still being read.
     """
 
     entries: tuple[dict[str, Any], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    messages_left_out: MessagesLeftOut = MessagesLeftOut()
     is_pending: bool = False
 
 

@@ -297,6 +297,7 @@ class Episode:
                 traffic.entries,
                 self.redaction.entry,
                 left_out=traffic.left_out,
+                messages_left_out=traffic.messages_left_out,
                 versions=self._versions,
             )
             self._network_missing = None

@@ -17,6 +17,7 @@ from judge.evaluators.evidence import ActionDone, Look, MissingEvidence, Recordi
 from judge.evaluators.fetches import fetched
 from judge.evaluators.provenance import LeftOut
 from judge.evaluators.requests import requested
+from judge.evaluators.sockets import messaged
 from judge.trajectory.record import Trajectory
 from shared.checks import (
     ActionCheck,
@@ -28,6 +29,7 @@ from shared.checks import (
     PageCheck,
     ProbeCheck,
     RequestCheck,
+    SocketCheck,
     TextCheck,
     as_tuple,
     expressions_of,
@@ -108,6 +110,8 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
         return Decision(passed, found, step if passed and not inverted else None)
     if isinstance(check, RequestCheck):
         return requested(check, recording, looks, inverted=inverted)
+    if isinstance(check, SocketCheck):
+        return messaged(check, recording, looks, inverted=inverted)
     if isinstance(check, PageCheck):
         return _over_looks(check, looks, inverted, _page_test(check, looks))
     if isinstance(check, ProbeCheck):

@@ -19,7 +19,7 @@ from judge.evaluators.rules_1 import requests as rules_1
 from judge.sites import Site
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import BROWSER, RULES, Body, Entry, LeftOut, Log
-from shared.checks import FetchCheck, RequestCheck, as_tuple, plain_checks
+from shared.checks import FetchCheck, RequestCheck, SocketCheck, as_tuple, plain_checks
 from shared.json_paths import parse_path, values_at
 from shared.models import Task
 from shared.normalise import plain
@@ -28,6 +28,7 @@ from shared.strict_json import parse_json
 from shared.text import clip, counted
 
 _ERROR_STATUS = 400
+_COMPARING = RequestCheck | FetchCheck | SocketCheck
 _MAX_SHOWN = 3
 _MAX_QUERY_FIELDS = 1_000
 
@@ -35,7 +36,7 @@ _MAX_QUERY_FIELDS = 1_000
 def named_fields(task: Task) -> frozenset[str]:
     """Names, in lower case, whose values the task's checks or evaluator compare, so that they must not be redacted."""
     checks = plain_checks(task.checks)
-    compared = {name for check in checks if isinstance(check, RequestCheck | FetchCheck) for name in check.compared}
+    compared = {name for check in checks if isinstance(check, _COMPARING) for name in check.compared}
     return frozenset(compared | {name.lower() for name in task.keep_fields})
 
 

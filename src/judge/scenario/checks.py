@@ -19,6 +19,7 @@ from shared.checks import (
     PageCheck,
     PlainCheck,
     RequestCheck,
+    SocketCheck,
     TextCheck,
     as_tuple,
     plain_checks,
@@ -75,19 +76,19 @@ def contradictions_of(task: Task) -> list[str]:
 
 
 def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> Iterator[str]:
-    if isinstance(check, PageCheck | RequestCheck | FetchCheck):
+    if isinstance(check, PageCheck | RequestCheck | FetchCheck | SocketCheck):
         site = own_site(task, allowed_sites)
         for url in as_tuple(check.url):
             if not is_reachable(url, site):
                 yield f"{url} is not on the task's site: add it to allowed_sites if it belongs there"
     if isinstance(check, RequestCheck) and check.method is None and not check.inverted:
         yield "whoever opens the address could pass it: add method"
-    if isinstance(check, ActionCheck) and check.pattern is not None and not check.pattern.lstrip("^").startswith("<"):
-        yield "typed text could match the pattern: begin it with ^<"
-    if isinstance(check, ActionCheck) and (unlike := [line for line in as_tuple(check.line) if " -> " not in line]):
-        yield f"no action is recorded like {unlike[0]!r}: write it like <Save button> -> CLICK"
+    if isinstance(check, ActionCheck):
+        yield from _action_warnings(check)
     if isinstance(check, ActionCheck | AnswerCheck) and "at" in check.model_fields_set:
         yield f"'at' has no meaning for {check.kind}: remove it"
+    if isinstance(check, SocketCheck):
+        yield from _socket_warnings(check)
     if isinstance(check, AnswerCheck) and check.on is not None:
         yield "'on' has no meaning for answer: remove it"
     if getattr(check, "editable", False):
@@ -98,6 +99,20 @@ def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> It
     yield from unmatchable(check)
     if not check.inverted:
         yield from _reflections(check)
+
+
+def _action_warnings(check: ActionCheck) -> Iterator[str]:
+    if check.pattern is not None and not check.pattern.lstrip("^").startswith("<"):
+        yield "typed text could match the pattern: begin it with ^<"
+    if unlike := [line for line in as_tuple(check.line) if " -> " not in line]:
+        yield f"no action is recorded like {unlike[0]!r}: write it like <Save button> -> CLICK"
+
+
+def _socket_warnings(check: SocketCheck) -> Iterator[str]:
+    if "at" in check.model_fields_set:
+        yield "'at' has no meaning for messages, of which any may match: remove it"
+    if check.direction == "sent" and not check.inverted:
+        yield "what is sent at each keystroke holds what the participant typed: prefer what is received"
 
 
 def _reflections(check: PlainCheck) -> Iterator[str]:

@@ -10,6 +10,7 @@ from shared.errors import ConfigError
 from shared.models import Task
 from shared.validation import validated
 
+SOCKET = {"kind": "request", "socket": True, "url": "/ws", "direction": "received", "message": {"type": "saved"}}
 MISTAKES: list[tuple[Any, str]] = [
     ("x", "key 'checks': 'x' is not a list"),
     (["x"], "checks #1: 'x' is not a table"),
@@ -24,6 +25,14 @@ MISTAKES: list[tuple[Any, str]] = [
     ([{"kind": "request", "url": "/", "query": {}}], "key 'query': "),
     ([{"kind": "request", "url": "/", "post_data": {"a[": 1}}], "key 'post_data': column 2: not a path into JSON"),
     ([{"kind": "request", "url": "/", "within": "list"}], "key 'within': unknown key"),
+    ([{**SOCKET, "url": None}], "key 'url': "),
+    ([{**SOCKET, "direction": "both"}], "key 'direction': 'both'"),
+    ([{**SOCKET, "message": {}}], "key 'message': "),
+    ([{**SOCKET, "message": "("}], "key 'message': "),
+    ([{**SOCKET, "message": {"a[": 1}}], "key 'message': column 2: not a path into JSON"),
+    ([{**SOCKET, "method": "GET"}], "key 'method': unknown key"),
+    ([{**SOCKET, "socket": "yes"}], "key 'socket': "),
+    ([{"kind": "request", "url": "/ws", "message": "x"}], "key 'message': unknown key"),
     ([{"kind": "fetch", "url": "/api"}], "key 'response': missing"),
     ([{"kind": "fetch", "response": "x"}], "key 'url': missing"),
     ([{"kind": "fetch", "url": "/api/*", "response": "x"}], "key 'url': column 1: not one address"),
@@ -206,3 +215,25 @@ def test_a_form_that_no_snapshot_shows_is_noted(element: str, said: str, key: st
 )
 def test_a_form_that_a_snapshot_may_show_is_not_noted(element: str) -> None:
     assert warnings_of(task({"kind": "element", "element": element})) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"direction": "sent"}, "what is sent at each keystroke holds what the participant typed"),
+        ({"at": "end"}, "'at' has no meaning for messages"),
+        ({"url": "http://other.test/ws"}, "is not on the task's site"),
+    ],
+)
+def test_a_socket_check_that_may_mislead_is_warned_of(changes: dict[str, Any], said: str) -> None:
+    (warning,) = warnings_of(task(SOCKET | changes))
+    assert said in warning
+
+
+def test_what_must_not_be_sent_on_a_socket_is_not_warned_of() -> None:
+    assert warnings_of(task(SOCKET | {"direction": "sent", "not": True})) == []
+
+
+def test_a_fetch_off_the_tasks_site_is_warned_of() -> None:
+    (warning,) = warnings_of(task({"kind": "fetch", "url": "http://other.test/api", "response": "x"}))
+    assert "is not on the task's site" in warning
