@@ -388,3 +388,11 @@ def test_within_needs_an_element_inside() -> None:
     step = '{ tool = "browser_press_key", within = { role = "row" }, params = { key = "Enter" } }'
     with pytest.raises(ConfigError, match="`within` needs a `role`"):
         parse_scripts(f'[[scripts]]\ntask = "x"\nsteps = [{step}]', "s.toml")
+
+
+def test_an_element_is_found_by_a_name_that_the_page_shows_as_one_word() -> None:
+    page = '- code [ref=e1]:\n  - link "json" [ref=e2]\n  - text: .\n  - strong [ref=e3]: dumps'
+    step = ScriptStep(tool="browser_click", role="code", name="json.dumps")
+    reply = Player(Script(task="x", steps=(step,))).reply(page, None)
+    assert isinstance(reply, Action)
+    assert reply.params["target"] == "e1"

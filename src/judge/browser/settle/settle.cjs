@@ -13,7 +13,7 @@ const KEY = Symbol.for("wabe.settle");
 const REQUESTS = Symbol.for("wabe.requests");
 const EVENT = randomUUID();
 const WORLD = randomUUID();
-const [RECORDER, PAGE, PROVENANCE] = ["recorder.js", "page.js", "../provenance.js"]
+const [RECORDER, PAGE, PROVENANCE, JOINS] = ["recorder.js", "page.js", "../provenance.js", "../joins.js"]
   .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
 // The isolated world in which Playwright takes snapshots.
 const SNAPSHOT_WORLD = /^__playwright_utility_world_/;
@@ -753,11 +753,11 @@ class Context {
     }
   }
 
-  // Who wrote what the snapshot that was just taken shows, one entry for each document (`provenance.js`). Nothing from
+  // Who wrote what the snapshot that was just taken shows, one entry for each document (`provenance.js`, `joins.js`). Nothing from
   // those that do not answer in time.
   async provenance(page) {
     const settler = await this.attach(page);
-    const asked = settler.all().map(target => target.evaluate(`(${PROVENANCE})()`, target.snapshotWorlds));
+    const asked = settler.all().map(target => target.evaluate(`({ ...(${PROVENANCE})(), ...(${JOINS})() })`, target.snapshotWorlds));
     return Promise.race([Promise.all(asked).then(found => found.flat()), delay(MAX_PROVENANCE).then(() => [])]);
   }
 
