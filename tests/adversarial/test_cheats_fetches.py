@@ -161,6 +161,11 @@ def test_the_participant_never_sees_an_answer(played: dict[str, Any]) -> None:
     assert not any(UNSEEN in text for text in played["told"])
 
 
+def test_the_judges_own_request_is_no_request_of_the_attempt(played: dict[str, Any]) -> None:
+    trace = json.loads((task(played, HONEST[0]).folder / "network.har").read_text())
+    assert not any("/api/order" in entry["request"]["url"] for entry in trace["log"]["entries"])
+
+
 def test_a_token_is_stored_nowhere(played: dict[str, Any]) -> None:
     files = [path for path in task(played, HONEST[1]).folder.rglob("*") if path.is_file()]
     assert files
