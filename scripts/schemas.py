@@ -58,7 +58,7 @@ RESULT = create_model(
     agent_final_answer=(str | None, ...),
     **fields_of(Attempt, "steps", "final_look", "navigations", "max_steps", "stop_reason", "error", "blame"),
     **fields_of(Attempt, "versions", "settle"),
-    **fields_of(Attempt, "self_recorded", "shared_state", "epoch", "blame_facts", optional=True),
+    **fields_of(Attempt, "self_recorded", "shared_state", "epoch", "blame_facts", "fetched", optional=True),
     **fields_of(Attempt, "network", "network_missing"),
     is_aborted=(bool, ...),
     attempt=(int, Field(ge=1)),

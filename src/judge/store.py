@@ -54,8 +54,9 @@ _EPOCHS = "epochs"
 _IN_EPOCH = re.compile(rf"/{_EPOCHS}/([1-9][0-9]{{0,2}})/results/[^/]+$")
 _FINAL = "final"
 
-# Space in a file for data independent of the number of steps or tasks: the task, answer, key points, reason.
-_REST_BYTES = 4_000_000
+# Space in a file for data independent of the number of steps or tasks: the task, answer, key points, reason,
+# and what the judge fetched.
+_REST_BYTES = 6_000_000
 # The limit for a step in `result.json`, including its repeated thought and action line and its screenshot's score.
 MAX_STEP_BYTES = (MAX_FILE_BYTES - _REST_BYTES) // MAX_STEPS
 # A submission is one JSON object, and leaderboard pages read objects of at most 16 MiB (DuckDB's default).

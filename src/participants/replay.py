@@ -7,11 +7,12 @@ A file contains `[[scripts]]`, each with the `task` as the judge sends it (white
 `website`, and `[[scripts.steps]]`. A step is either `say` (a raw reply) or `tool`, with `params`, `thought` and, to
 name an element, `role`, `name` and `nth` (from 0; negative counts from the end). `browser_drag` takes two of them as
 `start = { role, name }` and `end`, `browser_fill_form` several as `fields = [{ role, name, value }]`. `after = { role,
-name }` delays a step until such an element is there, so that the effect of an earlier step has arrived.
+name }` delays a step until such an element is there, so that the effect of an earlier step has arrived. Each element
+may have `within = { role, name, nth }`: it is looked for inside that one only.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -61,15 +62,17 @@ def create(options: ParticipantOptions) -> Decide:
 
 
 class Wanted(Table):
-    """An element by role and name."""
+    """An element by role and name, anywhere or within another one."""
 
     role: str
     name: str | None = None
     nth: int = 0
+    within: "Wanted | None" = None
 
     def __str__(self) -> str:
         number = f" number {self.nth + 1}" if self.nth > 0 else ""
-        return f'{self.role} "{self.name}"{number}' if self.name is not None else f"{self.role}{number}"
+        own = f'{self.role} "{self.name}"{number}' if self.name is not None else f"{self.role}{number}"
+        return own if self.within is None else f"{own} in {self.within}"
 
 
 class FormField(Wanted):
@@ -88,6 +91,7 @@ class ScriptStep(Table):
     role: str | None = None
     name: str | None = None
     nth: int = 0
+    within: Wanted | None = None
     start: Wanted | None = None
     end: Wanted | None = None
     fields: tuple[FormField, ...] = ()
@@ -103,6 +107,8 @@ class ScriptStep(Table):
             raise Invalid("a step with `say` takes no `params`, `thought` or elements", "remove them")
         if self.name is not None and self.role is None:
             raise Invalid("`name` needs a `role`", "add the element's role", key="name")
+        if self.within is not None and self.role is None:
+            raise Invalid("`within` needs a `role`", "add the role of the element inside", key="within")
         if (self.start is None) != (self.end is None):
             raise Invalid("`start` and `end` need each other", "add the other one")
         return self
@@ -110,7 +116,7 @@ class ScriptStep(Table):
     @property
     def element(self) -> Wanted | None:
         """The element that the step acts on."""
-        return None if self.role is None else Wanted(role=self.role, name=self.name, nth=self.nth)
+        return None if self.role is None else Wanted(role=self.role, name=self.name, nth=self.nth, within=self.within)
 
     @property
     def elements(self) -> tuple[Wanted, ...]:
@@ -248,13 +254,31 @@ def _find(snapshot: Snapshot, wanted: Wanted) -> Node | None:
     An element without a name of its own is found by the text inside it.
     """
     # The judge accepts an element only by its reference.
-    nodes = [node for node in snapshot.find(wanted.role) if node.ref is not None]
+    nodes = [node for node in _nodes_in(snapshot, wanted.within) if node.role == wanted.role and node.ref is not None]
+    return _chosen(snapshot, wanted, nodes)
+
+
+def _nodes_in(snapshot: Snapshot, around: Wanted | None) -> Sequence[Node]:
+    """The nodes inside that element, which needs no reference; every node without one."""
+    if around is None:
+        return snapshot.nodes
+    outer = _chosen(snapshot, around, [node for node in _nodes_in(snapshot, around.within) if node.role == around.role])
+    return [] if outer is None else list(snapshot.subtree(outer))[1:]
+
+
+def _chosen(snapshot: Snapshot, wanted: Wanted, nodes: list[Node]) -> Node | None:
     if wanted.name is not None:
         name = plain(wanted.name)
         named = [(node, plain(node.name or snapshot.text_of(node))) for node in nodes]
         nodes = [node for node, own in named if own == name]
         nodes = nodes or [node for node, own in named if name.casefold() in own.casefold()]
+        # The judge sees which pieces are one word. Here there is a space between all of them.
+        nodes = nodes or [node for node, own in named if _squeezed(name) in _squeezed(own)]
     return nodes[wanted.nth] if -len(nodes) <= wanted.nth < len(nodes) else None
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.casefold().split())
 
 
 def _finish(answer: str) -> Action:

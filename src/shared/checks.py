@@ -22,13 +22,15 @@ from shared.patterns import Pattern
 MAX_CHECKS = 50
 # Limited because each value is recorded at every step.
 MAX_EXPRESSIONS = 10
+# Limited because each answer is recorded, and asking takes time.
+MAX_FETCHES = 5
 # The verdict's reason when a task is unscored because it declares no checks.
 NO_CHECKS = 'the task declares no checks, and judge_model = "offline" means checks only'
-Kind = Literal["page", "element", "text", "action", "answer", "request", "probe"]
+Kind = Literal["page", "element", "text", "action", "answer", "request", "fetch", "probe"]
 _MAX_SCHEMA_CHARS = 10_000
 _COMMON = ("at", "on", "within", "in_view", "editable")
 # Those that a kind of check takes, beside `at` and `on`, which all take.
-_HANDED = MappingProxyType({"element": _COMMON, "text": _COMMON, "action": ("at", "on", "editable")})
+_HANDED = MappingProxyType({"element": _COMMON, "text": _COMMON, "action": ("at", "on", "editable"), "fetch": ()})
 
 
 def _is_filled(value: str) -> str:
@@ -53,6 +55,12 @@ def _is_address(value: str) -> str:
         raise Invalid("an address contains no spaces", "write %20 or +", column=found.start() + 1)
     if not re.match(r"(?:https?://|/|\*|\?)", value):
         raise Invalid("neither a path nor an address", "begin it with / or with http://", column=1)
+    return value
+
+
+def _is_one_address(value: str) -> str:
+    if not re.match(r"https?://|/", value) or "*" in value:
+        raise Invalid("not one address", "write the whole path, without *", column=1)
     return value
 
 
@@ -313,6 +321,67 @@ class RequestCheck(_Look):
         return frozenset(name.lower() for name in names)
 
 
+def _is_pattern_or_table(value: object) -> str:
+    return "<pattern>" if isinstance(value, str) else "<paths>"
+
+
+class SocketCheck(_Look):
+    """A text message of a web socket to `url` matches `message`: values at JSON paths, or a pattern."""
+
+    kind: Literal["request"]
+    socket: Literal[True]
+    url: Address
+    direction: Literal["sent", "received"]
+    message: Annotated[
+        Annotated[PatternText, Tag("<pattern>")] | Annotated[PathValues, Tag("<paths>")],
+        Discriminator(_is_pattern_or_table),
+    ]
+
+    @property
+    def compared(self) -> frozenset[str]:
+        """The names, in lower case, of every value that is compared."""
+        return _names_compared(self.message)
+
+
+# Where the value of a header comes from: an item of the browser's local storage.
+LOCAL_STORAGE = "localStorage:"
+Bearer = Annotated[str, Field(pattern=rf"^{LOCAL_STORAGE}[!-~]([ -~]{{0,198}}[!-~])?$")]
+
+
+def _is_text_or_table(value: object) -> str:
+    return "<text>" if isinstance(value, str) else "<paths>"
+
+
+class FetchCheck(_Check):
+    """What the judge itself gets from `url` after the last look, with the attempt's cookies, is `response`.
+
+    `bearer` names the item of the local storage that is sent as a token.
+    """
+
+    kind: Literal["fetch"]
+    url: Annotated[Address, AfterValidator(_is_one_address)]
+    response: Annotated[
+        Annotated[Text, Tag("<text>")] | Annotated[PathValues, Tag("<paths>")], Discriminator(_is_text_or_table)
+    ]
+    bearer: Bearer | None = None
+
+    @property
+    def asked(self) -> tuple[str, str | None]:
+        """What is asked for: the address, and the name in the local storage."""
+        return self.url, self.bearer
+
+    @property
+    def compared(self) -> frozenset[str]:
+        """The names, in lower case, of every value that is compared."""
+        return _names_compared(self.response)
+
+
+def _names_compared(wanted: str | dict[str, Any]) -> frozenset[str]:
+    values = wanted if isinstance(wanted, dict) else {}
+    names = [[key, *names_in(parse_path(key)), *_names_of(value)] for key, value in values.items()]
+    return frozenset(name.lower() for each in names for name in each)
+
+
 def _names_of(value: Any) -> list[str]:
     """The keys of a table, at any depth."""
     return [key for table in _tables(value) for key in table]
@@ -360,6 +429,14 @@ def _has_any_of(value: object) -> bool:
     return "any_of" in value if isinstance(value, Mapping) else isinstance(value, AnyOf)
 
 
+def _tag_of(value: Any) -> str:
+    if isinstance(value, SocketCheck) or (
+        isinstance(value, Mapping) and value["kind"] == "request" and value.get("socket") not in (None, False)
+    ):
+        return "<socket>"
+    return f"<{value['kind'] if isinstance(value, Mapping) else value.kind}>"
+
+
 PlainCheck = Annotated[
     Annotated[PageCheck, Tag("<page>")]
     | Annotated[ElementCheck, Tag("<element>")]
@@ -367,8 +444,10 @@ PlainCheck = Annotated[
     | Annotated[ActionCheck, Tag("<action>")]
     | Annotated[AnswerCheck, Tag("<answer>")]
     | Annotated[RequestCheck, Tag("<request>")]
+    | Annotated[SocketCheck, Tag("<socket>")]
+    | Annotated[FetchCheck, Tag("<fetch>")]
     | Annotated[ProbeCheck, Tag("<probe>")],
-    Discriminator(lambda value: f"<{value['kind'] if isinstance(value, Mapping) else value.kind}>"),
+    Discriminator(_tag_of),
     BeforeValidator(_has_a_kind),
 ]
 
@@ -412,6 +491,11 @@ def probes_of(checks: Sequence[Check]) -> tuple[ProbeCheck, ...]:
 def expressions_of(checks: Sequence[Check]) -> tuple[str, ...]:
     """The distinct expressions of a task's probes, in the order in which they are read in the page and recorded."""
     return tuple(dict.fromkeys(probe.expression for probe in probes_of(checks)))
+
+
+def fetches_of(checks: Sequence[Check]) -> tuple[tuple[str, str | None], ...]:
+    """The distinct addresses, each with its header, that a task's `fetch` checks ask for."""
+    return tuple(dict.fromkeys(each.asked for each in plain_checks(checks) if isinstance(each, FetchCheck)))
 
 
 def as_tuple(value: str | tuple[str, ...] | None) -> tuple[str, ...]:

@@ -14,9 +14,10 @@ This is a line parser and not a YAML library because it has to be linear in the 
 must not raise on any text. Unknown lines are ignored. Only a line feed ends a line: names may contain other separators.
 """
 
+import itertools
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -49,7 +50,7 @@ MARKABLE_LINE = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 # The states that the judge adds (`judge.browser.provenance`), which follow the box.
-_MARKS = r"(?:[ ]\[origin=[^\]\n]*+\])?+(?:[ ]\[editable(?:=[a-z+]*+)?\])?+"
+_MARKS = r"(?:[ ]\[origin=[^\]\n]*+\])?+(?:[ ]\[editable(?:=[a-z+]*+)?\])?+(?:[ ]\[joined(?:=[a-z]*+)?\])?+"
 # A node's line up to its box.
 _BOXED_LINE = re.compile(
     rf"""^([ ]*-[ ]'?[A-Za-z][A-Za-z0-9_-]*+
@@ -131,6 +132,16 @@ class Snapshot:
         texts += [inner.text for inner in self.subtree(node) if inner.parent == node.position and inner.role == "text"]
         return " ".join(texts)
 
+    def choices_in(self, field: Node) -> tuple[str, ...]:
+        """The names of the options that are selected in a native select, which has no value of its own.
+
+        Its options are its own children; those of other comboboxes are in a list, which only suggests them.
+        """
+        if field.role != "combobox" or self.value_of(field):
+            return ()
+        options = (option for option in self._chosen(field, ()) if option.parent == field.position)
+        return tuple(map(self.name_of, options))
+
     @cached_property
     def boxes(self) -> tuple[tuple[float, float, float, float] | None, ...]:
         """Where each node is in the viewport of the whole page, by its position: x, y, width, height.
@@ -150,8 +161,48 @@ class Snapshot:
         return tuple(boxes)
 
     def text_of(self, node: Node) -> str:
-        """Every name and text inside the node, in order, joined by spaces."""
-        return " ".join(part for inner in self.subtree(node) for part in (inner.name, inner.text) if part)
+        """Every name and text inside the node, in order."""
+        return self.joined((inner.position, part) for inner in self.subtree(node) for part in (inner.name, inner.text))
+
+    def joined(self, pieces: Iterable[tuple[int, str]]) -> str:
+        """Pieces of text as the browser renders them, each with its node's position, in order.
+
+        They are separated by a space unless the snapshot says that they are parts of one word.
+        """
+        made: list[str] = []
+        last: int | None = None
+        for at, text in pieces:
+            if not text:
+                continue
+            if last is not None and not self._is_one_word(last, at):
+                made.append(" ")
+            made.append(text)
+            last = at
+        return "".join(made)
+
+    @cached_property
+    def _has_joins(self) -> bool:
+        return any("joined" in node.states for node in self.nodes)
+
+    def _is_one_word(self, first: int, second: int) -> bool:
+        """Whether the text of a node follows another one's without a space.
+
+        Only if nothing is between them: what is left out there may separate them, or be what they are joined to.
+        """
+        if not self._has_joins:
+            return False
+        begun = []
+        at: int | None = second
+        while at is not None and at > first:
+            begun.append(self.nodes[at])
+            at = self.nodes[at].parent
+        if at == first or len(begun) != second - first:
+            return False
+        around = itertools.chain((self.nodes[first],), self.parents(self.nodes[first]))
+        ended = itertools.takewhile(lambda node: node.position != at, around)
+        return any(node.states.get("joined") in ("true", "before") for node in begun) or any(
+            node.states.get("joined") in ("true", "after") for node in ended
+        )
 
     def name_of(self, node: Node) -> str:
         """The node's name; where the snapshot omits it (because of inner markup), its visible content.
@@ -160,14 +211,14 @@ class Snapshot:
         """
         if node.name or node.role in FIELDS:
             return node.name
-        texts: list[str] = []
+        texts: list[tuple[int, str]] = []
         room = MAX_NAME_CHARS
-        for _, text in self.visible_texts(node):
+        for at, text in self.visible_texts(node):
             room -= len(text) + 1
             if room < 0:
                 return ""
-            texts.append(text)
-        return " ".join(" ".join(texts).split())
+            texts.append((at, text))
+        return " ".join(self.joined(texts).split())
 
     def visible_texts(self, root: Node | None = None, hidden: Collection[int] = ()) -> Iterator[tuple[int, str]]:
         """The text a reader sees inside `root` (default: the whole page), in pieces with their nodes' positions.

@@ -330,3 +330,69 @@ def test_a_task_with_two_scripts_is_refused(tmp_path: Path) -> None:
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.toml"):
         load_book([tmp_path / "none.toml"])
+
+
+ROWS = """- table "Files" [ref=e1]:
+  - row "sales.csv Delete" [ref=e2]:
+    - cell "sales.csv"
+    - button "Delete" [ref=e3]
+  - row "costs.csv Delete" [ref=e4]:
+    - cell "costs.csv"
+    - button "Delete" [ref=e5]
+- table "Bin" [ref=e6]:
+  - row "sales.csv Delete":
+    - button "Delete" [ref=e8]
+"""
+
+
+@pytest.mark.parametrize(
+    ("within", "target"),
+    [
+        ('{ role = "row", name = "costs.csv" }', "e5"),
+        ('{ role = "row", name = "sales.csv", within = { role = "table", name = "Bin" } }', "e8"),
+        ('{ role = "row", name = "sales.csv", nth = -1 }', "e8"),
+    ],
+)
+def test_an_element_is_looked_for_inside_another_one(within: str, target: str) -> None:
+    step = f'{{ tool = "browser_click", role = "button", name = "Delete", within = {within} }}'
+    (script,) = parse_scripts(f'[[scripts]]\ntask = "x"\nsteps = [{step}]', "s.toml")
+    reply = Player(script).reply(ROWS, None)
+    assert isinstance(reply, Action)
+    assert reply.params["target"] == target
+
+
+def test_an_element_outside_the_one_that_is_named_is_not_taken() -> None:
+    within = Wanted(role="row", name="sales.csv", within=Wanted(role="table", name="Trash"))
+    script = Script(task="x", steps=(ScriptStep(tool="browser_click", role="button", name="Delete", within=within),))
+    reply = Player(script).reply(ROWS, None)
+    assert isinstance(reply, Action)
+    assert reply.tool == "browser_wait_for"
+    assert 'button "Delete" in row "sales.csv" in table "Trash"' in reply.thought
+
+
+def test_the_fields_of_a_form_are_found_within_a_group() -> None:
+    page = """- group "Home":
+  - textbox "Street" [ref=e1]
+- group "Work":
+  - textbox "Street" [ref=e2]"""
+    field = '{ role = "textbox", name = "Street", value = "Main Road", within = { role = "group", name = "Work" } }'
+    (script,) = parse_scripts(
+        f'[[scripts]]\ntask = "x"\nsteps = [{{ tool = "browser_fill_form", fields = [{field}] }}]', "s.toml"
+    )
+    reply = Player(script).reply(page, None)
+    assert isinstance(reply, Action)
+    assert [each["target"] for each in reply.params["fields"]] == ["e2"]
+
+
+def test_within_needs_an_element_inside() -> None:
+    step = '{ tool = "browser_press_key", within = { role = "row" }, params = { key = "Enter" } }'
+    with pytest.raises(ConfigError, match="`within` needs a `role`"):
+        parse_scripts(f'[[scripts]]\ntask = "x"\nsteps = [{step}]', "s.toml")
+
+
+def test_an_element_is_found_by_a_name_that_the_page_shows_as_one_word() -> None:
+    page = '- code [ref=e1]:\n  - link "json" [ref=e2]\n  - text: .\n  - strong [ref=e3]: dumps'
+    step = ScriptStep(tool="browser_click", role="code", name="json.dumps")
+    reply = Player(Script(task="x", steps=(step,))).reply(page, None)
+    assert isinstance(reply, Action)
+    assert reply.params["target"] == "e1"

@@ -1,4 +1,5 @@
 import json
+import re
 from typing import Any
 
 import pytest
@@ -289,3 +290,43 @@ def test_removing_boxes_keeps_any_name(name: str, box: list[int]) -> None:
 def test_a_text_as_shown_is_unchanged(text: str) -> None:
     if "[box=" not in text:
         assert as_shown(text) == text
+
+
+CODE = """- code [ref=e1]:
+  - link "json" [ref=e2] [joined=after]:
+    - /url: /x
+  - text: .
+  - strong [ref=e3] [joined]: dumps
+  - text: (
+  - emphasis [ref=e4]: obj"""
+
+
+def test_what_is_joined_is_one_word() -> None:
+    page = parse_snapshot(CODE)
+    assert page.name_of(page.nodes[0]) == "json.dumps( obj"
+    assert page.text_of(page.nodes[0]) == "json.dumps( obj"
+
+
+def test_a_snapshot_that_does_not_say_what_is_joined_has_spaces_between_all_pieces() -> None:
+    page = parse_snapshot(re.sub(r" \[joined[^\]]*\]", "", CODE))
+    assert page.name_of(page.nodes[0]) == "json . dumps ( obj"
+
+
+@pytest.mark.parametrize(
+    "between",
+    ['- textbox "Note" [ref=e9]: typed', "- img [ref=e9]", '- option "b"'],
+)
+def test_pieces_with_something_between_them_are_not_joined(between: str) -> None:
+    page = parse_snapshot(f'- paragraph [ref=e1]:\n  - link "a" [joined] [ref=e2]\n  {between}\n  - link "c" [joined]')
+    assert "ac" not in page.name_of(page.nodes[0])
+
+
+def test_a_name_is_not_joined_to_the_content_of_its_own_element() -> None:
+    page = parse_snapshot('- region "Cart" [joined] [ref=e1]:\n  - emphasis [joined] [ref=e2]: empty')
+    assert page.text_of(page.nodes[0]) == "Cart empty"
+
+
+def test_a_very_deep_page_is_joined_in_reasonable_time() -> None:
+    lines = [f"{'  ' * depth}- generic [joined] [ref=e{depth}]:" for depth in range(1_000)]
+    page = parse_snapshot("\n".join([*lines, *(f"{'  ' * 1_000}- text: a" for _ in range(1_000))]))
+    assert page.text_of(page.nodes[0]) == " ".join("a" * 1_000)

@@ -12,7 +12,7 @@ from copy import deepcopy
 from typing import Any
 
 from judge.browser.responses import Answer, UnreadableResponse, parse_page
-from shared.snapshot import Node, Snapshot, parse_snapshot
+from shared.snapshot import Node, Snapshot, as_shown, parse_snapshot
 
 MAX_TRIES = 5
 _ROWS = frozenset({"row", "listitem", "article", "treeitem"})
@@ -126,7 +126,8 @@ async def call_again(
     tries = 0
     while tries < MAX_TRIES and not answer.ok and _was_refused(tool, sent, answer.text):
         try:
-            found = await _found_again(look, run, params, parse_snapshot(seen), url)
+            # Without the judge's own facts, which the newer snapshot does not have: names are compared.
+            found = await _found_again(look, run, params, parse_snapshot(as_shown(seen, boxes=True)), url)
         except _Rebuilt:
             if time.monotonic() > until:
                 break

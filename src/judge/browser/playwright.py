@@ -17,7 +17,7 @@ from typing import Any
 
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser import fields, lost_refs, points, probes, requests, responses, settle
+from judge.browser import fetches, fields, lost_refs, points, probes, requests, responses, settle
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
 from judge.browser.guard import Guard
@@ -44,6 +44,7 @@ from judge.browser.settle import (
     settle_code,
 )
 from judge.browser.tools import writes
+from judge.trajectory import fetched
 from shared.access import StorageState
 from shared.errors import InternalFault, SiteFault, SiteUnreachable, is_shortage
 from shared.models import DocumentKind, Notice, Page, ProbeValue, Settled, Tab, Task, ToolSpec
@@ -489,6 +490,19 @@ class PlaywrightBrowser:
             # The next observation finds out what the matter is.
             return probes.read_values("", len(expressions))
         return probes.read_values(answer.text, len(expressions))
+
+    async def fetch(self, url: str, key: str | None) -> fetched.Answer:
+        """See `judge.browser.session.Browser`."""
+        code = fetches.get_code(url, key)
+        for _ in range(2):
+            with suppress(PageTrouble):
+                answer = await self._run(code)
+                if answer.ok:
+                    return fetches.read_answer(answer.text)
+            # A page that hangs, or has a dialog open, takes no code; an empty tab does. There is no later look.
+            with suppress(PageTrouble):
+                await self._server.call("browser_tabs", {"action": "new"})
+        return fetches.NO_ANSWER
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """See `judge.browser.session.Browser`."""

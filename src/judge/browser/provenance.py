@@ -7,7 +7,9 @@ snapshot's lines as states, which names and texts of a page cannot imitate becau
 - `[editable]`: inside an editing host; `[editable=host]`: the host itself;
 - `[editable=name]`: its name includes text from inside a host; `[editable=text]`: its own text, or that of content
   without a reference, does (several are joined: `[editable=host+name]`);
-- `[editable=unknown]`: the page replaced the element while it was being observed.
+- `[editable=unknown]`: the page replaced the element while it was being observed;
+- `[joined]`: its text follows what is before it without a space, and is followed without one (`joins.js`);
+  `[joined=before]` and `[joined=after]`: only the one or the other.
 
 Participants see none of them (`shared.snapshot.as_shown`). `judge.evaluators.provenance` decides by them.
 """
@@ -46,6 +48,7 @@ class Document(BaseModel):
 
     `origin` is that of the document, `address_origin` that of its address. `named` are elements whose name includes
     text from inside a host; `owners` are chains of references around elements that own (`aria-owns`) such text.
+    `joined_before` and `joined_after` are elements whose text goes on there without a space.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -59,6 +62,8 @@ class Document(BaseModel):
     hosts: tuple[_Host, ...] = ()
     named: tuple[str, ...] = ()
     owners: tuple[tuple[str, ...], ...] = ()
+    joined_before: str = ""
+    joined_after: str = ""
 
     def origin_in(self, parent: str | None) -> str | None:
         """The origin of whoever wrote the document, in a document of the origin `parent`; `None` if that is unknown.
@@ -117,6 +122,7 @@ def mark(snapshot: str, documents: Sequence[Document]) -> Marked:
     origin = main.origin_in(None) if main else None
     frames = _frames(lines, by_frame, origin)
     marks, values = _marks(documents, {ref for _, ref in lines if ref})
+    joins = _joins(documents)
     covered = {ref for document in documents for ref in document.refs.split()}
     unknown = {ref for _, ref in lines if ref} - covered
     marks |= dict.fromkeys(unknown, frozenset({"unknown"}))
@@ -133,11 +139,23 @@ def mark(snapshot: str, documents: Sequence[Document]) -> Marked:
         if found:
             names = "+".join(name for name in _MARKS if name in found)
             states += " [editable]" if names == "true" else f" [editable={names}]"
+        if joined := joins.get(ref or ""):
+            states += joined
         value = values.get(ref or "", "") if not snapshot.startswith(":", line.end()) else ""
         if states or value:
             pieces += [snapshot[written : line.end("states")], states, snapshot[line.end("states") : line.end()], value]
             written = line.end()
     return Marked("".join((*pieces, snapshot[written:])), origin, is_mixed=is_mixed, is_complete=not unknown)
+
+
+def _joins(documents: Iterable[Document]) -> dict[str, str]:
+    """The state of each element whose text goes on without a space before it, after it, or both."""
+    before, after = (
+        {ref for document in documents for ref in getattr(document, side).split()}
+        for side in ("joined_before", "joined_after")
+    )
+    one_sided = dict.fromkeys(before, " [joined=before]") | dict.fromkeys(after, " [joined=after]")
+    return one_sided | dict.fromkeys(before & after, " [joined]")
 
 
 def _frames(lines: Sequence[_Line], by_frame: Mapping[str | None, Document], origin: str | None) -> dict[int, _Frame]:

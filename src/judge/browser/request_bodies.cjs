@@ -3,6 +3,8 @@
 
 "use strict";
 
+const { HANDSHAKES } = require("./request_sockets.cjs");
+
 const NETWORK = { maxPostDataSize: 1, maxTotalBufferSize: 2000000, maxResourceBufferSize: 500000 };
 // The protocol tells of a request in the same moment as Playwright. The size of a body follows when it is sent.
 const MATCH_MS = 500;
@@ -24,8 +26,10 @@ async function read(send, requestId, size, maxBytes) {
 
 // Of one page. Playwright and the protocol report the same requests, each in its own order, without a common id.
 class Bodies {
-  constructor(maxBytes) {
+  // `shook` hears of the handshakes of web sockets by the same sessions.
+  constructor(maxBytes, shook) {
     this.maxBytes = maxBytes;
+    this.shook = shook;
     this.asked = new Map();
     this.found = new Map();
     this.sources = new Set();
@@ -43,6 +47,7 @@ class Bodies {
     const send = (method, params) => session.send(method, params);
     this.sources.add(send);
     session.on("Network.requestWillBeSent", event => this.began(send, event));
+    for (const name of HANDSHAKES) session.on(name, event => this.shook("", event));
     await Promise.all([
       session.send("Network.enable", NETWORK),
       // Not `flatten`: Playwright drops the messages of sessions that it does not know.
@@ -74,6 +79,7 @@ class Bodies {
     const send = this.children.get(sessionId);
     if (id !== undefined) this.settle(id, answer);
     else if (send && method === "Network.requestWillBeSent") this.began(send, params);
+    else if (send && HANDSHAKES.includes(method)) this.shook(sessionId, params);
   }
 
   settle(id, { error, result }) {

@@ -4,6 +4,7 @@
 
 "use strict";
 const fs = require("fs");
+const { Messages } = require("./request_sockets.cjs");
 
 const LOG = "requests.jsonl";
 const LATE = "late_requests.jsonl";
@@ -27,6 +28,7 @@ class Share {
 class Log {
   constructor({ own, other, bodyBytes, keyChars }) {
     this.shares = { own: new Share(own), other: new Share(other) };
+    this.messages = { own: new Messages("own", own), other: new Messages("other", other) };
     this.bodyBytes = bodyBytes;
     this.keyChars = keyChars;
     this.next = 0;
@@ -64,6 +66,11 @@ class Log {
     return slot;
   }
 
+  // A message of a web socket, in the moment in which it was sent or received.
+  addMessage(isOwn, message) {
+    if (!this.isClosed) this.messages[isOwn ? "own" : "other"].add({ at: size(LOG), ...message });
+  }
+
   // A request about which nothing is known.
   lost() {
     this.leaveOut(true, this.shares.own.unnamed, "", "");
@@ -83,6 +90,7 @@ class Log {
   }
 
   write(slot, part) {
+    if (!slot) return;
     const line = { id: slot.id, ...(slot.isLate ? { at: slot.at } : {}), ...part };
     if (!slot.isLate) {
       slot.share.bytes += this.append(LOG, line);

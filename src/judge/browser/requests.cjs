@@ -12,6 +12,7 @@ const { isUtf8 } = require("buffer");
 const { createHash } = require("crypto");
 const { Bodies, hasBody } = require("./request_bodies.cjs");
 const { Log } = require("./request_log.cjs");
+const { Sockets } = require("./request_sockets.cjs");
 
 const KEY = Symbol.for("wabe.requests");
 const LEFT_OUT = new Set(["stylesheet", "script", "image", "font", "media", "texttrack", "manifest"]);
@@ -122,6 +123,9 @@ class Recorder {
     // Addresses that the judge itself is opening, by page; `null` stands for any.
     this.opening = new Map();
     this.bodies = new WeakMap();
+    this.sockets = new WeakMap();
+    // At once: a new tab may open a socket before it can be watched.
+    context.on("page", page => this.listen(page));
     // Bodies that are still being read then must not end up in the file of the next context.
     context.on("close", () => { if (this.log) this.log.isClosed = true; });
     context.on("request", request => {
@@ -145,14 +149,19 @@ class Recorder {
     this.log = new Log(limits);
   }
 
+  listen(page) {
+    if (!this.sockets.has(page)) this.sockets.set(page, new Sockets(page, this));
+    return this.sockets.get(page);
+  }
+
   async watch(page) {
-    page.on("websocket", socket => this.opened(socket));
+    const sockets = this.listen(page);
     page.on("framenavigated", frame => this.sawDocument(frame));
     page.frames().forEach(frame => this.sawDocument(frame));
     // The participant's tool for it uses this method. Pages have their own.
     const goBack = page.goBack.bind(page);
     page.goBack = async options => await this.judgeOpens(page, null, () => goBack(options));
-    const bodies = new Bodies(() => this.limits?.bodyBytes ?? 0);
+    const bodies = new Bodies(() => this.limits?.bodyBytes ?? 0, (source, event) => sockets.shook(source, event));
     this.bodies.set(page, bodies);
     await bodies.start(page).catch(() => this.bodies.delete(page));
   }
@@ -311,18 +320,6 @@ class Recorder {
         : { dropped: announced };
     }
     this.log.write(slot, { ended: Date.now(), body });
-  }
-
-  opened(socket) {
-    if (!this.log) return;
-    const url = socket.url(), only = this.onlyOrigin();
-    const address = url.split(/[?#]/, 1)[0];
-    const slot = this.log.enter(this.sites.holds(url.replace(/^ws/, "http")) && this.sites.sent(only), "GET", address);
-    if (!slot) return;
-    this.slots.set(socket, slot);
-    this.log.write(slot, { began: Date.now(), method: "GET", url: url.slice(0, this.limits.url), type: "websocket", sender: { document: only, only } });
-    socket.on("socketerror", error => this.write(socket, { failure: error.slice(0, 200) }));
-    socket.on("close", () => this.write(socket, { ended: Date.now() }));
   }
 }
 

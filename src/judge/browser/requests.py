@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from judge.browser.senders import claims_of, sender_of
 from judge.browser.session import Hop, Traffic
+from judge.browser.socket_messages import read_messages
 from judge.trajectory.network import MAX_METHOD_CHARS, LeftOut
 from shared.files import read_end
 
@@ -25,7 +26,8 @@ _LOG = "requests.jsonl"
 _LATE = "late_requests.jsonl"
 _MAX_BODY_BYTES = 262_144
 # Bodies are left out first, then headers, then requests. `paths` and `lateBytes` are for the first and the last request
-# for each method and path, which are kept in any case. The task's own sites need more, and others get no part of it.
+# for each method and path, which are kept in any case; `messageBytes` and `lateMessageBytes` are for the first and the
+# last messages of web sockets. The task's own sites need more, and others get no part of it.
 _OWN_SHARE = {
     "entries": 7_500,
     "bytes": 15_000_000,
@@ -33,6 +35,8 @@ _OWN_SHARE = {
     "bytesWithBodies": 10_000_000,
     "paths": 800,
     "lateBytes": 3_000_000,
+    "messageBytes": 2_000_000,
+    "lateMessageBytes": 1_000_000,
 }
 _OTHER_SHARE = {
     "entries": 2_500,
@@ -41,6 +45,8 @@ _OTHER_SHARE = {
     "bytesWithBodies": 5_000_000,
     "paths": 400,
     "lateBytes": 1_500_000,
+    "messageBytes": 500_000,
+    "lateMessageBytes": 250_000,
 }
 _LIMITS = {
     "own": _OWN_SHARE,
@@ -119,8 +125,15 @@ class RequestLog:
             else:
                 _add(found, part, steps[bisect.bisect_left(offsets, part["at"]) - 1][1])
         parts = [found[number] for number in sorted(found) if "began" in found[number]]
+        kept = {part["id"] for part in parts}
+        messages, lost = read_messages(self._folder, kept, lambda at: steps[bisect.bisect_left(offsets, at) - 1][1])
         return Traffic(
-            entries=tuple(_har_entry(part, _chain(part, found)) for part in parts),
+            entries=tuple(
+                _har_entry(part, _chain(part, found))
+                | ({"_webSocketMessages": messages[part["id"]]} if part["id"] in messages else {})
+                for part in parts
+            ),
+            messages_left_out=lost,
             left_out=tuple(
                 LeftOut(is_own=is_own, method=method, url=path, count=count)
                 for (is_own, method, path), count in left_out.items()

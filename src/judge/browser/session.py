@@ -9,7 +9,8 @@ from typing import Any, Literal, Protocol
 
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
-from judge.trajectory.network import LeftOut
+from judge.trajectory.fetched import Answer
+from judge.trajectory.network import LeftOut, MessagesLeftOut
 from shared.models import Notice, Page, ProbeValue, Record, Task, ToolSpec
 
 
@@ -61,12 +62,13 @@ class Hop(Record):
 class Traffic(Record):
     """The requests of an attempt so far, as entries of HAR 1.2 with nothing redacted.
 
-    `left_out` are requests beyond the limits; `is_pending`: a body is still being read. `console` are the messages of
-    the pages' consoles (`judge.trajectory.console`).
+    `left_out` are requests beyond the limits, `messages_left_out` messages of web sockets; `is_pending`: a body is
+    still being read. `console` are the messages of the pages' consoles (`judge.trajectory.console`).
     """
 
     entries: tuple[dict[str, Any], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    messages_left_out: MessagesLeftOut = MessagesLeftOut()
     is_pending: bool = False
     console: tuple[dict[str, Any], ...] = ()
 
@@ -116,6 +118,13 @@ class Browser(Protocol):
 
     async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
         """The values of expressions in the last observed page, see `judge.browser.probes`."""
+        ...
+
+    async def fetch(self, url: str, key: str | None) -> Answer:
+        """What the address answers to the browser's request client, see `judge.browser.fetches`; no page is involved.
+
+        With `key`, the request has the token that the local storage of the address' origin has under that name.
+        """
         ...
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:

@@ -18,6 +18,7 @@ from judge.browser.settle import ClockStalled, SettleMode, settle_mode
 from judge.browser.tools import CheckedAction
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
+from judge.evaluators.fetches import Fetches
 from judge.evaluators.probes import Probes
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
 from judge.store import TaskStore, clip_text
@@ -165,6 +166,7 @@ class Episode:
         self._versions: dict[str, str] = {}
         self._route = Route(self.task.website, (*self.config.allowed_sites, *self.task.allowed_sites))
         self._probes = Probes(self.task, self.config.allowed_sites)
+        self._fetches = Fetches(self.task, self.config.allowed_sites, self.redaction.entry)
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
         self._content: object = None
@@ -229,6 +231,7 @@ class Episode:
             network=self._network,
             network_missing=self._network_missing,
             rules_version=CURRENT_RULES,
+            fetched=self._fetches.answers,
         )
 
     def _blame_facts(self, error: WabeError | None) -> BlameFacts | None:
@@ -259,6 +262,7 @@ class Episode:
                 except ParticipantError as error:
                     self._ended = error
                 await self._observe_finally(browser)
+                await self._fetch(browser)
             except EnvironmentFault as fault:
                 self._fault = fault
                 raise
@@ -294,6 +298,7 @@ class Episode:
                 traffic.entries,
                 self.redaction.entry,
                 left_out=traffic.left_out,
+                messages_left_out=traffic.messages_left_out,
                 versions=self._versions,
             )
             self._network_missing = None
@@ -408,6 +413,12 @@ class Episode:
                 self._record_final_observation(page, probed, browser)
             if self._ended == "max_steps" and self._probes.has_ended(page, probed):
                 self._ended = "ended_by_page"
+
+    async def _fetch(self, browser: Browser) -> None:
+        """Ask the site what `fetch` checks compare. What takes too long stays an error, which fails them."""
+        with suppress(_StepOverdue):
+            async with Clock(self.config.step_timeout_s, _StepOverdue("asking the site took too long")).running():
+                await self._fetches.ask(browser, self._steps[0].url if self._steps else "")
 
     def _record_final_observation(self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser) -> None:
         self._feedback = None

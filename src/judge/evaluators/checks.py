@@ -1,4 +1,5 @@
-"""Declared checks on recorded evidence: page, element, text, action, answer, request, probe, and one of several.
+"""Declared checks on recorded evidence: page, element, text, action, answer, request, fetch, probe, and one of
+several.
 
 Each kind reads the actual value, normalises it, compares it with the expected one, and reports what was found instead.
 The rules that all kinds share (which looks count, which one is the end, what `not` means) are in `_over_looks`.
@@ -13,9 +14,11 @@ from typing import Any
 from judge.evaluators.addresses import is_at
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Decision, Found
 from judge.evaluators.evidence import ActionDone, Look, MissingEvidence, Recording
+from judge.evaluators.fetches import fetched
 from judge.evaluators.nearest import near_step
 from judge.evaluators.provenance import LeftOut
 from judge.evaluators.requests import requested
+from judge.evaluators.sockets import messaged
 from judge.trajectory.record import Trajectory
 from shared.checks import (
     ActionCheck,
@@ -23,9 +26,11 @@ from shared.checks import (
     AnyOf,
     Check,
     ElementCheck,
+    FetchCheck,
     PageCheck,
     ProbeCheck,
     RequestCheck,
+    SocketCheck,
     TextCheck,
     as_tuple,
     expressions_of,
@@ -105,6 +110,8 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
         passed = found.counts and found.passed != inverted
         steps = [look.step.index for look in recording.looks if look.step.outcome is not None]
         return Decision(passed, found, steps[-1] if steps and passed else None)
+    if isinstance(check, FetchCheck):
+        return fetched(check, recording, inverted=inverted)
     if not recording.looks:
         raise MissingEvidence("no steps were recorded")
     looks = [look for look in recording.looks if check.on is None or is_at(look, check.on, extra_query=True)]
@@ -114,6 +121,8 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
         return Decision(passed, found, step if passed and not inverted else None)
     if isinstance(check, RequestCheck):
         return requested(check, recording, looks, inverted=inverted)
+    if isinstance(check, SocketCheck):
+        return messaged(check, recording, looks, inverted=inverted)
     if isinstance(check, PageCheck):
         return _over_looks(check, looks, inverted, _page_test(check, looks))
     if isinstance(check, ProbeCheck):
@@ -305,7 +314,7 @@ def _fits(page: Snapshot, node: Node, element: Element) -> bool:
         actual = str(node.level) if state == "level" else node.states.get(state, "false")
         if actual != value:
             return False
-    if element.value is not None and plain(page.value_of(node)) != plain(element.value):
+    if element.value is not None and plain(element.value) not in _values_of(page, node):
         return False
     if element.name is None and element.pattern is None:
         return True
@@ -315,9 +324,14 @@ def _fits(page: Snapshot, node: Node, element: Element) -> bool:
     return bool(name) and element.pattern.search(name) is not None
 
 
+def _values_of(page: Snapshot, node: Node) -> list[str]:
+    """The value of an element, or what is selected in it."""
+    return [plain(value) for value in (page.choices_in(node) or (page.value_of(node),))]
+
+
 def _written(page: Snapshot, node: Node) -> str:
     """An element as a check would write it."""
-    name, value = clip(plain(page.name_of(node)), 100), clip(plain(page.value_of(node)), 60)
+    name, value = clip(plain(page.name_of(node)), 100), clip(_values_of(page, node)[0], 60)
     parts = [
         node.role,
         *([f'"{name}"'] if name else []),

@@ -113,7 +113,7 @@ class Look:
                 if not in_view or self.is_in_view(page.nodes[at]):
                     inside.setdefault(at, []).append(text)
             pieces |= inside
-        return " ".join(" ".join(text for at in sorted(pieces) for text in pieces[at]).split())
+        return " ".join(page.joined((at, text) for at in sorted(pieces) for text in pieces[at]).split())
 
     def left_out(self, refs: Iterable[str]) -> LeftOut | None:
         """Why an action on these elements does not count, or `None`."""

@@ -94,8 +94,9 @@ def _without_typed(node: Node, fact: Written) -> Node:
 
 
 def _value(page: Snapshot, host: Node) -> str:
-    inside = (page.text_of(inner) for inner in page.subtree(host) if inner.parent == host.position)
-    return " ".join(filter(None, (host.text, *inside)))
+    _, *inside = page.subtree(host)
+    texts = ((inner.position, text) for inner in inside for text in (inner.name, inner.text))
+    return page.joined(((host.position, host.text), *texts))
 
 
 class LeftOut(NamedTuple):

@@ -20,7 +20,7 @@ from judge.sites import Site
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import BROWSER, RULES, Body, Entry, LeftOut, Log
 from judge.trajectory.redaction import REDACTED
-from shared.checks import RequestCheck, as_tuple, plain_checks
+from shared.checks import FetchCheck, RequestCheck, SocketCheck, as_tuple, plain_checks
 from shared.json_paths import parse_path, values_at
 from shared.models import Task
 from shared.normalise import plain
@@ -29,14 +29,15 @@ from shared.strict_json import parse_json
 from shared.text import clip, counted
 
 _ERROR_STATUS = 400
+_COMPARING = RequestCheck | FetchCheck | SocketCheck
 _MAX_SHOWN = 3
 _MAX_QUERY_FIELDS = 1_000
 
 
 def named_fields(task: Task) -> frozenset[str]:
     """Names, in lower case, whose values the task's checks or evaluator compare, so that they must not be redacted."""
-    checks = (check for check in plain_checks(task.checks) if isinstance(check, RequestCheck))
-    compared = {name for check in checks for name in check.compared}
+    checks = plain_checks(task.checks)
+    compared = {name for check in checks if isinstance(check, _COMPARING) for name in check.compared}
     return frozenset(compared | {name.lower() for name in task.keep_fields})
 
 
@@ -263,9 +264,14 @@ def _body_differences(what: str, wanted: Mapping[str, Any], body: Body | None) -
         except ValueError:
             yield _Problem(f"{what} is not readable as JSON", is_certain=False)
             return
-        yield from map(_Problem, _differences(what, wanted, lambda path: _of_path(content, path)))
+        yield from map(_Problem, json_differences(what, wanted, content))
     else:
         yield _Problem(f"{what} is neither JSON nor a form", is_certain=body.text is not None)
+
+
+def json_differences(what: str, wanted: Mapping[str, Any], content: Any) -> Iterator[str]:
+    """How a JSON value differs from the values that are wanted at its paths, one sentence each."""
+    return _differences(what, wanted, lambda path: _of_path(content, path))
 
 
 def _differences(what: str, wanted: Mapping[str, Any], found: Callable[[str], list[Any]]) -> Iterator[str]:

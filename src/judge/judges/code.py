@@ -11,6 +11,7 @@ from judge.judges.base import files_checksum
 # Code that can change the verdict on a trajectory: packages, and single files.
 _JUDGING = ("judge/evaluators", "judge/evaluators/rules_1", "judge/judges", "judge/parsing")
 _JUDGING_FILES = (
+    "judge/trajectory/fetched.py",
     "judge/trajectory/files.py",
     "judge/trajectory/foreign.py",
     "judge/trajectory/formats/browser_use.py",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from judge.config import RunConfig
 from judge.evaluators.addresses import is_reachable
 from judge.evaluators.checks import describe
+from judge.scenario.unmatchable import unmatchable
 from judge.sites import own_site
 from shared.checks import (
     ActionCheck,
@@ -14,9 +15,11 @@ from shared.checks import (
     AnyOf,
     Check,
     ElementCheck,
+    FetchCheck,
     PageCheck,
     PlainCheck,
     RequestCheck,
+    SocketCheck,
     TextCheck,
     as_tuple,
     plain_checks,
@@ -55,7 +58,8 @@ def unrecorded(task: Task, config: RunConfig) -> list[str]:
         requests = [each for each in plain_checks([check]) if each.kind == "request"]
         if requests and not config.record_network:
             lines.append(f"check {number}: requests are not recorded: remove record_network = false")
-        text = json.dumps([each.model_dump(mode="json") for each in requests], ensure_ascii=False)
+        compared = [each for each in plain_checks([check]) if each.kind in ("request", "fetch")]
+        text = json.dumps([each.model_dump(mode="json") for each in compared], ensure_ascii=False)
         # `[1:-1]`: as the secret is written inside a JSON string.
         if any(json.dumps(secret, ensure_ascii=False)[1:-1] in text for secret in config.secrets):
             lines.append(f"check {number}: a value that it expects is listed in secrets, so it is never recorded")
@@ -72,19 +76,19 @@ def contradictions_of(task: Task) -> list[str]:
 
 
 def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> Iterator[str]:
-    if isinstance(check, PageCheck | RequestCheck):
+    if isinstance(check, PageCheck | RequestCheck | FetchCheck | SocketCheck):
         site = own_site(task, allowed_sites)
         for url in as_tuple(check.url):
             if not is_reachable(url, site):
                 yield f"{url} is not on the task's site: add it to allowed_sites if it belongs there"
     if isinstance(check, RequestCheck) and check.method is None and not check.inverted:
         yield "whoever opens the address could pass it: add method"
-    if isinstance(check, ActionCheck) and check.pattern is not None and not check.pattern.lstrip("^").startswith("<"):
-        yield "typed text could match the pattern: begin it with ^<"
-    if isinstance(check, ActionCheck) and (unlike := [line for line in as_tuple(check.line) if " -> " not in line]):
-        yield f"no action is recorded like {unlike[0]!r}: write it like <Save button> -> CLICK"
+    if isinstance(check, ActionCheck):
+        yield from _action_warnings(check)
     if isinstance(check, ActionCheck | AnswerCheck) and "at" in check.model_fields_set:
         yield f"'at' has no meaning for {check.kind}: remove it"
+    if isinstance(check, SocketCheck):
+        yield from _socket_warnings(check)
     if isinstance(check, AnswerCheck) and check.on is not None:
         yield "'on' has no meaning for answer: remove it"
     if getattr(check, "editable", False):
@@ -92,15 +96,30 @@ def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> It
             yield "'editable' has no meaning with not, which counts editors anyway: remove it"
         else:
             yield "the participant writes what is inside an editor: expect only what the task asks it to write there"
+    yield from unmatchable(check)
     if not check.inverted:
         yield from _reflections(check)
+
+
+def _action_warnings(check: ActionCheck) -> Iterator[str]:
+    if check.pattern is not None and not check.pattern.lstrip("^").startswith("<"):
+        yield "typed text could match the pattern: begin it with ^<"
+    if unlike := [line for line in as_tuple(check.line) if " -> " not in line]:
+        yield f"no action is recorded like {unlike[0]!r}: write it like <Save button> -> CLICK"
+
+
+def _socket_warnings(check: SocketCheck) -> Iterator[str]:
+    if "at" in check.model_fields_set:
+        yield "'at' has no meaning for messages, of which any may match: remove it"
+    if check.direction == "sent" and not check.inverted:
+        yield "what is sent at each keystroke holds what the participant typed: prefer what is received"
 
 
 def _reflections(check: PlainCheck) -> Iterator[str]:
     """Warnings about checks that a page could pass merely by repeating typed text."""
     if isinstance(check, PageCheck) and check.title is not None and check.url is None:
         yield "a page that repeats typed text in its title could pass it: add url"
-    if check.on is not None or getattr(check, "within", None) is not None:
+    if getattr(check, "on", None) is not None or getattr(check, "within", None) is not None:
         return
     if isinstance(check, TextCheck):
         yield "any page that repeats typed text could pass it (a search for it, say): add within or on"

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapt
 from judge.config import AllowedSites, Reason, RunConfig
 from judge.sites import origin_of
 from shared.access import Credentials, DeclaredState, StateContent
-from shared.checks import MAX_CHECKS, MAX_EXPRESSIONS, Check, expressions_of
+from shared.checks import MAX_CHECKS, MAX_EXPRESSIONS, MAX_FETCHES, Check, expressions_of, fetches_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
 from shared.ids import USABLE, is_reserved
@@ -80,6 +80,8 @@ def _is_task_id(value: str) -> str:
 def _has_few_expressions(checks: tuple[Check, ...]) -> tuple[Check, ...]:
     if (count := len(expressions_of(checks))) > MAX_EXPRESSIONS:
         raise Invalid(f"{count} different expressions of probes, more than {MAX_EXPRESSIONS}", "read fewer values")
+    if (count := len(fetches_of(checks))) > MAX_FETCHES:
+        raise Invalid(f"{count} different addresses to fetch, more than {MAX_FETCHES}", "compare fewer answers")
     return checks
 
 

@@ -1,4 +1,4 @@
-"""Request bodies with named values: JSON, and forms in both encodings. Pure."""
+"""Bodies and messages with named values: JSON, and forms in both encodings. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 # For writing and reading. A body with more is left out.
 MAX_FIELDS = 20_000
 _JSON = re.compile(r"(?:application|text)/(?:[\w.-]+\+)?json\b", re.IGNORECASE)
+# The numbers of packet types, a namespace and the number of an acknowledgement, as in `42/shop,7["saved",…]`.
+_PACKET = re.compile(r"[0-9]{1,2}(?:/[^,\[{]{0,200},)?[0-9]{0,10}(?=[\[{])")
 _BOUNDARY = re.compile(r'boundary="?([^";,\s]{1,200})', re.IGNORECASE)
 _NAME = re.compile(r'\bname="([^"]*)"', re.IGNORECASE)
 _FILE_NAME = re.compile(r'\bfilename="([^"]*)"', re.IGNORECASE)
@@ -19,6 +21,12 @@ def is_json(mime_type: str, text: str) -> bool:
     if _JSON.match(mime_type):
         return True
     return mime_type.lower().startswith("text/plain") and text.lstrip()[:1] in ("{", "[")
+
+
+def inner_json(text: str) -> tuple[str, str]:
+    """A message of a web socket in two parts: what Engine.IO and Socket.IO put before JSON, and the rest."""
+    found = _PACKET.match(text)
+    return (found[0], text[found.end() :]) if found else ("", text)
 
 
 def is_form(mime_type: str) -> bool:

@@ -4,14 +4,15 @@ Entries also have `_step` (the number of the action that caused the request, 0 f
 is the document of a frame), `_resourceType`, and what is known of where the request came from, which is recorded even
 where headers and bodies had to be left out: `_sender` (the origin that sent it, `browser` for an address that the
 judge itself opened, `null` if unknown), `_origin`, `_fetchSite`, `_fetchMode`, `_fetchDest`, `_refererOrigin`,
-`_bodySize` and `_bodyDigest`. The log's `_rules` is the version of the rules for senders.
+`_bodySize` and `_bodyDigest`. A web socket's entry has its text messages (`_webSocketMessages`). The log's `_rules` is
+the version of the rules for senders.
 """
 
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -29,6 +30,7 @@ RULES = 2
 BROWSER = "browser"
 # For writing and reading.
 MAX_ENTRIES = 20_000
+MAX_MESSAGES = 200_000
 MAX_METHOD_CHARS = 100
 
 
@@ -77,6 +79,24 @@ class Response(_Part):
     error: str | None = Field(default=None, alias="_error")
 
 
+class Message(_Part):
+    """A text message of a web socket, as browsers' developer tools export it. `text` is absent if it was left out.
+
+    `step` is the number of the action after which it was sent or received.
+    """
+
+    type: Literal["send", "receive"]
+    text: str | None = Field(default=None, alias="data")
+    step: int | None = Field(default=None, alias="_step", ge=0)
+
+
+class MessagesLeftOut(_Part):
+    """How many messages of web sockets were left out: of sockets that the task's own sites opened, and others."""
+
+    own: int = Field(default=0, ge=0)
+    other: int = Field(default=0, ge=0)
+
+
 class Entry(_Part):
     """One request and its response. A redirect is an entry of its own.
 
@@ -95,6 +115,7 @@ class Entry(_Part):
     is_method_cut: bool = Field(default=False, alias="_methodCut")
     is_url_cut: bool = Field(default=False, alias="_urlCut")
     has_headers_left_out: bool = Field(default=False, alias="_headersLeftOut")
+    messages: list[Message] = Field(default=[], alias="_webSocketMessages", max_length=MAX_MESSAGES)
 
 
 class LeftOut(_Part):
@@ -117,6 +138,8 @@ class Log(_Part):
     dropped: int = Field(default=0, alias="_dropped", ge=0)
     left_out: list[LeftOut] = Field(default=[], alias="_leftOut", max_length=MAX_ENTRIES)
     rules: int = Field(default=1, alias="_rules")
+    # Absent in recordings of older versions, which have no messages.
+    messages_left_out: MessagesLeftOut | None = Field(default=None, alias="_messagesLeftOut")
 
 
 class HarFile(_Part):
@@ -131,6 +154,7 @@ def write_har(
     redacted: Callable[[Mapping[str, Any]], dict[str, Any]],
     *,
     left_out: Sequence[LeftOut] = (),
+    messages_left_out: MessagesLeftOut | None = None,
     versions: Mapping[str, str],
 ) -> NetworkTrace:
     """Write the entries, each of them `redacted`, atomically to the folder's `network.har`.
@@ -139,10 +163,11 @@ def write_har(
     such a file cannot be made.
     """
     kept = [_readable(redacted(entry)) for entry in entries]
-    data = _har_bytes(kept, left_out, versions)
+    lost = {} if messages_left_out is None else {"_messagesLeftOut": messages_left_out.model_dump()}
+    data = _har_bytes(kept, left_out, versions, lost)
     # Redaction can lengthen texts, though rarely enough to exceed the limit.
     if len(data) > MAX_FILE_BYTES or _problem_of(data):
-        data = _har_bytes([_without_bodies(entry) for entry in kept], left_out, versions)
+        data = _har_bytes([_without_bodies(entry) for entry in kept], left_out, versions, lost)
         if problem := _problem_of(data):
             raise TrajectoryError(f"{NETWORK_FILE}: {problem}")
     write_atomic(folder / NETWORK_FILE, data)
@@ -169,13 +194,19 @@ def _problem_of(data: bytes) -> str | None:
     return None
 
 
-def _har_bytes(entries: Sequence[Mapping[str, Any]], left_out: Sequence[LeftOut], versions: Mapping[str, str]) -> bytes:
+def _har_bytes(
+    entries: Sequence[Mapping[str, Any]],
+    left_out: Sequence[LeftOut],
+    versions: Mapping[str, str],
+    lost: Mapping[str, Any],
+) -> bytes:
     name, _, version = versions.get("browser", "unknown").rpartition(" ")
     log: dict[str, Any] = {
         "version": "1.2",
         "creator": {"name": "wabe", "version": versions.get("wabe", "")},
         "browser": {"name": name or "Chromium", "version": version},
         "_rules": RULES,
+        **lost,
         "entries": entries,
     }
     if left_out:
@@ -192,7 +223,11 @@ def _without_bodies(entry: Mapping[str, Any]) -> dict[str, Any]:
     if "postData" in request:
         request["postData"] = {"mimeType": request["postData"]["mimeType"], "params": [], "_truncated": True}
     content = {key: value for key, value in response["content"].items() if key != "text"}
-    return {**entry, "request": request, "response": {**response, "content": content | {"_truncated": True}}}
+    made = {**entry, "request": request, "response": {**response, "content": content | {"_truncated": True}}}
+    if "_webSocketMessages" in entry:
+        said = entry["_webSocketMessages"]
+        made["_webSocketMessages"] = [{key: value for key, value in one.items() if key != "data"} for one in said]
+    return made
 
 
 def read_har(path: Path) -> Log:

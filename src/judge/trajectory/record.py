@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, ValidationError
 
+from judge.trajectory.fetched import Fetched
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import sha256_json
@@ -35,6 +36,7 @@ SHARED_STATE = "shared_state"
 # recordings of the second say it.
 FIRST_RULES, CURRENT_RULES = "1", "2"
 BLAME_FACTS = "blame_facts"
+FETCHED = "fetched"
 # Stop reasons outside the participant's control; such attempts are not scored. `excluded` ones were never played.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled", "excluded")
 # Stop reasons after which the verdict decides.
@@ -46,7 +48,7 @@ _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
 _LATER_OF_VERDICT = ("reason_code",)
-_EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED, "rules_version", BLAME_FACTS)
+_EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED, "rules_version", BLAME_FACTS, FETCHED)
 # The keys that the digest covers: the evidence for a verdict, but not the verdict itself, keys derived from these
 # (`action_history`, `thoughts`) or times. `probes` is always null, because the values of probes are in the steps; so is
 # a missing `network`. Keys added in later versions are covered only if present, so that older attempts keep their
@@ -79,7 +81,7 @@ class Attempt(Record):
     time. `network_missing` is why there is no network trace. `self_recorded`: the evidence comes from the agent itself.
     `participant_usage` is the agent's usage according to a foreign layout. `rules_version`: the rules by which checks
     are decided on this recording. `blame_facts` decided who is to blame for a fault that a participant can cause
-    (`judge.episode.blame`); older versions did not record them.
+    (`judge.episode.blame`); older versions did not record them. `fetched` are the answers that `fetch` checks compare.
     """
 
     task: Task
@@ -108,6 +110,7 @@ class Attempt(Record):
     rules_version: str = FIRST_RULES
     participant_usage: TokenUsage | None = None
     blame_facts: BlameFacts | None = None
+    fetched: tuple[Fetched, ...] = ()
 
     @property
     def is_aborted(self) -> bool:
@@ -194,6 +197,7 @@ class Attempt(Record):
             "agent_final_answer": self.final_answer,
             **{key: fields[key] for key in ("steps", "final_look", "navigations", *_OF_ATTEMPT)},
             **({BLAME_FACTS: fields[BLAME_FACTS]} if self.blame_facts else {}),
+            **({FETCHED: fields[FETCHED]} if self.fetched else {}),
             "settle": self.settle,
             **({SELF_RECORDED: True} if self.self_recorded else {}),
             **({"shared_state": True} if self.shared_state else {}),
@@ -248,6 +252,7 @@ class Attempt(Record):
                     "navigations": value.get("navigations", ()),
                     "settle": value.get("settle"),
                     BLAME_FACTS: value.get(BLAME_FACTS),
+                    FETCHED: value.get(FETCHED, ()),
                     "self_recorded": value.get(SELF_RECORDED, False),
                     "shared_state": value.get("shared_state", False),
                     "rules_version": value.get("rules_version", FIRST_RULES),

@@ -16,7 +16,15 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from judge.trajectory.forms import MAX_FIELDS, is_form, is_json, is_multipart, multipart_fields, multipart_text
+from judge.trajectory.forms import (
+    MAX_FIELDS,
+    inner_json,
+    is_form,
+    is_json,
+    is_multipart,
+    multipart_fields,
+    multipart_text,
+)
 from shared.strict_json import parse_json
 
 REDACTED = "[redacted]"
@@ -71,6 +79,8 @@ class Redaction:
             request["postData"] = self._body(request["postData"])
         response["content"] = self._body(response["content"])
         made = {**entry, "request": request, "response": response}
+        if "_webSocketMessages" in entry:
+            made["_webSocketMessages"] = [self._message(message) for message in entry["_webSocketMessages"]]
         if "_bodyDigest" in entry:
             # Salted, because a short secret could be guessed from its digest.
             made["_bodyDigest"] = self._digest(entry["_bodyDigest"])
@@ -174,6 +184,15 @@ class Redaction:
         if is_json(mime_type, text):
             return made | self._json_body(text)
         return made | ({"text": text} if mime_type.lower().startswith("text/plain") else {"comment": "left out"})
+
+    def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """A message of a web socket, redacted like a body of plain text."""
+        head, text = inner_json(message.get("data", ""))
+        if not is_json("text/plain", text):
+            return dict(message)
+        kept = self._json_body(text)
+        rest = {key: value for key, value in message.items() if key != "data"}
+        return rest | ({"data": head + kept["text"]} if "text" in kept else kept)
 
     def _json_body(self, text: str) -> dict[str, str]:
         try:

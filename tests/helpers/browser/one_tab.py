@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from judge.trajectory.fetched import Answer
 from shared.models import Notice, Page, Task
 
 
@@ -13,6 +14,9 @@ class OneTab:
 
     async def open_tabs(self, urls: Sequence[str]) -> None:
         assert not urls
+
+    async def fetch(self, url: str, key: str | None) -> Answer:
+        raise NotImplementedError
 
     async def replace_tab(self, why: Notice) -> Page:
         return Page(url="about:blank", title="", snapshot="", notice=why)

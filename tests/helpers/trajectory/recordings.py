@@ -3,20 +3,22 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.evaluators.requests import named_fields
-from judge.trajectory.network import write_har
+from judge.trajectory.fetched import Fetched
+from judge.trajectory.network import MessagesLeftOut, write_har
 from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
 from shared.models import Action, Outcome, ProbeValue, Record, Step, Task
 
 SHOP = "http://shop.test"
 VIEWPORT = (1280, 720)
+NONE_LEFT_OUT = MessagesLeftOut()
 
 
 class RecordedRequest(Record):
@@ -34,6 +36,8 @@ class RecordedRequest(Record):
     is_answer_cut: bool = False
     is_url_cut: bool = False
     has_no_headers: bool = False
+    # Of a web socket: who says what; `None` is one that was too large.
+    messages: tuple[tuple[Literal["send", "receive"], str | None], ...] = ()
 
     def har_entry(self, step: int) -> dict[str, Any]:
         """As the browser's recorder gives it."""
@@ -74,7 +78,16 @@ class RecordedRequest(Record):
             "_sender": self.sender,
             **({"_headersLeftOut": True} if self.has_no_headers else {}),
             **({"_urlCut": True} if self.is_url_cut else {}),
+            **({} if not self.messages else self._socket(step)),
         }
+
+    def _socket(self, step: int) -> dict[str, Any]:
+        said = [
+            {"type": by, "time": 1.5, "opcode": 1, "_step": step}
+            | ({"_truncated": True} if text is None else {"data": text})
+            for by, text in self.messages
+        ]
+        return {"_resourceType": "websocket", "_webSocketMessages": said}
 
 
 class RecordedStep(Record):
@@ -111,6 +124,8 @@ def recorded_attempt(
     seen: Sequence[RecordedStep],
     answer: str | None = None,
     rules_version: str = CURRENT_RULES,
+    fetched: tuple[Fetched, ...] = (),
+    messages_left_out: MessagesLeftOut | None = NONE_LEFT_OUT,
     **task: Any,
 ) -> Trajectory:
     """A finished attempt whose snapshots are on disk."""
@@ -138,7 +153,8 @@ def recorded_attempt(
     entries = [one.har_entry(number) for number, seen_one in enumerate(seen, 1) for one in seen_one.requests]
     known = {"task_id": "t", "website": f"{SHOP}/", "task": "Do it.", "checks": list(checks), **task}
     played = Task.model_validate(known)
-    write_har(folder, entries, Redaction(salt=b"test", keep=named_fields(played)).entry, versions={})
+    redacted = Redaction(salt=b"test", keep=named_fields(played)).entry
+    write_har(folder, entries, redacted, messages_left_out=messages_left_out, versions={})
     attempt = Attempt(
         task=played,
         steps=tuple(steps),
@@ -148,6 +164,7 @@ def recorded_attempt(
         started_at=0,
         ended_at=0,
         rules_version=rules_version,
+        fetched=fetched,
     )
     return Trajectory(
         folder=folder,

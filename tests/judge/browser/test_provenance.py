@@ -90,6 +90,20 @@ def test_text_of_a_host_with_nothing_shown_around_it_marks_the_document() -> Non
     assert f"[ref=e3] [box=0,0,9,9] [origin={SHOP}] [editable=text]:" in mark(PAGE, framed).snapshot
 
 
+@pytest.mark.parametrize(
+    ("facts", "state"),
+    [
+        ({"joined_before": "e2 e4", "joined_after": "e4"}, "[joined=before]"),
+        ({"joined_before": "e4", "joined_after": "e2"}, "[joined=after]"),
+        ({"joined_before": "e2", "joined_after": "e2", "named": ("e2",)}, "[editable=name] [joined]"),
+    ],
+)
+def test_an_element_that_is_one_word_with_what_is_beside_it_is_marked(facts: dict[str, object], state: str) -> None:
+    marked = mark(PAGE, [document("e1 e2 e3 e4", is_main=True, **facts)])
+    assert f"""[level=1] [ref=e2] [box=0,0,9,9] {state}'\n""" in marked.snapshot
+    assert as_shown(marked.snapshot, boxes=True) == PAGE
+
+
 def test_an_element_that_is_gone_is_marked_as_unknown() -> None:
     marked = mark(PAGE, [document("e1 e3 e4 f1e1", is_main=True)])
     assert not marked.is_complete

@@ -34,6 +34,16 @@ END = RecordedStep(path="/done?order=5", title="Order placed", snapshot=DONE)
 DIALOG = RecordedStep(dialog="confirm: Sure?")
 ELSEWHERE = RecordedStep(path="http://evil.test/done?order=5", title="Order placed", snapshot=DONE)
 
+CHEAPEST = RecordedStep(
+    snapshot='- combobox "Sort by" [ref=e1]:\n  - option "Newest"\n'
+    "  - 'option \"Price: lowest first\" [selected] [box=0,0,0,0]'"
+)
+# What an application suggests for typed text is not its value, and the field has one of its own.
+TYPED_COMBOBOX = RecordedStep(
+    snapshot='- combobox "Country" [ref=e1]:\n  - text: Ch\n  - listbox:\n    - option "Chad" [selected]\n'
+    '- combobox "City" [ref=e2]:\n  - listbox:\n    - option "Oslo" [selected]'
+)
+
 PAGE: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"url": "/done?order=5"}, [SHOP, END], True),
     ({"url": "/done/?order=5"}, [SHOP, END], True),
@@ -77,6 +87,15 @@ ELEMENT: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"element": ['heading "Harvest Desk"', 'checkbox "Oak"']}, [SHOP], False),
     ({"element": 'checkbox "Oak"', "within": 'list "Products"'}, [SHOP], False),
     ({"element": "listitem", "count": 2}, [SHOP], False),
+    ({"element": 'combobox "Sort by": Price'}, [SHOP], True),
+    ({"element": 'combobox "Sort by": Rating'}, [SHOP], False),
+    ({"element": 'combobox "Sort by": Rating', "not": True}, [SHOP], True),
+    ({"element": 'combobox "Sort by": Price', "not": True}, [SHOP], False),
+    ({"element": 'combobox "Sort by": "Price: lowest first"'}, [CHEAPEST], True),
+    ({"element": 'combobox "Sort by": Price: lowest first'}, [CHEAPEST], True),
+    ({"element": 'combobox "Country": Chad'}, [TYPED_COMBOBOX], False),
+    ({"element": 'combobox "Country": Ch'}, [TYPED_COMBOBOX], True),
+    ({"element": 'combobox "City": Oslo'}, [TYPED_COMBOBOX], False),
     ({"element": 'paragraph "far below"', "in_view": True}, [SHOP], False),
     ({"element": 'checkbox "Oak"'}, [SHOP, END], False),
     ({"element": 'checkbox "Oak"'}, [SHOP, DIALOG], False),

@@ -10,10 +10,14 @@ from shared.errors import ConfigError
 from shared.models import Task
 from shared.validation import validated
 
+SOCKET = {"kind": "request", "socket": True, "url": "/ws", "direction": "received", "message": {"type": "saved"}}
 MISTAKES: list[tuple[Any, str]] = [
     ("x", "key 'checks': 'x' is not a list"),
     (["x"], "checks #1: 'x' is not a table"),
-    ([{"url": "/"}], "checks #1, key 'kind': missing (known: page, element, text, action, answer, request, probe)"),
+    (
+        [{"url": "/"}],
+        "checks #1, key 'kind': missing (known: page, element, text, action, answer, request, fetch, probe)",
+    ),
     ([{"kind": "pages"}], "'pages' is not a kind of check (did you mean 'page'?)"),
     ([{"kind": "request"}], "key 'url': missing"),
     ([{"kind": "request", "url": "/", "method": "P T"}], "key 'method': "),
@@ -21,6 +25,29 @@ MISTAKES: list[tuple[Any, str]] = [
     ([{"kind": "request", "url": "/", "query": {}}], "key 'query': "),
     ([{"kind": "request", "url": "/", "post_data": {"a[": 1}}], "key 'post_data': column 2: not a path into JSON"),
     ([{"kind": "request", "url": "/", "within": "list"}], "key 'within': unknown key"),
+    ([{**SOCKET, "url": None}], "key 'url': "),
+    ([{**SOCKET, "direction": "both"}], "key 'direction': 'both'"),
+    ([{**SOCKET, "message": {}}], "key 'message': "),
+    ([{**SOCKET, "message": "("}], "key 'message': "),
+    ([{**SOCKET, "message": {"a[": 1}}], "key 'message': column 2: not a path into JSON"),
+    ([{**SOCKET, "method": "GET"}], "key 'method': unknown key"),
+    ([{**SOCKET, "socket": "yes"}], "key 'socket': "),
+    ([{"kind": "request", "url": "/ws", "message": "x"}], "key 'message': unknown key"),
+    ([{"kind": "fetch", "url": "/api"}], "key 'response': missing"),
+    ([{"kind": "fetch", "response": "x"}], "key 'url': missing"),
+    ([{"kind": "fetch", "url": "/api/*", "response": "x"}], "key 'url': column 1: not one address"),
+    ([{"kind": "fetch", "url": "*/api", "response": "x"}], "key 'url': column 1: not one address"),
+    ([{"kind": "fetch", "url": ["/a", "/b"], "response": "x"}], "key 'url': a list of 2 entries is not a string"),
+    ([{"kind": "fetch", "url": "/api", "response": {}}], "key 'response': "),
+    ([{"kind": "fetch", "url": "/api", "response": " "}], "key 'response': empty"),
+    ([{"kind": "fetch", "url": "/api", "response": {"a[": 1}}], "key 'response': column 2: not a path into JSON"),
+    ([{"kind": "fetch", "url": "/api", "response": "x", "at": "any"}], "key 'at': unknown key"),
+    ([{"kind": "fetch", "url": "/api", "response": "x", "on": "/"}], "key 'on': unknown key"),
+    ([{"kind": "fetch", "url": "/api", "response": "x", "bearer": "token"}], "key 'bearer': "),
+    (
+        [{"kind": "fetch", "url": f"/{number}", "response": "x"} for number in range(6)],
+        "key 'checks': 6 different addresses to fetch, more than 5",
+    ),
     ([{"kind": "probe", "expected": 1}], "key 'expression': missing"),
     (
         [{"kind": "probe", "expression": f"x{number}", "expected": 1} for number in range(11)],
@@ -162,3 +189,51 @@ def test_checks_survive_being_written_and_sent() -> None:
     assert Task.model_validate(before.model_dump(mode="json", exclude_defaults=True)) == before
     (table,) = tomli.loads(tasks_toml([before]))["tasks"]
     assert read(table).checks == before.checks
+
+
+@pytest.mark.parametrize(
+    ("element", "said"),
+    [
+        ('button "Save" [checked]', "a button has no [checked] (only checkbox, "),
+        ('option "Price" [pressed]', "an option has no [pressed] (only button)"),
+        ('link "Next" [selected=true]', "a link has no [selected]"),
+        ("paragraph [level=2]", "a paragraph has no [level]"),
+        ('textbox "Name": Name', "snapshots leave out a value that is the same as the name"),
+        ('none "Box"', "snapshots show no element of the role none"),
+    ],
+)
+@pytest.mark.parametrize("key", ["element", "within"])
+def test_a_form_that_no_snapshot_shows_is_noted(element: str, said: str, key: str) -> None:
+    check = {"kind": "element", "element": 'alert "Saved"', key: element}
+    (warning,) = warnings_of(task(check))
+    assert f"{element} can never match: {said}" in warning
+
+
+@pytest.mark.parametrize(
+    "element",
+    ['button "Save" [checked=false]', '"Oak" [checked]', 'combobox "Sort by": Price', 'heading "A" [level=2]'],
+)
+def test_a_form_that_a_snapshot_may_show_is_not_noted(element: str) -> None:
+    assert warnings_of(task({"kind": "element", "element": element})) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"direction": "sent"}, "what is sent at each keystroke holds what the participant typed"),
+        ({"at": "end"}, "'at' has no meaning for messages"),
+        ({"url": "http://other.test/ws"}, "is not on the task's site"),
+    ],
+)
+def test_a_socket_check_that_may_mislead_is_warned_of(changes: dict[str, Any], said: str) -> None:
+    (warning,) = warnings_of(task(SOCKET | changes))
+    assert said in warning
+
+
+def test_what_must_not_be_sent_on_a_socket_is_not_warned_of() -> None:
+    assert warnings_of(task(SOCKET | {"direction": "sent", "not": True})) == []
+
+
+def test_a_fetch_off_the_tasks_site_is_warned_of() -> None:
+    (warning,) = warnings_of(task({"kind": "fetch", "url": "http://other.test/api", "response": "x"}))
+    assert "is not on the task's site" in warning

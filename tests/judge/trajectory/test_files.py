@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from helpers.results import A_TRACE, a_result, a_step, write_attempt
 from judge import store
+from judge.store import TaskStore
+from judge.trajectory.fetched import Fetched
 from judge.trajectory.files import load_trajectory, read_steps
 from shared.errors import TrajectoryError
 from shared.models import Step
@@ -171,3 +173,19 @@ def test_a_network_trace_outside_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(json.dumps(result))
     with pytest.raises(TrajectoryError, match="points outside its folder"):
         load_trajectory(tmp_path)
+
+
+def test_what_the_judge_fetched_is_part_of_the_digest(tmp_path: Path) -> None:
+    answer = Fetched(url="/api/cart", status=200, type="application/json", body='{"total": 1}')
+    write_attempt(TaskStore(tmp_path), a_result("t1", fetched=(answer,)))
+    attempt = load_trajectory(tmp_path).attempt
+    assert attempt is not None
+    assert attempt.fetched == (answer,)
+    path = tmp_path / "result.json"
+    path.write_text(path.read_text().replace('\\"total\\": 1', '\\"total\\": 2'))
+    with pytest.raises(TrajectoryError, match="trajectory_sha256 is not the digest"):
+        load_trajectory(tmp_path)
+
+
+def test_a_result_without_fetched_answers_does_not_mention_them() -> None:
+    assert "fetched" not in a_result("t1").to_json()

@@ -14,7 +14,7 @@ const KEY = Symbol.for("wabe.settle");
 const REQUESTS = Symbol.for("wabe.requests");
 const EVENT = randomUUID();
 const WORLD = randomUUID();
-const [RECORDER, PAGE, PROVENANCE] = ["recorder.js", "page.js", "../provenance.js"]
+const [RECORDER, PAGE, PROVENANCE, JOINS] = ["recorder.js", "page.js", "../provenance.js", "../joins.js"]
   .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
 // The isolated world in which Playwright takes snapshots.
 const SNAPSHOT_WORLD = /^__playwright_utility_world_/;
@@ -802,12 +802,12 @@ class Context {
     }
   }
 
-  // What belongs to the snapshot that was just taken: who wrote what it shows, one entry for each document
-  // (`provenance.js`), nothing from those that do not answer in time; a screenshot; and how many origins the page has had
-  // since it settled, 1 unless it went from one to another.
+  // What belongs to the snapshot that was just taken: who wrote what it shows and what is joined in it, one entry for each
+  // document (`provenance.js`, `joins.js`), nothing from those that do not answer in time; a screenshot; and how many
+  // origins the page has had since it settled, 1 unless it went from one to another.
   async beside(page, limit) {
     const settler = await this.attach(page);
-    const asked = settler.all().map(target => target.evaluate(`(${PROVENANCE})()`, target.snapshotWorlds));
+    const asked = settler.all().map(target => target.evaluate(`({ ...(${PROVENANCE})(), ...(${JOINS})() })`, target.snapshotWorlds));
     const documents = Promise.race([Promise.all(asked).then(found => found.flat()), delay(MAX_PROVENANCE).then(() => [])]);
     // In CSS pixels, because participants give coordinates in those.
     const shot = page.screenshot({ type: "jpeg", quality: QUALITY, scale: "css", timeout: limit }).catch(error => error);

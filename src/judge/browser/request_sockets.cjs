@@ -1,0 +1,131 @@
+// Web sockets and their text messages, for `requests.cjs`: what was said on a socket, and who opened it.
+//
+// Playwright reports every socket with its messages, those of workers and new tabs included, but not who opened it. That
+// is the `Origin` of the handshake, which no page can forge; the browser's protocol tells it, unless the socket was open
+// before its session was. The two have no common id: of sockets with one address, all were opened by the same origin, or
+// nobody knows by whom. Read by `requests.py` and `socket_messages.py`.
+
+"use strict";
+const fs = require("fs");
+
+const HANDSHAKES = ["Network.webSocketCreated", "Network.webSocketWillSendHandshakeRequest"];
+const MAX_ORIGIN_CHARS = 300;
+// Of a page. More sockets than these are of nobody.
+const MAX_SOCKETS = 10000;
+// As browsers write it where they do not tell, so that no sender is made out.
+const NOBODY = "null";
+
+const plain = url => url.split("#", 1)[0];
+
+// The messages of one share: the first ones, and the last ones. A number that is missing is a message that was dropped.
+class Messages {
+  constructor(share, { messageBytes, lateMessageBytes }) {
+    this.files = ["first", "last", "before_last"].map(part => `messages_${share}_${part}.jsonl`);
+    this.limits = { first: messageBytes, last: lateMessageBytes };
+    this.count = 0;
+    this.bytes = { first: 0, last: 0 };
+  }
+
+  add(message) {
+    const line = JSON.stringify({ n: this.count++, ...message }) + "\n";
+    const size = Buffer.byteLength(line);
+    const [first, last, beforeLast] = this.files;
+    if (!this.bytes.last && this.bytes.first + size <= this.limits.first) {
+      this.bytes.first += size;
+      fs.appendFileSync(first, line);
+      return;
+    }
+    if (this.bytes.last && this.bytes.last + size > this.limits.last) {
+      fs.renameSync(last, beforeLast);
+      this.bytes.last = 0;
+    }
+    this.bytes.last += size;
+    fs.appendFileSync(last, line);
+  }
+}
+
+// The sockets of a page; `recorder` is that of `requests.cjs`.
+class Sockets {
+  constructor(page, recorder) {
+    this.recorder = recorder;
+    this.created = new Map();
+    // By address: the sockets, and the origins of the handshakes.
+    this.groups = new Map();
+    this.count = 0;
+    page.on("websocket", socket => {
+      try {
+        this.opened(socket);
+      } catch {
+        this.recorder.log?.lost();
+      }
+    });
+  }
+
+  group(url) {
+    const known = this.groups.get(plain(url));
+    if (known) return known;
+    const group = { sockets: [], origins: [] };
+    this.groups.set(plain(url), group);
+    return group;
+  }
+
+  // An event of a session named `source`, in which ids are unique.
+  shook(source, { requestId, url, request }) {
+    if (!this.recorder.log || this.count > MAX_SOCKETS) return;
+    const id = `${source} ${requestId}`;
+    if (url !== undefined) {
+      this.count += 1;
+      this.created.set(id, url);
+    } else if (this.created.has(id)) {
+      const origin = Object.entries(request.headers).find(([name]) => name.toLowerCase() === "origin")?.[1] ?? NOBODY;
+      const group = this.group(this.created.get(id));
+      this.created.delete(id);
+      group.origins.push(origin.slice(0, MAX_ORIGIN_CHARS));
+      this.decide(group);
+    }
+  }
+
+  // Who opened the sockets of one address, as far as it is known by now.
+  decide(group) {
+    const { sockets, origins } = group, [one, ...others] = new Set(origins);
+    let origin = others.length ? NOBODY : one;
+    // Of those without a handshake, all that is known is that every document so far was of one origin, if so.
+    if (one && origins.length < sockets.length && one !== this.recorder.onlyOrigin()) origin = NOBODY;
+    if (origin === group.origin) return;
+    group.origin = origin;
+    for (const slot of sockets) this.recorder.log.write(slot, { fixed: { origin } });
+  }
+
+  opened(socket) {
+    const { recorder } = this, { log, limits, sites } = recorder;
+    if (!log) return;
+    const url = socket.url(), only = recorder.onlyOrigin(), group = this.group(url);
+    const isToSite = sites.holds(url.replace(/^ws/, "http"));
+    // Decides only which share of the log is used.
+    const isOwn = () => isToSite && sites.sent(group.origin ?? only);
+    const slot = this.count++ < MAX_SOCKETS ? log.enter(isOwn(), "GET", url.split(/[?#]/, 1)[0]) : log.lost();
+    log.write(slot, {
+      began: Date.now(),
+      method: "GET",
+      url: url.slice(0, limits.url),
+      long_url: url.length > limits.url || undefined,
+      type: "websocket",
+      sender: { only },
+      fixed: { origin: group.origin },
+    });
+    if (slot) group.sockets.push(slot);
+    this.decide(group);
+    const said = isSent => ({ payload }) => {
+      if (typeof payload !== "string") return;
+      const size = Buffer.byteLength(payload);
+      const text = size > limits.bodyBytes ? { dropped: size } : { text: payload };
+      log.addMessage(isOwn(), { socket: slot?.id, sent: isSent, time: Date.now(), ...text });
+    };
+    socket.on("framesent", said(true));
+    socket.on("framereceived", said(false));
+    socket.on("socketerror", error => log.write(slot, { failure: String(error).slice(0, 200) }));
+    socket.on("close", () => log.write(slot, { ended: Date.now() }));
+  }
+}
+
+module.exports = { Messages, Sockets, HANDSHAKES };

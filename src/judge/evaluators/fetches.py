@@ -1,0 +1,123 @@
+"""`fetch` checks: asks the task's site after the last look, and compares what is stored of the answers."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+from urllib.parse import urljoin
+
+from judge.evaluators.base import Decision, Found
+from judge.evaluators.evidence import MissingEvidence, Recording
+from judge.evaluators.requests import json_differences
+from judge.sites import Site, own_site
+from judge.trajectory.fetched import Answer, Fetched, Redacted, stored
+from judge.trajectory.forms import is_json
+from shared.checks import LOCAL_STORAGE, AnyOf, Check, FetchCheck, fetches_of
+from shared.models import Task
+from shared.normalise import plain
+from shared.patterns import glob
+from shared.strict_json import parse_json
+from shared.text import clip, excerpt
+
+# A site may finish its work a moment after the page has shown the result.
+RETRY_S = 2.0
+PAUSE_S = 0.2
+_MAX_REDIRECTS = 5
+_NOT_ASKED = "the attempt ended before the judge could ask"
+
+
+class Asker(Protocol):
+    """Gets addresses with the attempt's cookies: a `judge.browser.session.Browser`."""
+
+    async def fetch(self, url: str, key: str | None) -> Answer: ...
+
+
+class Fetches:
+    """The `fetch` checks of a task in one attempt. `answers` are those so far: an error where there is none yet."""
+
+    def __init__(self, task: Task, allowed_sites: Iterable[str], redacted: Redacted) -> None:
+        self._task = task
+        self._allowed_sites = tuple(allowed_sites)
+        self._redacted = redacted
+        self._answers = {asked: stored(*asked, Answer(error=_NOT_ASKED), redacted) for asked in fetches_of(task.checks)}
+
+    @property
+    def answers(self) -> tuple[Fetched, ...]:
+        """One for each address and header that the checks name."""
+        return tuple(self._answers.values())
+
+    async def ask(self, browser: Asker, landed: str) -> None:
+        """Ask for each answer until its checks pass, for up to `RETRY_S`. `landed` is the first observed address."""
+        site = own_site(self._task, self._allowed_sites, landed=landed)
+        now = asyncio.get_running_loop().time
+        for url, bearer in self._answers:
+            began = now()
+            while True:
+                answer = await self._get(browser, url, bearer, site)
+                found = stored(url, bearer, answer, self._redacted)
+                self._answers[url, bearer] = found
+                if self._passes(found) or now() - began >= RETRY_S:
+                    break
+                await asyncio.sleep(PAUSE_S)
+
+    async def _get(self, browser: Asker, url: str, bearer: str | None, site: Site) -> Answer:
+        """The answer at the end of all redirects, none of which may lead off the task's site."""
+        at = urljoin(self._task.website, url).partition("#")[0]
+        key = None if bearer is None else bearer.removeprefix(LOCAL_STORAGE)
+        for _ in range(_MAX_REDIRECTS + 1):
+            if not site.holds(at):
+                return Answer(error=f"{excerpt(at, 200)} is not on the task's site")
+            # The header goes to the origin whose storage it comes from, so that no redirect takes it along.
+            answer = await browser.fetch(at, key)
+            if answer.location is None:
+                return answer
+            at = answer.location.partition("#")[0]
+        return Answer(error=f"more than {_MAX_REDIRECTS} redirects")
+
+    def _passes(self, found: Fetched) -> bool:
+        return all(
+            _decision(check, found, inverted=inverted).passed
+            for check, inverted in _fetch_checks(self._task.checks)
+            if check.asked == (found.url, found.bearer)
+        )
+
+
+def _fetch_checks(checks: Iterable[Check]) -> Iterator[tuple[FetchCheck, bool]]:
+    """The checks, also those in `any_of`, and whether each is inverted in the end."""
+    for check in checks:
+        inner = check.any_of if isinstance(check, AnyOf) else (check,)
+        is_outer_inverted = isinstance(check, AnyOf) and check.inverted
+        for each in inner:
+            if isinstance(each, FetchCheck):
+                yield each, each.inverted != is_outer_inverted
+
+
+def fetched(check: FetchCheck, recording: Recording, *, inverted: bool) -> Decision:
+    """Whether the stored answer passes the check. Raises `MissingEvidence` if the recording has none."""
+    attempt = recording.trajectory.attempt
+    known = {(each.url, each.bearer): each for each in (attempt.fetched if attempt else ())}
+    found = known.get(check.asked)
+    if found is None:
+        raise MissingEvidence(f"the judge recorded no answer of {check.url}")
+    return _decision(check, found, inverted=inverted)
+
+
+def _decision(check: FetchCheck, found: Fetched, *, inverted: bool) -> Decision:
+    result = _compared(check.response, found)
+    # An error proves nothing, not even that something is missing.
+    return Decision(result.counts and result.passed != inverted, result, None)
+
+
+def _compared(wanted: str | Mapping[str, Any], found: Fetched) -> Found:
+    if found.error is not None or found.body is None:
+        return Found(False, f"no answer: {found.error}", counts=False)
+    shown = clip(plain(found.body), 200)
+    if isinstance(wanted, str):
+        return Found(glob(plain(wanted)).fullmatch(plain(found.body)), shown)
+    if not is_json(found.type, found.body):
+        return Found(False, f"an answer that is not JSON: {shown}", counts=False)
+    try:
+        content = parse_json(found.body)
+    except ValueError:
+        return Found(False, f"an answer that is not readable as JSON: {shown}", counts=False)
+    problem = next(json_differences("response", wanted, content), None)
+    return Found(problem is None, shown if problem is None else f"{problem} in {shown}")

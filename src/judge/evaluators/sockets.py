@@ -1,0 +1,113 @@
+"""Evaluates `request` checks with `socket = true`: text messages of web sockets, as they were recorded.
+
+The rule of senders is that of requests: a socket counts if a document of the task's site opened it, which its recording
+says. Inverted, sockets to the task's site count whoever opened them.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from judge.evaluators.addresses import is_address
+from judge.evaluators.base import Decision, Found
+from judge.evaluators.evidence import Look, MissingEvidence, Recording
+from judge.evaluators.requests import json_differences
+from judge.sites import Site
+from judge.trajectory.forms import inner_json
+from judge.trajectory.network import Entry, Log, Message
+from shared.checks import SocketCheck
+from shared.normalise import plain
+from shared.patterns import Pattern
+from shared.strict_json import parse_json
+from shared.text import clip, counted
+
+_TYPES: Mapping[str, str] = MappingProxyType({"sent": "send", "received": "receive"})
+_MAX_SHOWN = 3
+
+
+def messaged(check: SocketCheck, recording: Recording, looks: Sequence[Look], *, inverted: bool) -> Decision:
+    """Whether one message matches (inverted: none), what was found, and the step that caused the first match.
+
+    `looks` are those at which `on` lets an action count.
+    """
+    traffic = recording.traffic
+    if traffic.messages_left_out is None:
+        raise MissingEvidence("messages of web sockets were not recorded: an older version or another program did it")
+    acted_on = None if check.on is None else {look.step.index + 1 for look in looks}
+    sockets = [entry for entry in traffic.entries if _is_of(check, recording.site, entry, inverted=inverted)]
+    messages = [
+        message
+        for entry in sockets
+        for message in entry.messages
+        if message.type == _TYPES[check.direction] and (acted_on is None or message.step in acted_on)
+    ]
+    hit = next((message for message in messages if _matches(check, message)), None)
+    if hit is not None:
+        step = None if inverted or hit.step is None else max(0, hit.step - 1)
+        return Decision(not inverted, Found(True, _shown(hit)), step)
+    found = Found(False, _instead(check, sockets, messages))
+    if lost := _lost(check, recording, messages, inverted=inverted):
+        text = f"at least {counted(lost, 'message')} that could decide went unrecorded; otherwise {found.text}"
+        return Decision(False, found._replace(text=text), None)
+    return Decision(inverted, found, None)
+
+
+def _is_of(check: SocketCheck, site: Site, entry: Entry, *, inverted: bool) -> bool:
+    if entry.resource_type != "websocket":
+        return False
+    url = _as_http(entry.request.url)
+    if not site.holds(url) or not (inverted or (entry.sender is not None and site.holds(entry.sender))):
+        return False
+    if entry.is_url_cut:
+        # Only the path can be compared, which proves nothing.
+        path = check.url.partition("?")[0]
+        return inverted and is_address(url.partition("?")[0], path, is_home=site.is_home(url), extra_query=True)
+    return is_address(url, check.url, is_home=site.is_home(url), extra_query="?" not in check.url)
+
+
+def _as_http(url: str) -> str:
+    return "http" + url.removeprefix("ws") if url.startswith("ws") else url
+
+
+def _matches(check: SocketCheck, message: Message) -> bool:
+    if message.text is None:
+        return False
+    if isinstance(check.message, str):
+        return Pattern(check.message).search(message.text) is not None
+    _, text = inner_json(message.text)
+    if text.lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        content = parse_json(text)
+    except ValueError:
+        return False
+    return next(json_differences("message", check.message, content), None) is None
+
+
+def _lost(check: SocketCheck, recording: Recording, messages: Sequence[Message], *, inverted: bool) -> int:
+    """How many messages are unknown that could have matched."""
+    traffic: Log = recording.traffic
+    count = sum(message.text is None for message in messages)
+    if (left_out := traffic.messages_left_out) is not None:
+        # What others opened decides only what must not be said.
+        count += left_out.own + (left_out.other if inverted else 0)
+    for left in traffic.left_out:
+        url = _as_http(left.url)
+        path = check.url.partition("?")[0]
+        is_to = left.url.startswith("ws") and is_address(
+            url, path, is_home=recording.site.is_home(url), extra_query=True
+        )
+        if (left.is_own or inverted) and (not left.url or is_to):
+            count += left.count
+    return count
+
+
+def _instead(check: SocketCheck, sockets: Sequence[Entry], messages: Sequence[Message]) -> str:
+    if not sockets:
+        return "no such socket was opened by the task's site"
+    if not messages:
+        return f"no message was {check.direction}"
+    return f"no such message; instead {'; '.join(map(_shown, messages[-_MAX_SHOWN:]))}"
+
+
+def _shown(message: Message) -> str:
+    return clip(plain(message.text or "one that was not recorded"), 150)
