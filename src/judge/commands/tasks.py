@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from judge.commands import plain_app
+from judge.commands.login import login
 from judge.commands.webarena import SETTINGS as WEBARENA_SETTINGS
 from judge.commands.webarena import SOURCE as WEBARENA
-from judge.commands.webarena import login, webarena_tasks
+from judge.commands.webarena import webarena_tasks
 from judge.episode.preflight import check_config
 from judge.runner.boundary import EXIT_USAGE
 from judge.runner.miniwob import with_utterances
