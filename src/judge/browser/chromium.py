@@ -266,7 +266,7 @@ class BrowserSettings(Record):
         # By default the server closes a browser after an idle hour and relaunches it later, which would be a fault.
         args += ["--viewport-size", f"{config.viewport_width}x{config.viewport_height}", "--idle-timeout", "0"]
         # Without WebMCP, by which pages offer tools of their own.
-        args += ["--snapshot-mode", "none", "--codegen", "none", "--no-webmcp", "--image-responses", "allow"]
+        args += ["--snapshot-mode", "none", "--codegen", "none", "--no-webmcp"]
         args += ["--timeout-action", str(round(config.action_timeout_s * 1000))]
         args += ["--timeout-navigation", str(round(config.navigation_timeout_s * 1000))]
         # `judge.browser.settle` replaces the server's own wait, which is 500 ms, and only after some tools.

@@ -131,10 +131,9 @@ class McpServer:
                 await documents_until_death(self.folder, _LAST_DOCUMENTS_S)
             raise
         text = next((block.text for block in result.content if block.type == "text"), "")
-        image = next((block.data for block in result.content if block.type == "image"), None)
         if result.is_error and responses.says_crashed(text):
             raise TabCrashed
-        return Answer(ok=not result.is_error, text=text, image=image)
+        return Answer(ok=not result.is_error, text=text)
 
     async def _answered(self, what: str, call: Coroutine[Any, Any, _T], limit_s: float) -> _T:
         self._unanswered += 1

@@ -70,6 +70,11 @@ _LOG_IN = """async page => {
   }
 }"""
 _FRAME_URLS = "async page => page.frames().slice(0, 100).map(frame => frame.url().slice(0, 2000))"
+# In CSS pixels, because participants give coordinates in those.
+SCREENSHOT = """async page => {
+  const options = { type: "jpeg", quality: %d, scale: "css", timeout: %d };
+  return (await page.screenshot(options)).toString("base64");
+}"""
 # Returns the result as an error, because the server answers errors at once. Before returning a result it waits by
 # itself: up to 5 s for the page's requests, up to 10 s for a new document's load event. Settling already does that.
 _RUN = """async page => {
@@ -354,13 +359,14 @@ class PlaywrightBrowser:
         return None if marked is None else await self._with_screenshot(marked)
 
     async def _with_screenshot(self, page: Page) -> Page | None:
-        # In CSS pixels, because participants give coordinates in those.
-        answer = await self._server.call("browser_take_screenshot", {"type": "jpeg", "scale": "css"})
+        # Not with the server's own tool, whose JPEG quality is fixed.
+        config = self._server.settings.config
+        answer = await self._run(SCREENSHOT % (config.screenshot_quality, round(config.action_timeout_s * 1000)))
         # If a dialog opened before the screenshot, the next snapshot reports it.
         if responses.modal_state(answer.text) or not await self._stayed():
             return None
-        if answer.ok and answer.image:
-            return page.model_copy(update={"screenshot": self._decoded(answer.image)})
+        if answer.ok:
+            return page.model_copy(update={"screenshot": self._decoded(answer.text)})
         if _TIMEOUT.search(answer.text):
             raise _TimedOut(page.model_copy(update={"notice": Notice(code="no_screenshot")}))
         return None
@@ -589,7 +595,7 @@ class PlaywrightBrowser:
 
     def _decoded(self, image: str) -> bytes:
         try:
-            return base64.b64decode(image, validate=True)
+            return base64.b64decode(image.strip('"'), validate=True)
         except binascii.Error:
             raise self._server.fail("the browser's server gave a screenshot that cannot be decoded") from None
 

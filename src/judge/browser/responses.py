@@ -47,11 +47,10 @@ _STACK_LINE = re.compile(r"^[ \t]++at .*(?:\n|$)", re.MULTILINE)
 
 
 class Answer(NamedTuple):
-    """The server's answer to a tool call: its text, and its image, if any, as base64."""
+    """The server's answer to a tool call."""
 
     ok: bool
     text: str
-    image: str | None = None
 
 
 class UnreadableResponse(ValueError):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp.types import CallToolResult, ImageContent, TextContent
+from mcp.types import CallToolResult, TextContent
 
 from judge.browser import processes
 from judge.browser.chromium import BrowserSettings, FoundBrowser
@@ -26,9 +26,8 @@ from shared.models import Notice
 SITE = "http://a.example/"
 
 
-def answer(text: str = "", *, ok: bool = True, image: str | None = None) -> CallToolResult:
-    images = [ImageContent(type="image", data=image, mimeType="image/jpeg")] if image else []
-    return CallToolResult(content=[TextContent(type="text", text=text), *images], isError=not ok)
+def answer(text: str = "", *, ok: bool = True) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text)], isError=not ok)
 
 
 def own(result: object) -> CallToolResult:
@@ -52,7 +51,7 @@ def settled(*downloads: str, **changes: Any) -> CallToolResult:
     return own({**report, **flags, "document": document, **changes})
 
 
-SHOT = answer("### Result", image="/9j/4AAQ")
+SHOT = own("/9j/4AAQ")
 
 
 def page(url: str = SITE, *, tabs: Sequence[str] = (), after: str = "") -> CallToolResult:
@@ -80,6 +79,8 @@ class Client:
             return answer(f"### Error\nError: wabe: {self.origins.pop(0) if self.origins else 1}")
         if tool == CODE and PROVENANCE_CODE in params["code"]:
             return answer("### Error\nError: wabe: []")
+        if tool == CODE and "page.screenshot(" in params["code"]:
+            return self._answers["screenshot"].pop(0)
         # The judge's own code, such as settling, reports nothing unless a test says so.
         return answer() if tool == CODE and tool not in self._answers else self._answers[tool].pop(0)
 
@@ -109,7 +110,7 @@ async def test_without_a_process_to_watch_a_page_that_went_blank_is_a_fault(tmp_
     browser = Connected(
         tmp_path,
         browser_snapshot=[page(), page("about:blank")],
-        browser_take_screenshot=[SHOT, SHOT],
+        screenshot=[SHOT, SHOT],
     )
     await browser.open(SITE)
     await browser.observe()
@@ -124,7 +125,7 @@ async def test_with_a_process_to_watch_a_page_may_go_blank_by_itself(
     browser = Connected(
         tmp_path,
         browser_snapshot=[page(), page("about:blank")],
-        browser_take_screenshot=[SHOT, SHOT],
+        screenshot=[SHOT, SHOT],
     )
     browser.server.watch()
     await browser.open(SITE)
@@ -190,7 +191,7 @@ async def test_a_page_whose_status_is_crashed_is_an_empty_tab_at_the_next_look(
         tmp_path,
         browser_run_code_unsafe=[answer(), answer(), answer(), settled(), settled(lost="crashed")],
         browser_snapshot=[crashed, page("about:blank")],
-        browser_take_screenshot=[SHOT],
+        screenshot=[SHOT],
     )
     browser.server.watch()
     await browser.open(SITE)
@@ -199,20 +200,20 @@ async def test_a_page_whose_status_is_crashed_is_an_empty_tab_at_the_next_look(
 
 
 async def test_a_screenshot_that_is_not_base64_is_a_fault(tmp_path: Path) -> None:
-    browser = Connected(tmp_path, browser_snapshot=[page()], browser_take_screenshot=[answer(image="*")])
+    browser = Connected(tmp_path, browser_snapshot=[page()], screenshot=[own("*")])
     with pytest.raises(BrowserFault, match="decoded"):
         await browser.observe()
 
 
 async def test_a_page_that_moves_on_during_a_snapshot_is_observed_again(tmp_path: Path) -> None:
     moved = answer("### Error\nError: Execution context was destroyed", ok=False)
-    browser = Connected(tmp_path, browser_snapshot=[moved, page()], browser_take_screenshot=[SHOT])
+    browser = Connected(tmp_path, browser_snapshot=[moved, page()], screenshot=[SHOT])
     assert (await browser.observe()).url == SITE
 
 
 async def test_a_page_that_goes_to_another_site_while_it_is_recorded_is_observed_again(tmp_path: Path) -> None:
     shown = [page(SITE), page("http://b.example/")]
-    browser = Connected(tmp_path, browser_snapshot=shown, browser_take_screenshot=[SHOT, SHOT])
+    browser = Connected(tmp_path, browser_snapshot=shown, screenshot=[SHOT, SHOT])
     browser.client.origins = [2, 1]
     assert (await browser.observe()).url == "http://b.example/"
 
@@ -221,7 +222,7 @@ LATE = answer("### Error\nTimeoutError: browserBackend.callTool: Timeout 5000ms 
 
 
 async def test_a_page_whose_screenshot_times_out_twice_is_observed_without_one(tmp_path: Path) -> None:
-    browser = Connected(tmp_path, browser_snapshot=[page(), page()], browser_take_screenshot=[LATE, LATE])
+    browser = Connected(tmp_path, browser_snapshot=[page(), page()], screenshot=[LATE, LATE])
     seen = await browser.observe()
     assert (seen.url, seen.snapshot, seen.screenshot) == (SITE, "- text: x", None)
     assert seen.notice == Notice(code="no_screenshot")
@@ -316,7 +317,7 @@ async def test_a_download_is_reported_by_name_with_the_action_or_with_the_next_o
         browser_click=[answer(), answer("### Error\nError: no", ok=False), answer()],
         browser_run_code_unsafe=[settled("report.pdf"), settled("late file.csv"), settled()],
         browser_snapshot=[page(), page(), page()],
-        browser_take_screenshot=[SHOT, SHOT, SHOT],
+        screenshot=[SHOT, SHOT, SHOT],
     )
     click = ("browser_click", {"target": "e1"})
     assert (await browser.act(*click)).downloads == ("report.pdf",)
