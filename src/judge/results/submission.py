@@ -20,6 +20,7 @@ from typing import Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
+from judge.results.rewards import reward_keys
 from judge.results.statistics import interval_95, repeats_of, success_rate, success_rate_of_all, tallies_of
 from judge.store import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
@@ -164,6 +165,7 @@ def _entry(attempt: Attempt) -> dict[str, Any]:
         # Without defaults, so that keys added to tasks in later versions do not change existing digests.
         "task_sha256": sha256_json(task.model_dump(mode="json", exclude_defaults=True)),
         "epoch": attempt.epoch,
+        **reward_keys(attempt),
     }
 
 
