@@ -2,7 +2,7 @@
 # Sets: registry, tag, platform, push, engine, dry_run.
 registry=${WABE_REGISTRY:-ghcr.io/hjerpe}
 tag=latest
-platform=linux/amd64 # what AgentBeats runs
+platform=${WABE_PLATFORM:-linux/amd64} # what AgentBeats runs
 push=no
 engine=${WABE_ENGINE:-docker}
 dry_run=no

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from judge.results.submission import counts_of
+from judge.scenario.miniwob.rewards import SuccessRule
 from judge.trajectory.network import HarFile
 from judge.trajectory.record import Attempt
 from shared.models import Exclusion, JudgeInfo, Level, StopReason, Task, TaskOutcome, Timings, Truth, Verdict
@@ -101,6 +102,8 @@ ENTRY = create_model(
     epoch=(int, Field(ge=1)),
     decided_by=(Truth, ...),
     excluded=(str, Field(None, description="Why the run excluded the task before its first attempt.")),
+    reward=(float | None, None),
+    success_rule=(SuccessRule | None, None),
 )
 DETAIL = create_model(
     "Detail",

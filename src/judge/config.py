@@ -107,6 +107,8 @@ class RunConfig(Table):
     max_reply_bytes: int = Field(default=1_000_000, ge=1000, le=64_000_000)
     viewport_width: int = Field(default=1280, ge=200, le=4096)
     viewport_height: int = Field(default=720, ge=200, le=4096)
+    # Of JPEG. With 75, the first message of a usual page has less than 100 kB, which is what Express accepts.
+    screenshot_quality: int = Field(default=75, ge=20, le=100)
     record_network: bool = True
     secrets: Annotated[tuple[Annotated[str, AfterValidator(_is_secret)], ...], FailFast(), at_most(100), AsTuple] = ()
     browser_path: OneLine | None = Field(default=None, min_length=1)

@@ -8,7 +8,7 @@ import base64
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -22,6 +22,7 @@ _MAX_DEPTH = 20
 # Our own messages that contain no value, so that they may be shown.
 _SHOWS_NO_VALUE = re.compile(r"unknown key|\d+ (entries|characters), more than \d+")
 T = TypeVar("T")
+_WRITE_LOGIN = 'write login = { url = "/login", username = "…", password = "${NAME}" }'
 _SAVE_AGAIN = "save it again with Playwright: context.storage_state(path=…)"
 
 
@@ -90,8 +91,21 @@ class HttpCredentials(_SecretTable):
     origin: Url | None = None
 
 
+class FormLogin(_SecretTable):
+    """An account that is logged in to by a site's own form. `url` is the form's address, relative to the site's.
+
+    In a scenario file, `${NAME}` in `username` and `password` stands for an environment variable. Without a `username`,
+    the form asks for a password only.
+    """
+
+    url: Annotated[Line, at_most(2048)] = "/"
+    username: Annotated[SecretText, Field(min_length=1)] | None = None
+    password: SecretText
+
+
 _STATE = TypeAdapter(StorageState)
 _LOGIN = TypeAdapter(HttpCredentials)
+_FORM_LOGIN = TypeAdapter(FormLogin)
 
 
 def _without_values(adapter: TypeAdapter[T], value: object, remedy: str) -> T:
@@ -137,10 +151,27 @@ def _credentials(value: object) -> object:
     return tuple(_without_values(_LOGIN, each, remedy) for each in listed)
 
 
+def _form_login(value: object) -> object:
+    if not isinstance(value, Mapping | FormLogin):
+        raise Invalid("not a table", _WRITE_LOGIN)
+    return _without_values(_FORM_LOGIN, value, _WRITE_LOGIN)
+
+
 StateContent = Annotated[StorageState, BeforeValidator(_content)]
 # In a scenario, the path of a file relative to it; in a request, a key of its `storage_states`; or the content itself.
 DeclaredState = Annotated[StorageState | Annotated[Line, Field(min_length=1), at_most(4096)], BeforeValidator(_state)]
+DeclaredLogin = Annotated[FormLogin, BeforeValidator(_form_login)]
 Credentials = Annotated[tuple[HttpCredentials, ...], BeforeValidator(_credentials)]
+
+
+def merged(states: Iterable[StorageState]) -> StorageState:
+    """One state with the content of all; of cookies with the same name and place, and of storage, the last one's."""
+    cookies: dict[tuple[object, ...], Cookie] = {}
+    origins: dict[str, OriginStorage] = {}
+    for state in states:
+        cookies |= {(c.name, c.domain, c.path, c.partitionKey): c for c in state.cookies}
+        origins |= {each.origin: each for each in state.origins}
+    return StorageState(cookies=tuple(cookies.values()), origins=tuple(origins.values()))
 
 
 def secrets_of(state: StorageState | str | None, credentials: tuple[HttpCredentials, ...]) -> tuple[str, ...]:

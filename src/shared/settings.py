@@ -28,6 +28,7 @@ class Settings(Record):
         None, validation_alias=AliasChoices("WABE_PARTICIPANT_MODEL", "PARTICIPANT_MODEL")
     )
     browser_path: str | None = Field(None, validation_alias="WABE_BROWSER_PATH")
+    mcp_server: str | None = Field(None, validation_alias="WABE_MCP_SERVER")
     replay_script: str | None = Field(None, validation_alias="WABE_REPLAY_SCRIPT")
     scenarios: str | None = Field(None, validation_alias="WABE_SCENARIOS")
     auth_token: SecretStr | None = Field(None, validation_alias="WABE_AUTH_TOKEN")

@@ -16,9 +16,10 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture
-def imported(tmp_path: Path) -> Path:
+def imported(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     path = tmp_path / "miniwob.toml"
-    chosen = ["--tasks", "find-greatest", "--seeds", "0:2"]
+    seeds, success = getattr(request, "param", ("0:2", "exact"))
+    chosen = ["--tasks", "find-greatest", "--seeds", seeds, "--success", success]
     result = CliRunner().invoke(app, ["tasks", "import", "miniwob", *chosen, "--output", str(path)])
     assert result.exit_code == 0, result.output
     path.write_text(on_free_ports(path.read_text()))
@@ -34,7 +35,17 @@ async def test_a_right_attempt_succeeds_and_one_with_a_slip_fails(imported: Path
 
     outcome = await play_scenario(load_scenario(imported), decide, tmp_path)
     tasks = outcome.results[0]["detail"]["tasks"]
-    assert [(task["task_id"], task["verdict"], task["stop_reason"]) for task in tasks] == [
-        ("find-greatest_0", "success", "ended_by_page"),
-        ("find-greatest_1", "failure", "ended_by_page"),
+    assert [(task["task_id"], task["verdict"], task["stop_reason"], task["reward"]) for task in tasks] == [
+        ("find-greatest_0", "success", "ended_by_page", 1.0),
+        ("find-greatest_1", "failure", "ended_by_page", 0.1),
     ]
+    assert {task["success_rule"] for task in tasks} == {"exact"}
+
+
+@pytest.mark.parametrize("imported", [("1", "positive")], indirect=True)
+async def test_a_slip_with_a_positive_reward_is_a_success_where_that_is_the_rule(
+    imported: Path, tmp_path: Path
+) -> None:
+    outcome = await play_scenario(load_scenario(imported), participant(is_wrong=True), tmp_path)
+    (task,) = outcome.results[0]["detail"]["tasks"]
+    assert (task["verdict"], task["reward"], task["success_rule"]) == ("success", 0.1, "positive")

@@ -52,6 +52,7 @@ _OWN_BUILDS = (
     ("chromium-", ("chrome-*/chrome", "chrome-*/chrome.exe", "chrome-mac*/*.app/Contents/MacOS/*")),
 )
 _PROBE_TIMEOUT_S = 10
+_AS_SANDBOX = ("--user", "--map-root-user", "--root=/")
 _REMEDY = (
     f"run `{sys.executable} -m playwright install chromium`, install Chromium or Chrome, or set browser_path or"
     " WABE_BROWSER_PATH"
@@ -198,9 +199,12 @@ def _first_line(path: str) -> str | None:
 
 
 def _can_unshare(path: str) -> bool | None:
-    """Whether this process may create a user namespace; `None` if that cannot be tried."""
+    """Whether this process may create a user namespace and `chroot` in it; `None` if that cannot be tried.
+
+    Chromium's sandbox does both. Podman's default profile forbids the second in a container without capabilities.
+    """
     program = shutil.which("unshare", path=path)
-    tried = _run([program, "--user", "--", "true"], {"PATH": path}) if program else None
+    tried = _run([program, *_AS_SANDBOX, "--", "true"], {"PATH": path}) if program else None
     return None if tried is None else tried.returncode == 0
 
 
@@ -228,18 +232,37 @@ def sandbox_state(
     allowed = can_unshare(settings.path)
     # Where it cannot be tried, assume that a container forbids it, as most do.
     if allowed is False or (allowed is None and contained):
-        return False, "the container forbids user namespaces" if contained else "user namespaces are forbidden"
+        by = "by the container" if contained else "here"
+        return False, f"user namespaces, or chroot in them, are forbidden {by}"
     return True, "unprivileged user namespaces are available"
 
 
+def _mcp_cli(settings: Settings) -> Path | None:
+    """The program of the package of Playwright's MCP server that `WABE_MCP_SERVER` names; `None` for the bundled one.
+
+    Raises `ConfigError`.
+    """
+    if settings.mcp_server is None:
+        return None
+    path = Path(settings.mcp_server).expanduser().absolute()
+    path = path / "cli.js" if path.is_dir() else path
+    if not path.is_file():
+        raise ConfigError(
+            f"WABE_MCP_SERVER: {str(path)[:300]!r} does not exist",
+            remedy="npm install @playwright/mcp, and give the path of node_modules/@playwright/mcp",
+        )
+    return path
+
+
 class BrowserSettings(Record):
-    """How a browser is started."""
+    """How a browser is started. `mcp_cli` is another version of Playwright's MCP server than the bundled one."""
 
     found: FoundBrowser
     version: str = "unknown"
     config: RunConfig
     environment: Mapping[str, str] = Field(default_factory=dict, repr=False)
     compile_cache: Path | None = None
+    mcp_cli: Path | None = None
 
     @classmethod
     def from_config(cls, config: RunConfig, settings: Settings) -> "BrowserSettings":
@@ -253,6 +276,7 @@ class BrowserSettings(Record):
             config=config,
             environment=environment,
             compile_cache=Path(cache, "wabe", "node") if cache else None,
+            mcp_cli=_mcp_cli(settings),
         )
 
     def command(self, folder: Path, proxy: str | None = None) -> list[str]:
@@ -266,14 +290,15 @@ class BrowserSettings(Record):
         # By default the server closes a browser after an idle hour and relaunches it later, which would be a fault.
         args += ["--viewport-size", f"{config.viewport_width}x{config.viewport_height}", "--idle-timeout", "0"]
         # Without WebMCP, by which pages offer tools of their own.
-        args += ["--snapshot-mode", "none", "--codegen", "none", "--no-webmcp", "--image-responses", "allow"]
+        args += ["--snapshot-mode", "none", "--codegen", "none", "--no-webmcp"]
         args += ["--timeout-action", str(round(config.action_timeout_s * 1000))]
         args += ["--timeout-navigation", str(round(config.navigation_timeout_s * 1000))]
         # `judge.browser.settle` replaces the server's own wait, which is 500 ms, and only after some tools.
         args += ["--timeout-settle", "0", "--config", str(folder / CONFIG_FILE)]
         if proxy:
             args += ["--proxy-server", proxy, "--proxy-bypass", _NO_BYPASS]
-        return [*compute_driver_executable()[:1], str(_SERVER), *compute_driver_executable()[1:], *args]
+        node, cli = compute_driver_executable()
+        return [node, str(_SERVER), str(self.mcp_cli or cli), *args]
 
     def config_file(self, proxy: str | None = None) -> str:
         """The server's configuration: how to launch Chromium, and the options of each context."""

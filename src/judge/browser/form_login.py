@@ -1,26 +1,30 @@
-"""Logs a browser in to WebArena's sites through their login forms, to create the storage state for a run.
+"""Logs a browser in to sites through their login forms, to create the storage state for a run.
 
-The same procedure works for all of them: open the login page, fill in its two fields, press Enter, and wait until the
-form is gone. No model or participant is involved, and nothing is recorded.
+The same procedure works for most of them: open the login page, fill in the user name and the password (which a second
+page may ask for), press Enter, and wait until no password is asked for any more. No model or participant is involved,
+and nothing is recorded.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.async_api import Error, Page, async_playwright
+from playwright.async_api import BrowserContext, Error, Locator, Page, Response, async_playwright
 
 from judge.browser.chromium import find_browser
 from shared.errors import WabeError
 from shared.settings import Settings
 
-# The path of each kind of site's login form. For other sites, the form is at the site's own address.
-_FORMS: Mapping[str, str] = MappingProxyType(
-    {"shopping": "/customer/account/login/", "reddit": "/login", "gitlab": "/users/sign_in"}
-)
 _TIMEOUT_MS = 30_000
+# Some pages never stop sending requests, so this wait may end without an answer.
+_IDLE_MS = 5_000
+_CLIENT_ERRORS = 400
 _PASSWORD = "input[type=password]:visible"
-_USERNAME = "input:is([type=text], [type=email], :not([type])):visible"
+_USERNAME = "input:is([type=text], [type=email], [type=tel], :not([type])):visible"
+# A page that asks for the user name first may have other fields, such as that of a search.
+_NAMED_USERNAME = ":is([autocomplete~=username], [type=email], [name*=user i], [name*=login i], [name*=email i])"
 
 
 class LoginFailed(WabeError):
@@ -29,41 +33,94 @@ class LoginFailed(WabeError):
     blame = "user"
 
 
-async def log_in(accounts: Mapping[str, tuple[str, str, str]], settings: Settings) -> Mapping[str, Any]:
-    """The storage state of a browser that is logged in to all sites; `accounts`: address, user and password by site.
+@dataclass(frozen=True)
+class Account:
+    """An account at a site, called `name` in messages, whose login form is at `address`.
 
-    Raises `LoginFailed`, which names the site but no password.
+    Without a `username`, the form asks for a password only.
     """
-    found = find_browser(None, settings)
+
+    name: str
+    address: str
+    username: str | None
+    password: str = field(repr=False)
+
+
+async def log_in(
+    accounts: Sequence[Account], settings: Settings, *, browser_path: str | None = None
+) -> Mapping[str, Any]:
+    """The storage state of a browser that is logged in to all sites. `browser_path` as in the configuration.
+
+    Raises `LoginFailed`, which names the site but no password, and `ConfigError` without a browser.
+    """
+    found = find_browser(browser_path, settings)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=found.path, chromium_sandbox=found.sandbox)
         try:
             context = await browser.new_context()
             context.set_default_timeout(_TIMEOUT_MS)
-            for site, (url, username, password) in accounts.items():
-                page = await context.new_page()
-                address = url + _FORMS.get(site, "")
-                try:
-                    await _fill(page, address, username, password)
-                except Error as error:
-                    raise LoginFailed(
-                        f"{site}: cannot log in at {address}: {error.message.splitlines()[0][:200]}",
-                        remedy="check the address, and the credentials by hand",
-                    ) from None
-                await page.close()
-            return dict(await context.storage_state())
+            for account in accounts:
+                await _log_in(context, account)
+            state = await context.storage_state(indexed_db=True)
         finally:
             await browser.close()
+    if not (state.get("cookies") or state.get("origins")):
+        named = ", ".join(account.name for account in accounts)
+        raise LoginFailed(f"{named}: the log-in left neither cookies nor storage behind", remedy="check its address")
+    return dict(state)
 
 
-async def _fill(page: Page, address: str, username: str, password: str) -> None:
-    await page.goto(address)
+async def _log_in(context: BrowserContext, account: Account) -> None:
+    page = await context.new_page()
+    try:
+        await _fill(page, account)
+    except Error as error:
+        why = f"cannot log in at {account.address}: {error.message.splitlines()[0][:200]}"
+        remedy = "check the address, and the credentials by hand"
+        raise LoginFailed(f"{account.name}: {why}", remedy=remedy) from None
+    await page.close()
+
+
+async def _fill(page: Page, account: Account) -> None:
+    statuses: list[int] = []
+
+    def answered(response: Response) -> None:
+        if response.request.is_navigation_request() and response.frame == page.main_frame:
+            statuses.append(response.status)
+
+    await page.goto(account.address)
     secret = page.locator(_PASSWORD).first
-    form = page.locator("form").filter(has=secret).first
-    await form.locator(_USERNAME).first.fill(username)
-    await secret.fill(password)
+    if account.username is not None:
+        await page.locator(_USERNAME).or_(secret).first.wait_for()
+        user = await _username(page, secret)
+        await user.fill(account.username)
+        if not await secret.is_visible():
+            # The next page, or the next part of this one, asks for the password.
+            await user.press("Enter")
+    await secret.fill(account.password)
+    page.on("response", answered)
     await secret.press("Enter")
-    # The form stays if the credentials are refused.
-    await page.wait_for_url(lambda reached: reached.rstrip("/") != address.rstrip("/"))
-    await page.wait_for_load_state()
-    await page.locator(_PASSWORD).first.wait_for(state="hidden")
+    await _until_gone(page, secret)
+    if statuses and statuses[-1] >= _CLIENT_ERRORS:
+        raise Error(f"the site answered {statuses[-1]}")
+
+
+async def _username(page: Page, secret: Locator) -> Locator:
+    """The field for the user name: in the form with the password, if there is one, because a page may have others."""
+    form = page.locator("form").filter(has=secret).first
+    if await form.count():
+        return form.locator(_USERNAME).first
+    named = page.locator(_USERNAME + _NAMED_USERNAME).first
+    return named if await named.count() else page.locator(_USERNAME).first
+
+
+async def _until_gone(page: Page, secret: Locator) -> None:
+    """Wait until the page asks for no password; it still does, or does again, if the credentials are refused."""
+    try:
+        async with asyncio.timeout(_TIMEOUT_MS / 1000):
+            while await secret.is_visible():
+                await secret.wait_for(state="hidden")
+                with suppress(Error):
+                    await page.wait_for_load_state("networkidle", timeout=_IDLE_MS)
+    except TimeoutError:
+        raise Error("it still asks for the password") from None

@@ -371,7 +371,8 @@ class PlaywrightBrowser:
         The server reads the address after the snapshot. A page that went to another origin in between would be recorded
         as one of the site that it went to.
         """
-        answer = await self._run(beside_code(self._server.settings.config.action_timeout_s))
+        config = self._server.settings.config
+        answer = await self._run(beside_code(config.screenshot_quality, config.action_timeout_s))
         beside = read_beside(answer.text)
         # If a dialog opened meanwhile, the next snapshot reports it.
         if beside is None or beside.origins != 1:
@@ -610,7 +611,7 @@ class PlaywrightBrowser:
 
     def _decoded(self, image: str) -> bytes:
         try:
-            return base64.b64decode(image, validate=True)
+            return base64.b64decode(image.strip('"'), validate=True)
         except binascii.Error:
             raise self._server.fail("the browser's server gave a screenshot that cannot be decoded") from None
 

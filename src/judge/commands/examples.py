@@ -53,6 +53,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe tasks validate my.toml --try",
             "wabe tasks sample --from my.toml --count 5 --seed 1",
             "wabe tasks import miniwob --tasks click-test,click-link --output miniwob.toml",
+            "wabe tasks login https://shop.example/login --user ada --output state.json",
+        ),
+        "look": (
+            "wabe look https://www.example.org/",
+            "wabe look http://127.0.0.1:8080/ --storage-state state.json --click 'link \"Orders\"'",
         ),
         "verify": ("wabe verify", "wabe verify 20260101-120000-1a2b3c4d"),
         "doctor": ("wabe doctor", "wabe doctor my.toml", "wabe doctor --agent http://127.0.0.1:9019 --wait 30"),

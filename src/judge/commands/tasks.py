@@ -5,17 +5,18 @@ import random
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from judge.commands import plain_app
+from judge.commands.login import login
 from judge.commands.webarena import SETTINGS as WEBARENA_SETTINGS
 from judge.commands.webarena import SOURCE as WEBARENA
-from judge.commands.webarena import login, webarena_tasks
+from judge.commands.webarena import webarena_tasks
 from judge.episode.preflight import check_config
 from judge.runner.boundary import EXIT_USAGE
-from judge.runner.miniwob import with_utterances
+from judge.runner.miniwob import unreachable_notes, with_utterances
 from judge.runner.try_checks import try_checks
 from judge.scenario.checks import contradictions_of, repeated, unrecorded, warnings_of
 from judge.scenario.logins import expired_logins, with_logins
@@ -119,6 +120,10 @@ def import_tasks(
         ),
     ] = None,
     seeds: Annotated[str | None, typer.Option(help=f"{MINIWOB}: a seed, or a range such as 0:5.")] = None,
+    success: Annotated[
+        Literal["exact", "positive"] | None,
+        typer.Option(help=f"{MINIWOB}: which raw reward is a success, 1 or any above 0. [default: exact]"),
+    ] = None,
     addresses: Annotated[
         Path | None, typer.Option("--config", help=f"{WEBARENA}: the addresses of its sites.", metavar="FILE")
     ] = None,
@@ -134,13 +139,15 @@ def import_tasks(
     chosen = [*(names or ()), *more]
     if first != WEBARENA and (addresses or subset):
         raise ConfigError(f"--config and --subset are for {WEBARENA}", remedy=f"wabe tasks import {WEBARENA} …")
-    if first != MINIWOB and seeds:
-        raise ConfigError(f"--seeds is for {MINIWOB}", remedy=f"wabe tasks import {MINIWOB} …")
+    if first != MINIWOB and (seeds or success):
+        raise ConfigError(f"--seeds and --success are for {MINIWOB}", remedy=f"wabe tasks import {MINIWOB} …")
     site: SiteEntry | None = None
     settings: Mapping[str, Any] = {"max_steps": 15}
     if first == MINIWOB:
         pages = chosen_tasks(chosen, seeds or "0")[:limit]
-        selected = asyncio.run(with_utterances(pages, Settings.from_environ()))
+        selected, unreachable = asyncio.run(with_utterances(pages, Settings.from_environ(), success or "exact"))
+        for warning in unreachable_notes(unreachable, success or "exact"):
+            typer.echo(f"note: {warning}", err=True)
         settings, site = settings_for(pages), site_entry()
     elif first == WEBARENA:
         selected = asyncio.run(webarena_tasks(addresses, subset, chosen, output))

@@ -1,16 +1,14 @@
-"""WebArena-Verified in `wabe tasks`: imports its tasks, and creates the logins that they need."""
+"""WebArena-Verified in `wabe tasks`: imports its tasks, and creates the log-ins that they need."""
 
-import asyncio
-import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from judge.browser.form_login import LoginFailed, log_in
+from judge.browser.form_login import Account, LoginFailed, log_in
+from judge.commands.states import save_state
 from judge.evaluators.webarena import PackageTask, WebArenaPackage
 from judge.scenario.webarena import SiteAddresses, account_groups, imported, read_addresses
 from shared.errors import ConfigError
@@ -20,6 +18,10 @@ from shared.settings import Settings
 from shared.text import counted
 
 SOURCE = "webarena-verified"
+# The path of each kind of site's login form. For other sites, the form is at the site's own address.
+_FORMS: Mapping[str, str] = MappingProxyType(
+    {"shopping": "/customer/account/login/", "reddit": "/login", "gitlab": "/users/sign_in"}
+)
 SETTINGS: Mapping[str, Any] = MappingProxyType({"max_steps": 30, "judge_model": "offline"})
 
 
@@ -58,43 +60,28 @@ def _chosen(rows: Iterable[PackageTask], ids: Sequence[str]) -> list[PackageTask
     return [by_number[name] for name in dict.fromkeys(names)] if names else list(by_number.values())
 
 
-def login(
-    addresses: Annotated[
-        Path, typer.Option("--config", help="The addresses and accounts of the sites.", metavar="FILE")
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The scenario's folder of storage states.", metavar="DIR")
-    ],
-) -> None:
-    """Log in to WebArena-Verified's sites. Saves the browser's storage states for the tasks that need them."""
-    asyncio.run(_log_in(read_addresses(addresses), output))
-
-
-async def _log_in(addresses: SiteAddresses, output: Path) -> None:
+async def log_in_to_sites(addresses: SiteAddresses, output: Path) -> None:
+    """Log in to the sites with credentials, and save the storage states that tasks on them need to a folder."""
     groups = account_groups(addresses)
     if not groups:
         raise ConfigError(
             "--config: no site has credentials", remedy='add "credentials": {"username": …, "password": …}'
         )
     for sites in groups:
-        accounts = {
-            site: (each.url, each.credentials.username, each.credentials.password.get_secret_value())
+        accounts = [
+            Account(
+                site,
+                each.url + _FORMS.get(site, ""),
+                each.credentials.username,
+                each.credentials.password.get_secret_value(),
+            )
             for site in sites
             if (each := addresses.environments[site]).credentials is not None
-        }
+        ]
         try:
             state = await log_in(accounts, Settings.from_environ())
         except LoginFailed as error:
             raise ConfigError(f"--config: {error.message}", remedy=error.remedy) from None
         path = output / f"{'-'.join(sites)}.json"
-        _save(path, state)
+        save_state(path, state)
         typer.echo(f"{path}: logged in to {', '.join(sites)}")
-
-
-def _save(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a storage state readable by this user only, because it gives access to the account."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # An existing file would keep its permissions; O_EXCL then also refuses a link.
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-        json.dump(state, stream)

@@ -193,7 +193,7 @@ class Assessment:
         """Play an attempt on sites in their initial state, or abort it because they could not be reset."""
         try:
             async with self._sites.turn(task, is_first=number == store.epoch == 1) as turn:
-                end = await self._play(task, store, number, in_real_time=in_real_time)
+                end = await self._play(turn.task, store, number, in_real_time=in_real_time)
             return end.model_copy(update={"shared_state": turn.shares_state})
         except SiteUnreachable as fault:
             self._begin(store, number)

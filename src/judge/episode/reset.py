@@ -6,7 +6,7 @@ Static sites never change. On any other site, an attempt may find changes that a
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -15,18 +15,27 @@ import httpx
 from judge.browser.guard import Guard, guarding
 from judge.config import RunConfig
 from judge.sites import NetworkPolicy, Origin, origin_of, own_site
+from shared.access import StorageState, merged, read_storage_state
 from shared.errors import SiteFault, SiteUnreachable
 from shared.models import Task
+from shared.text import one_line
 
 _TIMEOUT_S = 30.0
+# The runner itself gives a site 60 s to start again, and a log-in after it as much.
+_RESTART_S = 180.0
 _STATIC = "static"
 _SERVER_ERRORS = 500
 
 
-@dataclass
+# Compared by identity, because two attempts at a task have equal turns.
+@dataclass(eq=False)
 class Turn:
-    """An attempt's use of its sites. `shares_state`: another attempt was played there earlier or in parallel."""
+    """An attempt's use of its sites. `shares_state`: another attempt was played there earlier or in parallel.
 
+    `task` is the one to be played: logged in to the sites as they are now.
+    """
+
+    task: Task
     shares_state: bool
 
 
@@ -52,8 +61,8 @@ class SiteTurns:
         """
         unreset = self._unreset(task)
         async with AsyncExitStack() as stack:
-            await self._reset(task, stack)
-            turn = Turn(shares_state=bool(unreset) and not is_first)
+            logins = await self._reset(task, stack)
+            turn = Turn(_logged_in(task, logins or ()), shares_state=bool(unreset) and not is_first)
             for origin in unreset:
                 others = self._playing[origin]
                 others.append(turn)
@@ -63,27 +72,28 @@ class SiteTurns:
                         each.shares_state = True
             yield turn
 
-    async def _reset(self, task: Task, stack: AsyncExitStack) -> bool:
-        """Reset what can be reset, for as long as the stack lasts. Returns whether there was anything.
+    async def _reset(self, task: Task, stack: AsyncExitStack) -> list[StorageState] | None:
+        """Reset what can be reset, for as long as the stack lasts. Returns new log-ins; `None` if nothing can be reset.
 
         Raises `SiteUnreachable`.
         """
+        logins = []
         resets = {site: how for site, how in self._declared(task).items() if how != _STATIC}
         # In the same order for all tasks, to avoid deadlocks.
         for site in sorted(resets):
             await stack.enter_async_context(self._locks[site])
-            policy = self._policy_for(task)
-            if site in self._restarts:
-                # The runner's own address, which no browser may reach, so it needs its own policy.
-                policy = NetworkPolicy.for_websites([resets[site]])
-            await reset_site(resets[site], policy)
-        return bool(resets)
+            if site not in self._restarts:
+                await reset_site(resets[site], self._policy_for(task))
+            elif login := await restart_site(resets[site], task.task_id):
+                logins.append(login)
+        return logins if resets else None
 
     async def works_again(self, task: Task) -> bool:
         """Whether a site that was unreachable answers after another reset; false for one that cannot be reset."""
         try:
             async with AsyncExitStack() as stack:
-                return await self._reset(task, stack) and await _answers(task.website, self._policy_for(task))
+                is_reset = await self._reset(task, stack) is not None
+                return is_reset and await _answers(task.website, self._policy_for(task))
         except SiteFault:
             return False
 
@@ -106,8 +116,38 @@ async def _answers(address: str, policy: NetworkPolicy) -> bool:
         return False
 
 
-def _client(guard: Guard) -> httpx.AsyncClient:
-    return httpx.AsyncClient(proxy=guard.url, trust_env=False, timeout=_TIMEOUT_S)
+def _client(guard: Guard, timeout_s: float = _TIMEOUT_S) -> httpx.AsyncClient:
+    return httpx.AsyncClient(proxy=guard.url, trust_env=False, timeout=timeout_s)
+
+
+def _logged_in(task: Task, logins: Sequence[StorageState]) -> Task:
+    if not logins:
+        return task
+    given = [task.storage_state] if isinstance(task.storage_state, StorageState) else []
+    return task.model_copy(update={"storage_state": merged([*given, *logins])})
+
+
+async def restart_site(address: str, task_id: str) -> StorageState | None:
+    """Have the runner reset a site for a task. Returns the storage state if it logged in there.
+
+    Raises `SiteUnreachable`.
+    """
+    # The runner's own address, which no browser may reach, so it needs its own policy.
+    policy = NetworkPolicy.for_websites([address])
+    try:
+        async with guarding(policy) as guard, _client(guard, _RESTART_S) as client:
+            answer = await client.post(address, params={"task": task_id})
+    except httpx.HTTPError as error:
+        raise SiteUnreachable(f"{address[:200]}: the site could not be reset: {_reason(error)}") from None
+    if not answer.is_success:
+        # In the runner's words.
+        why = one_line(answer.text, 500) or f"the runner answered {answer.status_code}"
+        raise SiteUnreachable(f"the site could not be reset: {why}", remedy="see its log")
+    return read_storage_state(answer.json()) if answer.content else None
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    return (str(error) or type(error).__name__)[:200]
 
 
 async def reset_site(address: str, policy: NetworkPolicy) -> None:
@@ -120,9 +160,9 @@ async def reset_site(address: str, policy: NetworkPolicy) -> None:
         async with guarding(policy) as guard, _client(guard) as client:
             answer = await client.post(address)
     except httpx.HTTPError as error:
-        why = str(error) or type(error).__name__
+        why = _reason(error)
     else:
         if answer.is_success:
             return
         why = f"it answered {answer.status_code}"
-    raise SiteUnreachable(f"{address[:200]}: the site could not be reset: {why[:200]}", remedy="check its reset_url")
+    raise SiteUnreachable(f"{address[:200]}: the site could not be reset: {why}", remedy="check its reset_url")

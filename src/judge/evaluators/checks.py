@@ -75,6 +75,11 @@ def _assertion(number: int, check: Check, recording: Recording) -> Assertion:
     return Assertion(**about, **result, step=decision.step, last_step=decision.last_step, near_step=near)
 
 
+def elements_like(page: Snapshot, element: Element) -> list[Node]:
+    """The elements of a page that an `element` check would find, whoever wrote them."""
+    return _fitting(page, element, range(len(page.nodes)))
+
+
 def describe(check: Check) -> str:
     """The check in words: its own description, otherwise its keys and values."""
     if check.description:

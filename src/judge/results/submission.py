@@ -20,6 +20,7 @@ from typing import Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
+from judge.results.rewards import reward_keys
 from judge.results.statistics import interval_95, repeats_of, success_rate, success_rate_of_all, tallies_of
 from judge.store import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
@@ -172,6 +173,7 @@ def _entry(attempt: Attempt) -> dict[str, Any]:
         "task_sha256": sha256_json(task.model_dump(mode="json", exclude_defaults=True)),
         "epoch": attempt.epoch,
         **({} if attempt.excluded is None else {EXCLUDED: clip(attempt.excluded, _MAX_TEXT_CHARS)}),
+        **reward_keys(attempt),
     }
 
 

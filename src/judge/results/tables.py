@@ -12,8 +12,10 @@ from typing import Any, NamedTuple, get_args
 from judge.evaluators.base import assertions_in
 from judge.results.folders import FoundTask
 from judge.results.identity import identity_in, player
+from judge.results.rewards import reward_of
 from judge.results.run_record import excluded_by_scenario, judge_id_of
 from judge.results.submission import EXCLUDED, counts_of, decided_by, incomplete_note, rate_text
+from judge.scenario.miniwob.rewards import success_rule
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import read_result
 from judge.trajectory.record import Attempt
@@ -82,6 +84,8 @@ class AttemptRow(Record):
     revision: str | None
     trajectory_sha256: str | None
     excluded: str | None
+    reward: float | None
+    success_rule: str | None
 
 
 class CheckRow(Record):
@@ -185,6 +189,8 @@ def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore) -> Tabled:
         revision=identity["revision"],
         trajectory_sha256=sha256,
         excluded=attempt.excluded,
+        reward=reward_of(attempt),
+        success_rule=success_rule(played.checks),
     )
     return Tabled(row, checks, attempt)
 

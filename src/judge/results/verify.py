@@ -24,6 +24,7 @@ from judge.judges.prompt_set import load_prompts
 from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
 from judge.results.recomputed import Difference, Recomputation, deciding_config, is_of_checks, notes_of
+from judge.results.rewards import REWARD_KEYS
 from judge.results.run_record import (
     excluded_by_run,
     excluded_by_scenario,
@@ -389,7 +390,8 @@ def _detail(
         if found is None:
             yield f"results.json: tasks: {name} is missing"
             continue
-        for key in sorted({*found} if is_older else {*entry, *found}):
+        expected = {*found} if is_older else {*found, *(entry.keys() - REWARD_KEYS)}
+        for key in sorted(expected):
             yield from _differs(f"results.json: {name}: {key}", found.get(key), entry.get(key))
     yield from (f"results.json: tasks: {excerpt(str(name[0]))} has no files" for name in by_id)
 

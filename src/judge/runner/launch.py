@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import httpx
 import psutil
@@ -22,7 +22,7 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
-from judge.scenario.models import Scenario, SiteEntry
+from judge.scenario.models import Ready, Scenario, SiteEntry, resolved_env
 from shared.a2a.client import fetch_card
 from shared.concurrency import together
 from shared.errors import ConfigError, WabeError
@@ -50,35 +50,49 @@ def end_with_parent() -> None:
 
 
 class Member(Record):
-    """A site or agent of a run, started here if it has a `cmd`. An agent is up when its card can be read."""
+    """A site or agent of a run, started here if it has a `cmd`.
+
+    An agent is up when its card can be read, a site when it answers, as `ready` says if that is given.
+    """
 
     name: str
     endpoint: str
     cmd: str | None
     is_agent: bool
     env: dict[str, str] = Field(default_factory=dict, repr=False)
+    ready: Ready | None = None
 
 
-def site_member(site: SiteEntry) -> Member:
-    """A site as a member of a run."""
-    return Member(name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False)
+def site_member(site: SiteEntry, env: Mapping[str, str] | None = None) -> Member:
+    """A site as a member of a run; `env` are its own variables, resolved."""
+    return Member(
+        name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False, env=dict(env or {}), ready=site.ready
+    )
+
+
+def site_members(scenario: Scenario, settings: Settings) -> list[Member]:
+    """The scenario's sites. Raises `ConfigError` for an `env` that names an unset variable."""
+    if settings.sites_run:
+        return [site_member(site).model_copy(update={"cmd": None}) for site in scenario.sites]
+    # Resolved only for what is started here, because only that needs the variables.
+    return [
+        site_member(site, resolved_env(site.name, site.env, settings.environ, scenario.path) if site.cmd else None)
+        for site in scenario.sites
+    ]
 
 
 def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
     """All members in starting order: sites, participants, judge. Raises `ConfigError` for a missing endpoint
     and for an `env` that names an unset variable.
     """
-    found = [site_member(site) for site in scenario.sites]
-    if settings.sites_run:
-        found = [site.model_copy(update={"cmd": None}) for site in found]
+    found = site_members(scenario, settings)
     for agent in (*scenario.participants, scenario.green_agent):
         if agent.endpoint is None:
             raise ConfigError(
                 f"{scenario.path}: {agent.role} has no endpoint",
                 remedy='add endpoint = "http://127.0.0.1:PORT" to run it here',
             )
-        # Resolved only for agents that are started here, because only those need the variables.
-        env = agent.resolved_env(settings.environ, scenario.path) if agent.cmd is not None else {}
+        env = resolved_env(agent.role, agent.env, settings.environ, scenario.path) if agent.cmd is not None else {}
         if agent is scenario.green_agent and settings.redis_url:
             env = {_REDIS: settings.redis_url.get_secret_value(), **env}
         found.append(Member(name=agent.role, endpoint=agent.endpoint, cmd=agent.cmd, is_agent=True, env=env))
@@ -236,7 +250,7 @@ def require_free_port(name: str, endpoint: str) -> None:
 async def wait_until_up(member: Member, child: Child | None) -> None:
     """Wait until a member answers. Raises `ConfigError` if it ends or takes too long."""
     timeout_s = _READY_TIMEOUT_S if child else _RUNNING_TIMEOUT_S
-    last = "no answer"
+    last: str | None = "no answer"
     try:
         async with asyncio.timeout(timeout_s):
             while True:
@@ -245,16 +259,25 @@ async def wait_until_up(member: Member, child: Child | None) -> None:
                 try:
                     if member.is_agent:
                         await fetch_card(member.endpoint, timeout_s=2.0)
-                    else:
-                        # Any response will do, whatever its status. No proxy, because the site is on this machine.
-                        async with httpx.AsyncClient(trust_env=False, timeout=2.0) as client:
-                            await client.get(member.endpoint)
-                    return
+                        return
+                    if (last := await _site_lacks(member)) is None:
+                        return
                 except (WabeError, httpx.HTTPError) as error:
                     last = str(error) or type(error).__name__
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
         raise _not_up(member, child, f"is not up after {timeout_s:g} s: {last}") from None
+
+
+async def _site_lacks(member: Member) -> str | None:
+    """What is not as `ready` says, or `None`. Raises `httpx.HTTPError` if the site does not answer."""
+    address = urljoin(member.endpoint, member.ready.url) if member.ready else member.endpoint
+    # No proxy, because the site is on this machine.
+    async with httpx.AsyncClient(trust_env=False, timeout=2.0) as client:
+        status = (await client.get(address)).status_code
+    if member.ready is None or status == member.ready.status:
+        return None
+    return f"{address} answers {status}, not {member.ready.status}"
 
 
 def _not_up(member: Member, child: Child | None, problem: str) -> ConfigError:

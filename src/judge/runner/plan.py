@@ -302,7 +302,14 @@ def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions
         scenario_path=str(path)[-5000:],
         scenario_sha256=scenario.source_checksum,
         participants={entry.role: agent(entry) for entry in scenario.participants},
-        sites={site.name: LaunchedProcess(cmd_sha256=_sha256(site.cmd)) for site in scenario.sites if site.cmd},
+        sites={
+            site.name: LaunchedProcess(
+                cmd_sha256=_sha256(site.cmd),
+                env_sha256=_sha256(json.dumps(site.env, sort_keys=True)) if site.env else None,
+            )
+            for site in scenario.sites
+            if site.cmd
+        },
     )
 
 

@@ -1,22 +1,40 @@
-"""Restarts a scenario's sites on request of the judge, which resets sites but did not start them."""
+"""Brings a scenario's sites back to their initial state on request of the judge, which did not start them.
+
+The judge resets a site with a `reset_url` by itself, unless a log-in must be repeated afterwards.
+"""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
 
 from judge.runner.launch import Child, site_member, wait_until_up
+from judge.runner.site_logins import SiteLogins
 from judge.scenario.models import SiteEntry
 from shared.errors import ConfigError
 
+_RESET_S = 30.0
+
 
 @asynccontextmanager
-async def restarts_of(sites: Sequence[SiteEntry], children: Sequence[Child]) -> AsyncIterator[dict[str, str]]:
-    """While the body runs, a POST to a site's restart address restarts it. Yields these addresses by site endpoint.
+async def restarts_of(
+    sites: Sequence[SiteEntry], children: Sequence[Child], logins: SiteLogins | None = None
+) -> AsyncIterator[dict[str, str]]:
+    """While the body runs, a POST to a site's restart address resets it. Yields these addresses by site endpoint.
 
-    Only sites with `restart` have one. The answer comes once the site is up again, or is an error that says why not.
+    Sites with `restart` have one, and those with both `reset_url` and `login`. The POST names the task
+    (`?task=…`). The answer comes once the site is up again, and is the storage state (JSON) if it was logged in to for
+    this task, or an error that says why not.
     """
     running = {child.name: child for child in children}
-    by_path = {f"/{place}": site for place, site in enumerate(sites) if site.restart and site.name in running}
+    by_path = {
+        f"/{place}": site
+        for place, site in enumerate(sites)
+        if (site.restart and site.name in running) or (site.reset_url and logins and logins.has(site))
+    }
     if not by_path:
         yield {}
         return
@@ -28,9 +46,14 @@ async def restarts_of(sites: Sequence[SiteEntry], children: Sequence[Child]) -> 
             answering.add(task)
             task.add_done_callback(answering.discard)
         words = (await reader.readline()).decode("ascii", "replace").split()
-        site = by_path.get(words[1]) if len(words) == 3 and words[0] == "POST" else None
-        status = "404 Not Found" if site is None else await _restarted(site, running[site.name])
-        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+        target = urlsplit(words[1]) if len(words) == 3 and words[0] == "POST" else None
+        site = by_path.get(target.path) if target else None
+        status, content = "404 Not Found", b""
+        if site is not None and target is not None:
+            (task_id,) = parse_qs(target.query).get("task", [""])
+            status, content = await _again(site, running.get(site.name), logins, task_id)
+        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode())
+        writer.write(content)
         await writer.drain()
         writer.close()
 
@@ -45,12 +68,18 @@ async def restarts_of(sites: Sequence[SiteEntry], children: Sequence[Child]) -> 
             task.cancel()
 
 
-async def _restarted(site: SiteEntry, child: Child) -> str:
-    """The status of the answer."""
+async def _again(site: SiteEntry, child: Child | None, logins: SiteLogins | None, task_id: str) -> tuple[str, bytes]:
+    """The status and the content of the answer."""
     try:
-        await child.stop()
-        await child.start()
-        await wait_until_up(site_member(site), child)
-    except ConfigError:
-        return "500 The site did not start again"
-    return "204 No Content"
+        if site.restart and child is not None:
+            await child.stop()
+            await child.start()
+            await wait_until_up(site_member(site), child)
+        elif site.reset_url:
+            async with httpx.AsyncClient(trust_env=False, timeout=_RESET_S) as client:
+                (await client.post(site.reset_url)).raise_for_status()
+        if logins is None or not logins.has(site) or not logins.concerns(task_id):
+            return "204 No Content", b""
+        return "200 OK", json.dumps((await logins.state_of(site)).to_json()).encode()
+    except (ConfigError, httpx.HTTPError) as error:
+        return "500 The site is not back", str(error).encode()

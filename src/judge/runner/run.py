@@ -4,7 +4,7 @@ import asyncio
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from judge.runner.live_page import live_page_of
 from judge.runner.plan import Plan, RunOptions, make_plan, resume_command
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.restarts import restarts_of
+from judge.runner.site_logins import SiteLogins, with_states
 from judge.runner.terminal import Progress, print_json, print_summary
 from judge.runner.uploads import ObjectStore, Uploads
 from judge.server.view import serve_run
@@ -39,6 +40,7 @@ from shared.checks import NO_CHECKS
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.files import read_json, sha256_json, write_errors, write_json
 from shared.llm.redis import check_server
+from shared.models import Task
 from shared.settings import Settings
 from shared.text import one_line
 
@@ -153,10 +155,11 @@ async def _play(
     scenario_dir = plan.scenario.path.resolve().parent
     require_folders(plan.members, scenario_dir)
     progress.waiting_for(member.name for member in plan.members)
+    logins = SiteLogins(plan.scenario, settings)
     async with (
         launched(plan.members, scenario_dir=scenario_dir, environ=environ, logs=logs, is_up=progress.is_up) as children,
         shown_logs(children if options.show_logs else (), console),
-        restarts_of(plan.scenario.sites if plan.store else (), children) as restarts,
+        restarts_of(plan.scenario.sites if plan.store else (), children, logins) as restarts,
     ):
         await require_first_pages(plan.members, plan.tasks)
         progress.live_page(await live_page_of(plan.members[-1].endpoint, settings.auth_token))
@@ -168,11 +171,14 @@ async def _play(
             await asyncio.Event().wait()
         if plan.resumes and plan.store is not None:
             progress.keeps(await asyncio.to_thread(_settled, plan.store))
+        # Also where each attempt repeats it, so that a log-in that does not work is noticed at once.
+        states = await logins.first()
+        tasks = logins.applied(plan.tasks, {site: state for site, state in states.items() if site not in restarts})
         try:
             emit: Sink = FirstTasks(progress)
             return await request_assessment(
                 plan.members[-1].endpoint,
-                _with(plan.request, restarts),
+                _with(plan.request, restarts, tasks),
                 uploads.sink(emit) if uploads else emit,
                 auth_token=settings.auth_token,
             )
@@ -193,9 +199,9 @@ def _settled(store: RunStore) -> list[dict[str, Any]]:
     return found
 
 
-def _with(request: str, restarts: dict[str, str]) -> str:
-    """The request with the restart addresses of sites."""
-    body = json.loads(request)
+def _with(request: str, restarts: dict[str, str], tasks: Sequence[Task]) -> str:
+    """The request with the restart addresses of sites, and with the storage states of its tasks."""
+    body = with_states(json.loads(request), tasks)
     body["config"] |= {"site_restarts": restarts} if restarts else {}
     return json.dumps(body, ensure_ascii=False, allow_nan=False)
 

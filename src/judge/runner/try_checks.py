@@ -13,8 +13,9 @@ from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.evaluators.checks import evaluate
 from judge.judges.factory import OFFLINE, open_judge
-from judge.runner.launch import child_environ, launched, site_member
+from judge.runner.launch import child_environ, launched, site_members
 from judge.runner.playable import require_first_pages, require_folders
+from judge.runner.site_logins import SiteLogins
 from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
 from judge.store import RunStore
@@ -41,7 +42,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     config = scenario.config
     tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks], settings.environ)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
-    sites = [site_member(site) for site in scenario.sites]
+    sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings)
     browser_settings = BrowserSettings.from_config(config, settings)
     problems: list[str] = []
     notes: list[str] = []
@@ -56,6 +57,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
             browser_pool(browser_settings) as pool,
         ):
             await require_first_pages(sites, tasks)
+            tasks = logins.applied(tasks, await logins.first())
             assessment = Assessment(
                 tasks,
                 config,

@@ -7,11 +7,12 @@ both values: a judge never reads a file or variable that a request names.
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urljoin
 
 from judge.scenario.models import Scenario, SiteEntry, resolved
 from judge.scenario.toml import line_in_file
 from judge.sites import Site, is_off_site, origin_of, own_site, site_of
-from shared.access import StorageState, read_storage_state
+from shared.access import FormLogin, StorageState, merged, read_storage_state
 from shared.errors import ConfigError
 from shared.fields import Invalid, shown
 from shared.files import read_json, reason_of
@@ -37,6 +38,10 @@ def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str,
     sites = [
         _with_content(site, scenario, ("sites", place), states, environ) for place, site in enumerate(scenario.sites)
     ]
+    if environ is not None:
+        # Only to report a missing variable before anything starts: the log-in itself needs the running site.
+        for place in range(len(scenario.sites)):
+            form_login(scenario, place, environ)
     found = []
     for task in tasks:
         where = ("tasks", places[task.task_id])
@@ -46,6 +51,20 @@ def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str,
             raise _mistake(scenario, (*where, *path), text, remedy)
         found.append(task)
     return tuple(found)
+
+
+def form_login(scenario: Scenario, place: int, environ: Mapping[str, str]) -> FormLogin | None:
+    """How to log in to a site by its form, with its address complete and its variables resolved; `None` if undeclared.
+
+    Raises `ConfigError`: file and key, but no value.
+    """
+    site = scenario.sites[place]
+    if (login := site.login) is None:
+        return None
+    named = _mistake(scenario, ("sites", place, "login"), "", "", has_line=False).message
+    username = None if login.username is None else resolved(login.username, environ, named)
+    changes = {"username": username, "password": resolved(login.password, environ, named)}
+    return login.model_copy(update={**changes, "url": urljoin(site.endpoint, login.url)})
 
 
 def login_problem(task: Task, allowed: Iterable[str]) -> Problem | None:
@@ -66,16 +85,38 @@ def login_problem(task: Task, allowed: Iterable[str]) -> Problem | None:
     state = task.storage_state
     if isinstance(state, str):
         return Problem(("storage_state",), f"{shown(state)} is not in storage_states", "send the content of the file")
-    # Cookies are not bound to a port.
-    hosts = {_host_site(origin) for entry in (task.website, *site.allowed) if (origin := _origin_of(entry))}
+    hosts = _cookie_sites((task.website, *site.allowed))
     remedy = "remove it, or add that site to allowed_sites"
     for number, cookie in enumerate(state.cookies if state else (), 1):
-        if _host_site((cookie.domain.lstrip("."), None)) not in hosts:
+        if _cookie_site(cookie.domain) not in hosts:
             return Problem(("storage_state",), f"cookie {number} is of another site, {shown(cookie.domain)}", remedy)
     for stored in state.origins if state else ():
         if not is_own(stored.origin):
             return Problem(("storage_state",), f"it holds the storage of another site, {shown(stored.origin)}", remedy)
     return None
+
+
+def own_part(state: StorageState, website: str, allowed: Iterable[str] = ()) -> tuple[StorageState, tuple[str, ...]]:
+    """The part of a state that belongs to a website or to allowed sites, and the other sites that it had more of.
+
+    A login page may set cookies for others too, such as a counter of visitors.
+    """
+    entries = (website, *allowed)
+    site, hosts = Site(frozenset(), tuple(allowed)), _cookie_sites(entries)
+    cookies = tuple(each for each in state.cookies if _cookie_site(each.domain) in hosts)
+    origins = tuple(each for each in state.origins if not is_off_site(website, each.origin) or site.holds(each.origin))
+    others = [each.domain.lstrip(".") for each in state.cookies if each not in cookies]
+    others += [each.origin for each in state.origins if each not in origins]
+    return state.model_copy(update={"cookies": cookies, "origins": origins}), tuple(dict.fromkeys(others))
+
+
+def _cookie_sites(entries: Iterable[str]) -> set[str | None]:
+    """The sites of addresses and hosts without their ports, because cookies are not bound to one."""
+    return {_host_site(origin) for entry in entries if (origin := _origin_of(entry))}
+
+
+def _cookie_site(domain: str) -> str | None:
+    return _host_site((domain.lstrip("."), None))
 
 
 def expired_logins(tasks: Iterable[Task], now: float) -> list[str]:
@@ -137,8 +178,7 @@ def _with_sites(task: Task, sites: Sequence[SiteEntry], allowed: Iterable[str]) 
     states = [site.storage_state for site in used if isinstance(site.storage_state, StorageState)]
     state = task.storage_state
     if state is None and states:
-        cookies = tuple(cookie for each in states for cookie in each.cookies)
-        state = StorageState(cookies=cookies, origins=tuple(origin for each in states for origin in each.origins))
+        state = merged(states)
     # Only for the site: where it is merely one of the allowed sites, the task's website is another one.
     credentials = task.http_credentials or tuple(
         each if each.origin else each.model_copy(update={"origin": site.endpoint})

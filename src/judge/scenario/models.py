@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapter, ValidationInfo, model_validator
 
 from judge.config import AllowedSites, Reason, RunConfig
 from judge.sites import origin_of
-from shared.access import Credentials, DeclaredState, StateContent
+from shared.access import Credentials, DeclaredLogin, DeclaredState, StateContent
 from shared.checks import MAX_CHECKS, MAX_EXPRESSIONS, MAX_FETCHES, Check, expressions_of, fetches_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
@@ -108,6 +108,7 @@ class _Process(Table):
 
     endpoint: Endpoint | None = None
     cmd: Command | None = None
+    env: Annotated[dict[str, str], BeforeValidator(_is_env)] = Field(default_factory=dict, repr=False)
 
     @model_validator(mode="after")
     def _has_a_port(self) -> Self:
@@ -124,7 +125,6 @@ class AgentEntry(_Process):
 
     role: Name
     agentbeats_id: Annotated[Line, at_most(200)] = ""
-    env: Annotated[dict[str, str], BeforeValidator(_is_env)] = Field(default_factory=dict, repr=False)
     image: Annotated[Line, at_most(500)] | None = None
 
     @model_validator(mode="before")
@@ -138,12 +138,16 @@ class AgentEntry(_Process):
         role = role or name
         return {key: value for key, value in data.items() if key != "name"} | ({"role": role} if role else {})
 
-    def resolved_env(self, environ: Mapping[str, str], source: object) -> dict[str, str]:
-        """`env` with each `${NAME}` replaced from `environ`. Raises `ConfigError` that names the file (`source`)."""
-        return {
-            name: resolved(text, environ, f"{source}: {excerpt(self.role)}, key 'env': {excerpt(name)}")
-            for name, text in self.env.items()
-        }
+
+def resolved_env(name: str, env: Mapping[str, str], environ: Mapping[str, str], source: object) -> dict[str, str]:
+    """The `env` of the agent or site `name` with each `${NAME}` replaced from `environ`.
+
+    Raises `ConfigError` that names the file (`source`).
+    """
+    return {
+        variable: resolved(text, environ, f"{source}: {excerpt(name)}, key 'env': {excerpt(variable)}")
+        for variable, text in env.items()
+    }
 
 
 def resolved(text: str, environ: Mapping[str, str], where: str) -> str:
@@ -175,12 +179,20 @@ class GreenAgent(AgentEntry):
     role: Name = "green_agent"
 
 
+class Ready(Table):
+    """What a site answers once it is up: an address, relative to the site's, and the status of its answer."""
+
+    url: Annotated[Line, Field(min_length=1), at_most(2048)] = "/"
+    status: Annotated[int, Field(strict=True, ge=100, le=599)] = 200
+
+
 class SiteEntry(_Process):
     """A local website that is started before the agents (a demo shop, a manual).
 
-    `static`: nothing that a participant does there persists beyond its browser. `reset_url`: a POST resets the site to
-    its initial state; `restart`: restarting `cmd` does. `storage_state` and `http_credentials` apply to each task on
-    the site that has none of its own.
+    `ready`: what it answers once it is up; by default, anything. `static`: nothing that a participant does there
+    persists beyond its browser. `reset_url`: a POST resets the site to its initial state; `restart`: restarting `cmd`
+    does. `storage_state` and `http_credentials` apply to each task on the site that has none of its own. So does
+    `login`, which is repeated whenever the site is reset.
     """
 
     name: Name
@@ -188,6 +200,8 @@ class SiteEntry(_Process):
     static: bool = False
     reset_url: Url | None = None
     restart: bool = False
+    ready: Ready | None = None
+    login: DeclaredLogin | None = Field(default=None, repr=False)
     storage_state: DeclaredState | None = Field(default=None, repr=False)
     http_credentials: Credentials = Field(default=(), repr=False)
 
@@ -197,6 +211,16 @@ class SiteEntry(_Process):
             raise Invalid("needs a cmd", "add the command that starts the site, or use reset_url", key="restart")
         if sum((self.static, self.restart, self.reset_url is not None)) > 1:
             raise Invalid("more than one of static, reset_url and restart", "keep one", key="restart")
+        return self
+
+    @model_validator(mode="after")
+    def _has_addresses_of_its_own(self) -> Self:
+        if self.login is not None and self.storage_state is not None:
+            raise Invalid("login and storage_state", "keep one: login creates a storage state", key="login")
+        if self.ready and origin_of(urljoin(self.endpoint, self.ready.url)) != origin_of(self.endpoint):
+            raise Invalid(f"{shown(self.ready.url)} is not an address of the site", "write its path", key="ready")
+        if self.login and origin_of(urljoin(self.endpoint, self.login.url)) is None:
+            raise Invalid("its url is not an address", 'write the path of the form, such as "/login"', key="login")
         return self
 
     @property

@@ -29,6 +29,11 @@ UNSATISFIABLE: Mapping[int, str] = MappingProxyType(
         **dict.fromkeys(
             range(676, 681), "it expects a request of a script, and the evaluator looks at the last navigation only"
         ),
+        **dict.fromkeys(
+            (*range(737, 742), 759, 760),
+            "it expects the map's routing request, which a script sends, and the evaluator looks at the last navigation"
+            " only",
+        ),
     }
 )
 _PREFIX = "webarena-"

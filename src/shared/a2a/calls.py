@@ -27,6 +27,11 @@ _KEEP_ALIVE_S = 3.5
 _CONNECT_TIMEOUT_S = 10.0
 # Some servers send JSON under a generic type.
 _JSON_TYPES = ("json", "text/plain", "application/octet-stream")
+# Said with the error, because the judge's message shows it and not the remedy.
+_TOO_LARGE = (
+    ": it refuses messages of this size; raise the limit of its web framework"
+    ' (Express: app.use(express.json({ limit: "20mb" })) before the A2A handler)'
+)
 # The closing quote is optional: otherwise each quote in a string without end would begin another search to the end.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b"{[,"))
@@ -109,7 +114,8 @@ def _participant_error(error: BaseException) -> ParticipantError:
         return cause
     details = f" {quoted}" if (quoted := _quoted(cause)) else ""
     if isinstance(cause, httpx.HTTPStatusError):
-        return ParticipantError(f"the agent answered HTTP {cause.response.status_code}")
+        status = cause.response.status_code
+        return ParticipantError(f"the agent answered HTTP {status}{_TOO_LARGE if status == 413 else ''}")
     if isinstance(cause, httpx.TransportError):
         return ParticipantUnreachable(f"the connection to the agent failed: {type(cause).__name__}{details}")
     if isinstance(cause, A2AError):

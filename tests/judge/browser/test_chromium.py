@@ -120,7 +120,7 @@ USUAL = {"/proc/sys/user/max_user_namespaces": "15000"}
         (1000, {}, False, False, "forbidden"),
         (0, {}, True, False, "root"),
         (1000, {"/.dockerenv": ""}, True, True, "available"),
-        (1000, {"/.dockerenv": ""}, False, False, "container"),
+        (1000, {"/.dockerenv": ""}, False, False, "by the container"),
         (1000, {"/run/.containerenv": ""}, None, False, "container"),
         (1000, {"/proc/sys/user/max_user_namespaces": "0"}, True, False, "disabled"),
         (1000, {"/proc/sys/kernel/unprivileged_userns_clone": "0"}, True, False, "disabled"),
@@ -139,6 +139,19 @@ def test_the_sandbox_is_off_only_where_it_cannot_be_on(
     )
     assert state[0] is on
     assert reason in state[1]
+
+
+@pytest.mark.parametrize(("allows_chroot", "on"), [(True, True), (False, False)])
+def test_a_container_that_forbids_chroot_in_a_user_namespace_has_no_sandbox(
+    tmp_path: Path, allows_chroot: bool, on: bool
+) -> None:
+    unshare = program(tmp_path / "bin" / "unshare")
+    # As with Podman and no capabilities: a user namespace can be created, but not with another root.
+    unshare.write_text(f'#!/bin/sh\ncase "$*" in *--root=/*) exit {int(not allows_chroot)};; esac\n')
+    usual = Settings.from_environ({"PATH": f"{unshare.parent}:/usr/bin:/bin", "container": "podman"})
+    state = sandbox_state(usual, system="Linux", user_id=1000, read=USUAL.get)
+    assert state == (on, state[1])
+    assert ("chroot" in state[1]) is not on
 
 
 @pytest.mark.parametrize(
@@ -163,6 +176,18 @@ def test_requests_are_recorded_only_where_that_is_configured(tmp_path: Path, is_
     settings = BrowserSettings(found=found, config=RunConfig(record_network=is_recorded))
     scripts = json.loads(settings.config_file())["browser"]["initPage"]
     assert (str(requests.RECORDER) in scripts) is is_recorded
+
+
+def test_another_version_of_the_server_may_be_named_by_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "node_modules" / "@playwright" / "mcp"
+    cli = program(folder / "cli.js")
+    mine = str(program(tmp_path / "chromium"))
+    for given in (folder, cli):
+        named = settings(tmp_path, WABE_BROWSER_PATH=mine, WABE_MCP_SERVER=str(given))
+        assert str(cli) in BrowserSettings.from_config(RunConfig(), named).command(tmp_path)
+    missing = settings(tmp_path, WABE_BROWSER_PATH=mine, WABE_MCP_SERVER=str(tmp_path / "none"))
+    with pytest.raises(ConfigError, match=r"WABE_MCP_SERVER: .* does not exist \(npm install @playwright/mcp"):
+        BrowserSettings.from_config(RunConfig(), missing)
 
 
 @pytest.fixture

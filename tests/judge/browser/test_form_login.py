@@ -1,51 +1,58 @@
 """Logging in by a site's own form."""
 
 from collections.abc import Iterator
-from urllib.parse import parse_qs
 
 import pytest
 
-from helpers.browser.hostile_site import Handler, Page, Site, hostile_site
-from judge.browser.form_login import LoginFailed, log_in
+from helpers.browser.hostile_site import Site
+from helpers.browser.login_site import PASSWORD, USER, login_site
+from judge.browser.form_login import Account, LoginFailed, log_in
 from shared.settings import Settings
 
 pytestmark = pytest.mark.e2e
 
-# A search form comes first on every page.
-FORM = """<title>Sign in</title><form action=/search><input name=q></form>
-<form method=post action=/login><input type=hidden name=token value=1><label>User <input name=user></label>
-<input type=password name=password><button>Log in</button></form>"""
-
-
-def login(handler: Handler) -> None:
-    if parse_qs(handler.body.decode()) == {"token": ["1"], "user": ["emma"], "password": ["correct-horse"]}:
-        handler.send(b"", 302, Location="/", Set_Cookie="session=s-1; Path=/; HttpOnly")
-    else:
-        handler.send(FORM.encode())
-
-
-PAGES: dict[str, Page] = {"/": "<title>Home</title>Welcome", "/login": login, "/empty/login": "<title>Nothing</title>"}
-
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    with hostile_site(PAGES) as running:
+    with login_site() as running:
         yield running
 
 
-async def test_the_storage_state_holds_the_session(site: Site) -> None:
-    state = await log_in({"reddit": (site.url.rstrip("/"), "emma", "correct-horse")}, Settings.from_environ())
-    assert [(cookie["name"], cookie["value"]) for cookie in state["cookies"]] == [("session", "s-1")]
+def account(site: Site, path: str, username: str | None = USER, password: str = PASSWORD) -> Account:
+    return Account("shop", f"{site.url}{path}", username, password)
 
 
-async def test_refused_credentials_are_named_without_the_password(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.browser.form_login._TIMEOUT_MS", 500)
-    with pytest.raises(LoginFailed, match=r"reddit: cannot log in at .*/login") as error:
-        await log_in({"reddit": (site.url.rstrip("/"), "emma", "wrong-horse")}, Settings.from_environ())
+@pytest.mark.parametrize(("path", "username"), [("login", USER), ("token", None)])
+async def test_the_storage_state_holds_the_session(site: Site, path: str, username: str | None) -> None:
+    state = await log_in([account(site, path, username)], Settings.from_environ())
+    assert [cookie["name"] for cookie in state["cookies"]] == ["session"]
+
+
+async def test_a_password_may_be_asked_for_after_the_user_name_and_the_page_may_stay(site: Site) -> None:
+    state = await log_in([account(site, "two")], Settings.from_environ())
+    (stored,) = state["origins"]
+    assert [item["value"] for item in stored["localStorage"]] == ["token-1"]
+
+
+@pytest.mark.parametrize(
+    ("path", "username", "why"),
+    [("login", USER, "it still asks for the password"), ("token", None, "the site answered 403")],
+)
+async def test_refused_credentials_are_named_without_the_password(
+    site: Site, monkeypatch: pytest.MonkeyPatch, path: str, username: str | None, why: str
+) -> None:
+    monkeypatch.setattr("judge.browser.form_login._TIMEOUT_MS", 1500)
+    with pytest.raises(LoginFailed, match=f"shop: cannot log in at .*/{path}: {why}") as error:
+        await log_in([account(site, path, username, "wrong-horse")], Settings.from_environ())
     assert "wrong-horse" not in str(error.value)
 
 
 async def test_a_page_without_a_form_is_no_login(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.browser.form_login._TIMEOUT_MS", 500)
     with pytest.raises(LoginFailed, match="cannot log in"):
-        await log_in({"reddit": (f"{site.url}empty", "emma", "correct-horse")}, Settings.from_environ())
+        await log_in([account(site, "empty")], Settings.from_environ())
+
+
+async def test_a_form_that_stores_nothing_is_no_login(site: Site) -> None:
+    with pytest.raises(LoginFailed, match="left neither cookies nor storage behind"):
+        await log_in([account(site, "unkept")], Settings.from_environ())

@@ -9,11 +9,16 @@ import socket
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from helpers.ports import free_ports
-from judge.runner.launch import Child, Member, launched, log_tail, require_free_port, start_child
+from helpers.scenario.texts import AGENTS, TASK
+from judge.runner.launch import Child, Member, launched, log_tail, require_free_port, site_members, start_child
+from judge.scenario.models import Scenario
+from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
+from shared.settings import Settings
 
 ENV = {"PATH": "/usr/bin:/bin"}
 
@@ -127,3 +132,59 @@ async def test_a_role_may_have_any_name_and_its_log_stays_in_the_folder(tmp_path
     assert len(list(logs.glob("*.log"))) == len(list(logs.iterdir())) == len(ROLES)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     assert (logs / "white_agent.log").is_file()
+
+
+# It answers 503 until it has been asked twice, and then says what is in its environment.
+SLOW = """
+import http.server, os, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    asked = 0
+    def do_GET(self):
+        Handler.asked += self.path == "/health"
+        self.send_response(200 if Handler.asked > 2 else 503); self.end_headers()
+        self.wfile.write(os.environ["GREETING"].encode())
+    def log_message(self, *_): pass
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+def a_slow_site(folder: Path, ready: str) -> Scenario:
+    (folder / "site.py").write_text(SLOW)
+    (port,) = free_ports(1)
+    address = f"http://127.0.0.1:{port}"
+    path = folder / "s.toml"
+    path.write_text(
+        f'{AGENTS}[[sites]]\nname = "shop"\nendpoint = "{address}"\nready = {ready}\n'
+        f'cmd = "{sys.executable} {folder}/site.py {port}"\nenv = {{ GREETING = "${{WORD}} there" }}\n{TASK}'
+    )
+    return load_scenario(path)
+
+
+async def test_a_site_is_up_once_it_answers_as_it_should_and_has_its_own_variables(tmp_path: Path) -> None:
+    scenario = a_slow_site(tmp_path, '{ url = "/health" }')
+    sites = site_members(scenario, Settings.from_environ({"WORD": "hello"}))
+    async with (
+        launched(sites, scenario_dir=tmp_path, environ=ENV, logs=tmp_path),
+        httpx.AsyncClient(trust_env=False) as client,
+    ):
+        answer = await client.get(sites[0].endpoint)
+    assert (answer.status_code, answer.text) == (200, "hello there")
+
+
+async def test_a_site_that_never_answers_as_it_should_is_named_with_its_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("judge.runner.launch._READY_TIMEOUT_S", 1.0)
+    scenario = a_slow_site(tmp_path, '{ url = "/health", status = 201 }')
+    sites = site_members(scenario, Settings.from_environ({"WORD": "hello"}))
+    with pytest.raises(ConfigError, match=r"is not up after 1 s: .*/health answers 200, not 201"):
+        async with launched(sites, scenario_dir=tmp_path, environ=ENV, logs=tmp_path):
+            pass
+
+
+def test_a_variable_of_a_site_that_is_not_set_is_noticed_before_anything_starts(tmp_path: Path) -> None:
+    scenario = a_slow_site(tmp_path, "{}")
+    with pytest.raises(ConfigError, match='"shop", key \'env\': "GREETING" needs the environment variable WORD'):
+        site_members(scenario, Settings.from_environ({}))
+    # A site that runs elsewhere needs none.
+    assert site_members(scenario, Settings.from_environ({"WABE_SITES_RUN": "1"}))[0].env == {}

@@ -10,8 +10,8 @@ import pytest
 from helpers.browser.text_browser import TextBrowser
 from helpers.miniwob_package import fake_package
 from judge.runner import miniwob
-from judge.runner.miniwob import with_utterances
-from judge.scenario.miniwob import MiniwobTask
+from judge.runner.miniwob import unreachable_notes, with_utterances
+from judge.scenario.miniwob import PORT, MiniwobTask
 from shared.errors import WabeError
 from shared.models import Page, ProbeValue
 from shared.settings import Settings
@@ -26,9 +26,27 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 @pytest.mark.e2e
 async def test_each_task_says_what_its_page_asks_for_with_its_seed(settings: Settings) -> None:
-    tasks = await with_utterances([MiniwobTask("click-test", 3), MiniwobTask("click-link", 7)], settings)
+    tasks, unreachable = await with_utterances([MiniwobTask("click-test", 3), MiniwobTask("click-link", 7)], settings)
+    assert unreachable == {}
     assert [task.task for task in tasks] == ["Click 3, train.", "Click 7, train."]
     assert [task.task_id for task in tasks] == ["click-test_3", "click-link_7"]
+
+
+@pytest.mark.e2e
+async def test_pairs_on_which_no_click_is_worth_a_whole_reward_are_named() -> None:
+    pytest.importorskip("miniwob")
+    pairs = {"circle-center": (0,), "find-midpoint": (0, 3), "bisect-angle": (0,), "right-angle": (0, 1)}
+    chosen = [MiniwobTask(name, seed) for name, seeds in pairs.items() for seed in seeds]
+    found = (await with_utterances([*chosen, MiniwobTask("hot-cold", 0)], Settings.from_environ())).unreachable
+    best = {
+        "circle-center_0": 0.971716,
+        "find-midpoint_0": 0.983333,
+        "bisect-angle_0": 0.999592,
+        "right-angle_0": 0.999829,
+    }
+    assert {task_id: round(reward, 6) for task_id, reward in found.items()} == best
+    assert len(unreachable_notes(found, "exact")) == len(best)
+    assert unreachable_notes(found, "positive") == []
 
 
 class NeverBegins(TextBrowser):
@@ -40,7 +58,6 @@ class NeverBegins(TextBrowser):
 
 async def test_a_page_that_never_begins_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(miniwob, "_PAUSE_S", 0.0)
-    address = MiniwobTask("click-test", 3).address()
     async with httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(200))) as http:
         with pytest.raises(WabeError, match=r"click-test\.html\?seed=3 does not begin: .*WOB_UTTERANCE is not defined"):
-            await miniwob.utterance(NeverBegins(http), address)
+            await miniwob.begun(NeverBegins(http), MiniwobTask("click-test", 3), PORT)

@@ -7,6 +7,7 @@ import pytest
 
 from helpers.miniwob_package import fake_package
 from judge.scenario.miniwob import MiniwobTask, chosen_tasks, settings_for, site_entry
+from judge.scenario.miniwob.rewards import SuccessRule, success_rule
 from judge.scenario.sources import scenario_toml
 from judge.scenario.toml import load_scenario
 from shared.checks import ProbeCheck
@@ -74,6 +75,28 @@ def test_the_scenario_serves_its_own_pages_and_ends_with_the_first_reward(tmp_pa
     assert scenario.tasks[1].website == f"{scenario.sites[0].endpoint}/miniwob/click-test.html?seed=7"
     assert scenario.sites[0].reset == "static"
     assert (scenario.config.actions, scenario.config.settle) == ("both", "auto")
+
+
+@pytest.mark.parametrize(
+    ("rule", "reward", "passes"),
+    [
+        ("exact", 1, True),
+        ("exact", 0.97, False),
+        ("positive", 0.01, True),
+        ("positive", 0, False),
+        ("positive", -1, False),
+    ],
+)
+def test_the_rule_says_which_rewards_are_a_success(rule: SuccessRule, reward: float, passes: bool) -> None:
+    task = MiniwobTask("circle-center", 0).task("Click it.", rule)
+    (check,) = task.checks
+    assert isinstance(check, ProbeCheck)
+    assert (check.expected == reward if check.expected is not None else reward >= (check.min or 0)) is passes
+    assert success_rule(task.checks) == rule
+
+
+def test_a_probe_of_another_page_follows_no_rule() -> None:
+    assert success_rule([ProbeCheck(kind="probe", expression="window.points", expected=1)]) is None
 
 
 def test_a_page_about_time_is_played_in_real_time() -> None:

@@ -377,13 +377,14 @@ async def test_a_reply_without_a_text_part_is_an_error(parts: list[Any]) -> None
         (Response("data: {}\n\n", media_type="text/event-stream"), "text/event-stream"),
         (Response(JPEG, media_type="image/jpeg"), "image/jpeg"),
         (PlainTextResponse("down", status_code=500), "HTTP 500"),
+        (PlainTextResponse("no", status_code=413), "HTTP 413: it refuses messages of this size"),
         (PlainTextResponse("who are you", status_code=401), "HTTP 401"),
         (RedirectResponse("http://127.0.0.1:1/elsewhere"), "redirects"),
         (Response(gzip.compress(b"0" * 10_000_000), headers={"Content-Encoding": "gzip"}), "content encoding"),
     ],
     ids=[
         *("half", "empty", "no text", "deep", "list", "no result", "error", "bare error", "null", "nothing"),
-        *("wrong message", "wrong task", "page", "events", "picture", "500", "401", "redirect", "gzip bomb"),
+        *("wrong message", "wrong task", "page", "events", "picture", "500", "413", "401", "redirect", "gzip bomb"),
     ],
 )
 @pytest.mark.parametrize("card", [card_10(), card_03()], ids=["1.0", "0.3"])

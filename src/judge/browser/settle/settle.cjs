@@ -93,8 +93,6 @@ const ANSWER_LIMIT = 4000;
 const CLOSE_LIMIT = 5000;
 const GLANCE_LIMIT = 3000;
 const INPUT_PAUSE = 80;
-// Of JPEG screenshots, in percent.
-const QUALITY = 90;
 // Types of requests that no page waits for.
 const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "texttrack", "manifest"]);
 
@@ -805,12 +803,12 @@ class Context {
   // What belongs to the snapshot that was just taken: who wrote what it shows and what is joined in it, one entry for each
   // document (`provenance.js`, `joins.js`), nothing from those that do not answer in time; a screenshot; and how many
   // origins the page has had since it settled, 1 unless it went from one to another.
-  async beside(page, limit) {
+  async beside(page, quality, limit) {
     const settler = await this.attach(page);
     const asked = settler.all().map(target => target.evaluate(`({ ...(${PROVENANCE})(), ...(${JOINS})() })`, target.snapshotWorlds));
     const documents = Promise.race([Promise.all(asked).then(found => found.flat()), delay(MAX_PROVENANCE).then(() => [])]);
     // In CSS pixels, because participants give coordinates in those.
-    const shot = page.screenshot({ type: "jpeg", quality: QUALITY, scale: "css", timeout: limit }).catch(error => error);
+    const shot = page.screenshot({ type: "jpeg", quality, scale: "css", timeout: limit }).catch(error => error);
     const [found, picture] = await Promise.all([documents, shot]);
     const isLate = picture.name === "TimeoutError";
     if (picture instanceof Error && !isLate) throw picture;

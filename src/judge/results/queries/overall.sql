@@ -17,9 +17,13 @@ verdicts AS (
   SELECT number, UNNEST(json_extract_string(result, '$.detail.tasks[*].verdict')) AS verdict FROM entries
 ),
 truths AS (
-  SELECT number, UNNEST(json_extract_string(result, '$.detail.tasks[*].decided_by')) AS truth,
-         (result ->> '/detail/judge/model') || CASE WHEN result ->> '/detail/judge/fidelity' = 'published'
-           THEN ' (published fidelity)' ELSE '' END AS model FROM entries
+  -- MiniWoB++'s rewards are gradual, so its rows say which ones count as a success.
+  SELECT number, (task ->> 'decided_by') || COALESCE(' (' || (task ->> 'success_rule') || ' reward)', '') AS truth, model
+  FROM (
+    SELECT number, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task,
+           (result ->> '/detail/judge/model') || CASE WHEN result ->> '/detail/judge/fidelity' = 'published'
+             THEN ' (published fidelity)' ELSE '' END AS model FROM entries
+  )
 ),
 decided AS (
   SELECT number, string_agg(DISTINCT CASE WHEN truth = 'judge' THEN COALESCE(model, truth) ELSE truth END, ', '

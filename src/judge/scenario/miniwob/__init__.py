@@ -10,25 +10,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from judge.scenario.miniwob.rewards import SuccessRule, success_check
 from judge.scenario.models import SiteEntry
-from shared.checks import ProbeCheck
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
 from shared.models import Task
 
 ALL = "all"
 PORT = 9182
-# The raw reward once the episode is over; `null` before.
-REWARD = "window.WOB_DONE_GLOBAL ? window.WOB_RAW_REWARD_GLOBAL : null"
 # A page variable that is defined once the episode has begun.
 UTTERANCE = "WOB_UTTERANCE"
 # Pages that change with the wall clock, whatever the participant does.
 TIMED = frozenset({"button-delay", "chase-circle", "hover-shape", "moving-items", "simon-says", "stock-market"})
 MAX_SEED = 1_000_000
-# Exactly 1: some pages give a small reward for a wrong answer.
-_SUCCESS = ProbeCheck(
-    kind="probe", expression=REWARD, expected=1.0, keep="first", ends=True, description="The episode's raw reward is 1"
-)
 _REGISTERED = re.compile(r'id="miniwob/([a-z0-9-]+)-v\d+"')
 
 
@@ -61,10 +55,15 @@ class MiniwobTask(NamedTuple):
         """The address at which our site serves the page."""
         return f"http://127.0.0.1:{port}/miniwob/{self.name}.html?seed={self.seed}"
 
-    def task(self, utterance: str) -> Task:
+    @property
+    def task_id(self) -> str:
+        """The id of the scenario task."""
+        return f"{self.name}_{self.seed}"
+
+    def task(self, utterance: str, success: SuccessRule = "exact") -> Task:
         """The scenario task: the first end of an episode decides it and ends the attempt."""
-        task_id = f"{self.name}_{self.seed}"
-        return Task(task_id=task_id, website=self.address(), task=utterance, checks=(_SUCCESS,))
+        checks = (success_check(success),)
+        return Task(task_id=self.task_id, website=self.address(), task=utterance, checks=checks)
 
 
 def site_entry(port: int = PORT) -> SiteEntry:

@@ -1,0 +1,145 @@
+"""`wabe look`: shows a page as the judge sees it, for writing checks and replay scripts without a run."""
+
+import asyncio
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judge.browser.chromium import BrowserSettings
+from judge.browser.pool import browser_pool
+from judge.browser.session import Browser
+from judge.browser.settle import settle_mode
+from judge.commands.states import load_state
+from judge.config import RunConfig
+from judge.evaluators.checks import elements_like
+from judge.scenario.logins import own_part
+from judge.scenario.models import ONE_TASK
+from judge.sites import NetworkPolicy, origin_of
+from shared.elements import STATES, Element, parse_element
+from shared.errors import ConfigError, WabeError
+from shared.fields import Invalid, shown
+from shared.files import write_atomic, write_errors
+from shared.models import Page, Task
+from shared.normalise import plain
+from shared.notices import notice_text
+from shared.settings import Settings
+from shared.snapshot import FIELDS, REF, Node, Snapshot, as_shown, parse_snapshot
+from shared.text import counted, one_line
+
+# Their content is no name.
+_CONTAINERS = frozenset(
+    """generic text document application main banner contentinfo navigation complementary form search region list table
+    rowgroup row grid treegrid tree group iframe figure article feed dialog tablist tabpanel menu menubar toolbar
+    listbox radiogroup none presentation""".split()
+)
+# Longer names would be shown cut, which matches nothing.
+_MAX_NAME_CHARS = 100
+_MAX_LISTED = 10
+
+
+def look(
+    url: Annotated[str, typer.Argument(help="The page's address.", metavar="URL")],
+    storage_state: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A log-in, as `wabe tasks login` saves it.")
+    ] = None,
+    click: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ELEMENT", help='Click this first, as in a check: link "Orders", or e12; repeatable.'),
+    ] = None,
+    screenshot: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the screenshot.")] = None,
+    boxes: Annotated[bool, typer.Option("--boxes", help="Show where each element is.")] = False,
+) -> None:
+    """Print a page's snapshot, its elements as checks and scripts name them, and a screenshot's path."""
+    if origin_of(url) is None:
+        raise ConfigError(f"{shown(url)} is not an address", remedy="write it like https://www.example.org/")
+    clicks = [(written, _wanted(written)) for written in click or ()]
+    task = ONE_TASK.validate_python({"task_id": "look", "website": url, "task": "look"})
+    if storage_state is not None:
+        task = task.model_copy(update={"storage_state": own_part(load_state(storage_state), url)[0]})
+    page = asyncio.run(_seen(task, clicks, Settings.from_environ()))
+    for line in _lines(page, boxes=boxes):
+        typer.echo(line)
+    if page.screenshot is not None:
+        path = screenshot or Path(tempfile.mkdtemp(prefix="wabe-look-")) / "page.jpg"
+        with write_errors(path, "choose another --screenshot"):
+            write_atomic(path, page.screenshot)
+        typer.echo(f"\nScreenshot: {path}")
+
+
+def _wanted(written: str) -> Element | str:
+    """The element as in a check, or a reference."""
+    if REF.fullmatch(written):
+        return written
+    try:
+        return parse_element(written)
+    except Invalid as error:
+        raise ConfigError(f"--click {shown(written)}: {error.problem}", remedy=error.remedy) from None
+
+
+async def _seen(task: Task, clicks: Sequence[tuple[str, Element | str]], settings: Settings) -> Page:
+    config = RunConfig()
+    async with (
+        browser_pool(BrowserSettings.from_config(config, settings)) as pool,
+        pool.browser(NetworkPolicy.for_websites([task.website])) as browser,
+    ):
+        await browser.log_in(task)
+        await browser.open(task.website, await settle_mode(config.settle, task.website))
+        page = await browser.observe()
+        for written, wanted in clicks:
+            page = await _clicked(browser, page, written, wanted)
+        return page
+
+
+async def _clicked(browser: Browser, page: Page, written: str, wanted: Element | str) -> Page:
+    seen = parse_snapshot(page.snapshot)
+    if isinstance(wanted, str):
+        found = list(filter(None, [seen.by_ref(wanted)]))
+    else:
+        found = [node for node in elements_like(seen, wanted) if node.ref is not None]
+    if len(found) != 1:
+        problem = (
+            f"{counted(len(found), 'element')} on {one_line(page.url)}" if found else f"not on {one_line(page.url)}"
+        )
+        listed = [f"{node.ref}: {_as_in_checks(seen, node)}" for node in found[:_MAX_LISTED]]
+        remedy = f"name one by its reference: {'; '.join(listed)}" if found else "see the elements without --click"
+        raise ConfigError(f"--click {written}: {problem}", remedy=remedy)
+    done = await browser.act("browser_click", {"target": found[0].ref, "element": written})
+    if not done.ok:
+        raise WabeError(f"--click {written}: {one_line(done.text, 500)}")
+    return await browser.observe()
+
+
+def _lines(page: Page, *, boxes: bool) -> list[str]:
+    seen = parse_snapshot(page.snapshot)
+    status = f" (HTTP status {page.http_status})" if page.http_status else ""
+    lines = [f"Page: {page.url}{status}", f"Title: {one_line(page.title)}"]
+    lines += [f"Notice: {notice_text(page.notice)}"] if page.notice else []
+    lines += [f"Dialog: {one_line(page.dialog)}"] if page.dialog else []
+    lines += [f"Not allowed to connect to: {one_line(address)}" for address in page.refused]
+    lines += [f"Vanished: {one_line(text)}" for text in page.vanished]
+    lines += ["", as_shown(page.snapshot, boxes=boxes), "", "Elements, as checks and scripts name them:"]
+    found = Counter(_as_in_checks(seen, node) for node in seen.nodes if _is_listed(seen, node))
+    # In page order: a counter keeps the order of first occurrence.
+    return lines + [f"  {line}{f'  ({count} of them)' if count > 1 else ''}" for line, count in found.items()]
+
+
+def _as_in_checks(page: Snapshot, node: Node) -> str:
+    """The element as an `element` check names it."""
+    name, value = plain(page.name_of(node)), plain(page.value_of(node))
+    states = [("level", str(node.level))] if node.level is not None else []
+    states += [(key, value) for key, value in node.states.items() if key in STATES and key != "active"]
+    words = [node.role, *([json.dumps(name, ensure_ascii=False)] if name else [])]
+    words += [f"[{key}]" if value == "true" else f"[{key}={value}]" for key, value in states]
+    # What is not a field's value is part of the name already.
+    return " ".join(words) + (f": {value}" if value and node.role in FIELDS else "")
+
+
+def _is_listed(page: Snapshot, node: Node) -> bool:
+    if node.name or node.role in FIELDS:
+        return len(node.name) <= _MAX_NAME_CHARS and node.role != "text"
+    return node.role not in _CONTAINERS and 0 < len(page.name_of(node)) <= _MAX_NAME_CHARS

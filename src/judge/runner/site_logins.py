@@ -1,0 +1,81 @@
+"""Logs in to sites with a `login`: once they are up, and again whenever they have been reset."""
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from judge.browser.form_login import Account, LoginFailed, log_in
+from judge.scenario.logins import form_login, own_part
+from judge.scenario.models import Scenario, SiteEntry
+from judge.sites import own_site
+from shared.access import StorageState, merged, read_storage_state
+from shared.errors import ConfigError
+from shared.models import Task
+from shared.settings import Settings
+
+
+class SiteLogins:
+    """The log-ins of a scenario's sites. Raises `ConfigError` if a variable that one needs is not set."""
+
+    def __init__(self, scenario: Scenario, settings: Settings) -> None:
+        self._scenario = scenario
+        self._settings = settings
+        self._logins = {
+            site.name: login
+            for place, site in enumerate(scenario.sites)
+            if (login := form_login(scenario, place, settings.environ)) is not None
+        }
+        if self._logins and not scenario.tasks:
+            raise ConfigError(f"{scenario.path}: a site has a login, but no task", remedy="list the tasks as [[tasks]]")
+        # A task's own storage state may be that of another account.
+        self._with_own = {task.task_id for task in scenario.tasks if task.storage_state is not None}
+
+    def has(self, site: SiteEntry) -> bool:
+        """Whether the site has a login."""
+        return site.name in self._logins
+
+    def concerns(self, task_id: str) -> bool:
+        """Whether a task takes the log-ins of its sites, because it has no storage state of its own."""
+        return task_id not in self._with_own
+
+    async def state_of(self, site: SiteEntry) -> StorageState:
+        """Log in to the site, which has a login. Raises `ConfigError`."""
+        login, config = self._logins[site.name], self._scenario.config
+        account = Account(site.name, login.url, login.username, login.password)
+        try:
+            state = await log_in([account], self._settings, browser_path=config.browser_path)
+        except LoginFailed as error:
+            message = f"{self._scenario.path}: key 'login': site {error.message}"
+            raise ConfigError(message, remedy=error.remedy) from None
+        return own_part(read_storage_state(state), site.endpoint, config.allowed_sites)[0]
+
+    async def first(self) -> dict[str, StorageState]:
+        """Log in to every site that has a login; by endpoint. Raises `ConfigError`."""
+        return {site.endpoint: await self.state_of(site) for site in self._scenario.sites if self.has(site)}
+
+    def applied(self, tasks: Sequence[Task], states: dict[str, StorageState]) -> tuple[Task, ...]:
+        """The tasks with the states, by endpoint, of those of their sites that they take the log-in of."""
+        return tuple(self._applied(task, states) for task in tasks)
+
+    def _applied(self, task: Task, states: dict[str, StorageState]) -> Task:
+        area = own_site(task, self._scenario.config.allowed_sites)
+        found = [state for endpoint, state in states.items() if area.holds(endpoint)]
+        if not found or not self.concerns(task.task_id):
+            return task
+        # That of another site of the task, from a file.
+        given = [task.storage_state] if isinstance(task.storage_state, StorageState) else []
+        return task.model_copy(update={"storage_state": merged([*given, *found])})
+
+
+def with_states(body: dict[str, Any], tasks: Collection[Task]) -> dict[str, Any]:
+    """The body of a request with the storage states that `tasks`, which it contains, have now."""
+    contents = {
+        task.task_id: task.storage_state.to_json() for task in tasks if isinstance(task.storage_state, StorageState)
+    }
+    names: dict[str, str] = {}
+    states: dict[str, Any] = {}
+    for table in body["config"].get("tasks", ()):
+        if (content := contents.get(table["task_id"])) is not None:
+            table["storage_state"] = names.setdefault(json.dumps(content), f"state-{len(names) + 1}")
+            states[table["storage_state"]] = content
+    return {**body, "storage_states": states} if states else body

@@ -1,0 +1,59 @@
+"""MiniWoB++'s raw rewards in rows: entries of submissions, tables, the leaderboard."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.results import a_finished_run, a_result, a_step, a_submission, verdict_of_checks
+from judge.results.leaderboard import rows
+from judge.results.tables import Tabled, table_of
+from judge.results.verify import verify_run
+from judge.scenario.miniwob import MiniwobTask
+from judge.scenario.miniwob.rewards import SuccessRule
+from judge.trajectory.record import Attempt
+from shared.models import ProbeValue
+
+
+def played(*rewards: float | None, rule: SuccessRule = "exact") -> Attempt:
+    """An attempt at a task of MiniWoB++, with the value that was read at each step."""
+    task = MiniwobTask("click-test", 3).task("Click it.", rule)
+    steps = [a_step(n, probes=(ProbeValue(value=reward),)) for n, reward in enumerate(rewards)]
+    result = a_result(task=task, steps=tuple(steps), stop_reason="ended_by_page", verdict=None)
+    return result.model_copy(update={"verdict": verdict_of_checks(result)})
+
+
+def entry_of(attempt: Attempt) -> dict[str, Any]:
+    return dict(a_submission(attempt)["results"][0]["detail"]["tasks"][0])
+
+
+@pytest.mark.parametrize(("rewards", "reward"), [((None, 0.4, 1), 0.4), ((None, -1), -1.0), ((None,), None)])
+def test_the_first_reward_counts(rewards: tuple[float | None, ...], reward: float | None) -> None:
+    entry = entry_of(played(*rewards))
+    assert (entry["reward"], entry["success_rule"]) == (reward, "exact")
+
+
+def test_other_tasks_have_no_reward() -> None:
+    assert not {"reward", "success_rule"} & entry_of(a_result()).keys()
+
+
+@pytest.mark.parametrize("rule", ["exact", "positive"])
+def test_a_leaderboards_row_says_which_rewards_count(tmp_path: Path, rule: SuccessRule) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(a_submission(played(None, 0.4, rule=rule))))
+    columns, [row] = rows([path])
+    assert row[columns.index("Decided By")] == f"checks ({rule} reward)"
+
+
+def test_a_table_has_the_reward_and_a_run_from_before_there_was_one_still_matches(tmp_path: Path) -> None:
+    store = a_finished_run(tmp_path, played(None, 0.4, rule="positive"))
+    (found,) = table_of(store)
+    assert isinstance(found, Tabled)
+    assert (found.row.reward, found.row.success_rule) == (0.4, "positive")
+    path = store.folder / "results.json"
+    submission = json.loads(path.read_text())
+    for entry in submission["results"][0]["detail"]["tasks"]:
+        del entry["reward"], entry["success_rule"]
+    path.write_text(json.dumps(submission))
+    assert [line for line in verify_run(store).mismatches if "reward" in line or "success_rule" in line] == []
