@@ -105,7 +105,8 @@ def waiting(run: Path, folder: Path) -> None:
         again = [WABE, "run", str(DEMO), "--task", task, "--display", "none", "--output-dir", str(folder / "again")]
         done = subprocess.run(again, capture_output=True, text=True, check=False)
         if done.returncode:
-            sys.exit(f"{task} cannot be played again: {done.stderr.strip()}")
+            print(f"\nnot compared with playing again: {done.stderr.strip()}")
+            return
     played_s = time.monotonic() - began
     print(f"\nwaiting for the verdicts on {len(TASKS)} edits, one after the other: {recorded_s:.0f} s with")
     print(f"`checks suggest` and `score --tasks`, {played_s:.0f} s by playing the edited task again each time")

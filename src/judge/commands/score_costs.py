@@ -20,6 +20,8 @@ from shared.llm.limits import Spending
 from shared.text import counted, usd
 
 _MAX_NAMED = 3
+# Verdicts with their evidence are large, and so many are enough to know the tokens of a call.
+_EARLIER = 200
 
 
 @dataclass
@@ -39,8 +41,10 @@ class Costs:
         models = [each for each in askings if each.judge.info.model != "offline"]
         if not models:
             return
-        # In a thread, because it reads every trajectory.
-        found = await asyncio.to_thread(lambda: expected(self.folders, models, list(judgings_in(self.folders))))
+        # In a thread, because it reads the record of every trajectory.
+        found = await asyncio.to_thread(
+            lambda: expected(self.folders, models, list(judgings_in(self.folders[:_EARLIER])))
+        )
         self.expected = found
         names = list(dict.fromkeys(plain_name(each.judge.info) for each in models))
         who = ", ".join(names[:_MAX_NAMED]) + (f" and {len(names) - _MAX_NAMED} more" if names[_MAX_NAMED:] else "")
