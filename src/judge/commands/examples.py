@@ -50,6 +50,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe tasks sample --from my.toml --count 5 --seed 1",
             "wabe tasks import miniwob --tasks click-test,click-link --output miniwob.toml",
         ),
+        "apps": ("wabe apps install", "wabe apps install datasette radicale", "wabe apps install all"),
         "verify": ("wabe verify", "wabe verify 20260101-120000-1a2b3c4d"),
         "doctor": ("wabe doctor", "wabe doctor my.toml", "wabe doctor --agent http://127.0.0.1:9019 --wait 30"),
     }
