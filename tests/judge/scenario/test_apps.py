@@ -107,7 +107,7 @@ def test_an_installation_that_fails_is_not_there_and_shows_what_the_client_said(
 
 def test_a_missing_client_is_named_with_its_remedy(tmp_path: Path, environ: dict[str, str]) -> None:
     app, place = declared(tmp_path, "package.json", "package-lock.json"), tmp_path / "cache" / "small"
-    with pytest.raises(ConfigError, match="small: cannot run npm: .*install Node.js"):
+    with pytest.raises(ConfigError, match=r"small: cannot run npm: .*install Node\.js"):
         install(app, place, environ | {"PATH": str(tmp_path / "nothing")}, python=str(tmp_path / "bin" / "python"))
 
 
@@ -164,7 +164,7 @@ def test_what_is_not_installed_is_not_started_and_says_how_to_install_it(
 
 def test_an_unknown_application_is_an_error_that_suggests_a_known_one(tmp_path: Path) -> None:
     app = declared(tmp_path, "requirements.lock")
-    with pytest.raises(ConfigError, match="unknown application 'smal' .*did you mean 'small'"):
+    with pytest.raises(ConfigError, match=r"unknown application 'smal' .*did you mean 'small'"):
         the_app("smal", {"small": app})
 
 
