@@ -47,6 +47,8 @@ SCRIPTS = {"right": "replay.toml", "wrong": "wrong.toml"}
 # A target without a name, or with glyphs of the private use area only.
 NAMELESS = re.compile(r"^<(?:[\ue000-\uf8ff\s]+ )?(?!page>)[a-z]+>")
 WAIT = "browser_wait_for"
+# Looking more often would itself load the machine.
+_LOOK_S = 1.0
 
 
 @dataclass
@@ -131,7 +133,7 @@ def watched(process: psutil.Process) -> Iterator[set[str]]:
     is_over = threading.Event()
 
     def look() -> None:
-        while not is_over.wait(0.2):
+        while not is_over.wait(_LOOK_S):
             for one in _family(process):
                 with suppress(psutil.Error):
                     for link in one.net_connections("inet"):
@@ -203,7 +205,8 @@ def measure(names: Sequence[str], modes: Sequence[str], scripts: Sequence[str], 
                 for path in sorted(folder.glob("results/*/result.json")):
                     result = json.loads(path.read_text(encoding="utf-8"))
                     counted[name, mode].add(result, path.parent, script, mode)
-                print(f"{mode} {script} {name}: {len(tasks)} tasks", file=sys.stderr, flush=True)
+                one = counted[name, mode]
+                print(f"{mode} {script}: {row(name, mode, one)}", file=sys.stderr, flush=True)
     return {"counted": counted, "abroad": abroad}
 
 
