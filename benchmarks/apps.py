@@ -20,6 +20,7 @@ import ipaddress
 import json
 import re
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -42,6 +43,7 @@ from judge.sites import origin_of
 from shared.errors import WabeError
 from shared.settings import Settings
 
+AGENT_PORTS = (9009, 9019)
 MODES = ("page-time", "real-time")
 SCRIPTS = {"right": "replay.toml", "wrong": "wrong.toml"}
 # A target without a name, or with glyphs of the private use area only.
@@ -162,8 +164,11 @@ def _is_here(address: str) -> bool:
 
 
 def scenario_copy(source: Path, folder: Path, script: str, mode: str) -> Path:
-    """The bundled scenario with another script and another way to wait."""
+    """The bundled scenario with another script, another way to wait, and free ports for the agents."""
     text = source.read_text(encoding="utf-8")
+    for port in AGENT_PORTS:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            text = re.sub(rf"(127\.0\.0\.1:|--port ){port}\b", rf"\g<1>{server.getsockname()[1]}", text)
     text = text.replace("{scenario_dir}/replay.toml", str(source.parent / SCRIPTS[script]))
     text = text.replace("[config]\n", f'[config]\nsettle = "{mode}"\n')
     for login in source.parent.glob("*/login.json"):
