@@ -69,6 +69,12 @@ class Settings(Record):
         return tuple(value for _, value in self if isinstance(value, SecretStr))
 
     @property
+    def cache_folder(self) -> Path | None:
+        """The user's folder for what can be made again; `None` without a home folder."""
+        cache = self.environ.get("XDG_CACHE_HOME") or (f"{self.home}/.cache" if self.home else None)
+        return Path(cache) if cache else None
+
+    @property
     def scenarios_folder(self) -> Path:
         """The folder of the bundled scenarios: `WABE_SCENARIOS` (as in images), or the one beside the code."""
         if self.scenarios:

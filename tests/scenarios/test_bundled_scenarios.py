@@ -3,16 +3,18 @@ from pathlib import Path
 
 import pytest
 
+from judge.scenario.apps import load_apps
 from judge.scenario.checks import contradictions_of, warnings_of
 from judge.scenario.toml import load_scenario
 from participants.replay import find_script, load_book
 from shared.checks import AnyOf
+from shared.settings import Settings
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 PLAYED = ["demo", "docs", "miniwob"]
 
 
-@pytest.mark.parametrize("name", [*PLAYED, "live"])
+@pytest.mark.parametrize("name", [*PLAYED, "apps", "live"])
 def test_a_bundled_scenario_is_read(name: str) -> None:
     assert load_scenario(SCENARIOS / name / "scenario.toml").tasks
 
@@ -33,11 +35,25 @@ def test_every_task_has_an_expected_verdict(name: str) -> None:
     assert {entry["verdict"] for entry in expected.values()} == {"success", "failure"}
 
 
-@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("name", [*PLAYED, "apps"])
 def test_every_task_has_checks_that_can_be_passed(name: str) -> None:
     tasks = load_scenario(SCENARIOS / name / "scenario.toml").tasks
     assert [task.task_id for task in tasks if not task.checks] == []
     assert [problem for task in tasks for problem in (*contradictions_of(task), *warnings_of(task))] == []
+
+
+@pytest.mark.parametrize("scripts", ["replay.toml", "wrong.toml"])
+def test_every_task_on_an_application_has_a_right_script_and_a_wrong_one(scripts: str) -> None:
+    tasks = load_scenario(SCENARIOS / "apps" / "scenario.toml").tasks
+    book = load_book([SCENARIOS / "apps" / scripts])
+    assert [task.task_id for task in tasks if find_script(book, task.task, task.website) is None] == []
+    assert len(book) == len(tasks)
+
+
+def test_every_application_of_the_scenario_can_be_installed() -> None:
+    sites = load_scenario(SCENARIOS / "apps" / "scenario.toml").sites
+    assert sorted(site.name for site in sites) == sorted(load_apps(Settings()))
+    assert all(f"apps.serve {site.name} --port " in (site.cmd or "") for site in sites)
 
 
 def test_the_scenarios_use_every_kind_of_check() -> None:

@@ -267,7 +267,7 @@ class BrowserSettings(Record):
     @classmethod
     def from_config(cls, config: RunConfig, settings: Settings) -> "BrowserSettings":
         """The settings that concern the browser. Raises `ConfigError` if no browser is found."""
-        cache = settings.environ.get("XDG_CACHE_HOME") or (f"{settings.home}/.cache" if settings.home else None)
+        cache = settings.cache_folder
         environment = {name: settings.environ[name] for name in _PASSED_ON if name in settings.environ}
         found = find_browser(config.browser_path, settings)
         return cls(
@@ -275,7 +275,7 @@ class BrowserSettings(Record):
             version=version_of(found, environment),
             config=config,
             environment=environment,
-            compile_cache=Path(cache, "wabe", "node") if cache else None,
+            compile_cache=cache / "wabe" / "node" if cache else None,
             mcp_cli=_mcp_cli(settings),
         )
 

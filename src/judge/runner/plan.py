@@ -29,7 +29,7 @@ from judge.runner.uploads import ObjectStore
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
 from judge.scenario.request import parse_request, request_text
-from judge.scenario.toml import exclusions, load_scenario, select
+from judge.scenario.toml import exclusions, idle_sites, load_scenario, select
 from judge.scenario.toml import shard as slice_of
 from judge.server.limits import settings_of_the_host
 from judge.store import RunStore, find_run, new_run_id, resolve_run
@@ -148,6 +148,8 @@ def _plan(options: RunOptions, settings: Settings) -> Plan:
     tasks = scenario.tasks
     if tasks:
         tasks, config = _selected(scenario, config, options)
+        idle = idle_sites(scenario, tasks)
+        members = tuple(member for member in members if member.is_agent or member.name not in idle)
         tasks = with_logins(scenario, tasks, settings.environ)
         notes += tuple(expired_logins(tasks, time.time()))
     if options.serve_only or not is_ours:

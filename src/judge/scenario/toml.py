@@ -8,6 +8,7 @@ from typing import get_args
 from pydantic import TypeAdapter
 
 from judge.scenario.models import EXAMPLES, Scenario, ScenarioFile, divided
+from judge.sites import origin_of, own_site
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
 from shared.files import decode, parse_toml, read_errors, read_file
@@ -127,6 +128,22 @@ def exclusions(options: Iterable[str], tasks: Sequence[Task], excluded: Collecti
     if tasks and len(found) == len(tasks):
         raise ConfigError("--exclude leaves no task to run", remedy="exclude fewer tasks")
     return found
+
+
+def idle_sites(scenario: Scenario, chosen: Collection[Task]) -> frozenset[str]:
+    """The names of the sites that only tasks which were not chosen are about; they need not be started.
+
+    A site that no task of the scenario names stays: another site may depend on it.
+    """
+
+    def is_about(task: Task, endpoint: str) -> bool:
+        starts = {origin_of(url) for url in task.start_urls}
+        return origin_of(endpoint) in starts or own_site(task, scenario.config.allowed_sites).holds(endpoint)
+
+    def used_by(tasks: Collection[Task]) -> set[str]:
+        return {site.name for site in scenario.sites if any(is_about(task, site.endpoint) for task in tasks)}
+
+    return frozenset(used_by(scenario.tasks) - used_by(chosen))
 
 
 def shard(tasks: tuple[Task, ...], index: int, num: int, *, instances: int | None = None) -> tuple[Task, ...]:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from helpers.paths import ROOT
 from helpers.scenario.texts import AGENTS, GOOD, value_or_complaint
 from judge.config import RunConfig
-from judge.scenario.toml import bundled_tasks, load_scenario, parse_scenario, select, shard
+from judge.scenario.toml import bundled_tasks, idle_sites, load_scenario, parse_scenario, select, shard
 from shared.errors import ConfigError
 from shared.models import Task
 
@@ -128,3 +128,31 @@ def test_a_bundled_set_is_found_by_the_name_of_its_folder() -> None:
 def test_a_name_that_is_no_set_is_refused_and_the_known_ones_are_named(name: str) -> None:
     with pytest.raises(ConfigError, match=r"unknown task set.*demo"):
         bundled_tasks(name, ROOT / "scenarios")
+
+
+SITES = "".join(f'[[sites]]\nname = "{name}"\nendpoint = "http://127.0.0.1:91{n}"\n' for n, name in enumerate("abcd"))
+TASKS = """
+[[tasks]]
+task_id = "a"
+website = "http://127.0.0.1:910/start"
+task = "Look."
+
+[[tasks]]
+task_id = "b"
+website = "http://127.0.0.1:911/"
+start_urls = ["http://127.0.0.1:911/", "http://127.0.0.1:910/"]
+allowed_sites = ["127.0.0.1:910"]
+task = "Look."
+
+[[tasks]]
+task_id = "c"
+website = "http://127.0.0.1:912/"
+task = "Look."
+"""
+
+
+@pytest.mark.parametrize(("chosen", "idle"), [("a", "bc"), ("b", "c"), ("c", "ab"), ("abc", "")])
+def test_sites_that_only_other_tasks_are_about_are_idle(chosen: str, idle: str) -> None:
+    scenario = parse_scenario((AGENTS + SITES + TASKS).encode(), Path("s.toml"))
+    # No task is about `d`: it may serve the other sites.
+    assert idle_sites(scenario, [task for task in scenario.tasks if task.task_id in chosen]) == set(idle)

@@ -1,0 +1,1 @@
+"""A workshop with customers and orders."""
