@@ -172,7 +172,7 @@ async def _play(
         if plan.resumes and plan.store is not None:
             progress.keeps(await asyncio.to_thread(_settled, plan.store))
         # Also where each attempt repeats it, so that a log-in that does not work is noticed at once.
-        states = await logins.first()
+        states = await logins.first({member.name for member in plan.members})
         tasks = logins.applied(plan.tasks, {site: state for site, state in states.items() if site not in restarts})
         try:
             emit: Sink = FirstTasks(progress)

@@ -49,9 +49,10 @@ class SiteLogins:
             raise ConfigError(message, remedy=error.remedy) from None
         return own_part(read_storage_state(state), site.endpoint, config.allowed_sites)[0]
 
-    async def first(self) -> dict[str, StorageState]:
-        """Log in to every site that has a login; by endpoint. Raises `ConfigError`."""
-        return {site.endpoint: await self.state_of(site) for site in self._scenario.sites if self.has(site)}
+    async def first(self, started: Collection[str]) -> dict[str, StorageState]:
+        """Log in to every site among those `started` that has a login; by endpoint. Raises `ConfigError`."""
+        sites = [site for site in self._scenario.sites if site.name in started and self.has(site)]
+        return {site.endpoint: await self.state_of(site) for site in sites}
 
     def applied(self, tasks: Sequence[Task], states: dict[str, StorageState]) -> tuple[Task, ...]:
         """The tasks with the states, by endpoint, of those of their sites that they take the log-in of."""

@@ -57,7 +57,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
             browser_pool(browser_settings) as pool,
         ):
             await require_first_pages(sites, tasks)
-            tasks = logins.applied(tasks, await logins.first())
+            tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
             assessment = Assessment(
                 tasks,
                 config,

@@ -62,7 +62,7 @@ async def greets(site: Site, task: Task) -> bool:
 async def test_tasks_without_a_log_in_of_their_own_get_that_of_their_site(site: Site, tmp_path: Path) -> None:
     scenario = a_scenario(tmp_path, address_of(site))
     logins = SiteLogins(scenario, SETTINGS)
-    first, second = logins.applied(scenario.tasks, await logins.first())
+    first, second = logins.applied(scenario.tasks, await logins.first({"shop"}))
     assert await greets(site, first)
     assert second == scenario.tasks[1]
 
@@ -72,7 +72,7 @@ async def test_a_log_in_is_repeated_whenever_the_site_is_reset(site: Site, tmp_p
     address = address_of(site)
     scenario = a_scenario(tmp_path, address, more=f'reset_url = "{address}/reset"')
     logins = SiteLogins(scenario, SETTINGS)
-    (before, _) = logins.applied(scenario.tasks, await logins.first())
+    (before, _) = logins.applied(scenario.tasks, await logins.first({"shop"}))
     async with restarts_of(scenario.sites, [], logins) as restarts:
         assert list(restarts) == [address]
         config = RunConfig(site_restarts=restarts, site_resets={address: f"{address}/reset"})
@@ -95,7 +95,7 @@ async def test_a_log_in_that_fails_after_a_reset_is_a_fault_of_the_site(
     scenario = a_scenario(tmp_path, address, more=f'reset_url = "{address}/reset"', password="wrong-horse")
     logins = SiteLogins(scenario, SETTINGS)
     with pytest.raises(ConfigError, match=r"s\.toml: key 'login': site shop: cannot log in at .*/login"):
-        await logins.first()
+        await logins.first({"shop"})
     async with restarts_of(scenario.sites, [], logins) as restarts:
         with pytest.raises(SiteFault, match=r"could not be reset: .*it still asks for the password") as error:
             await restart_site(restarts[address], "a")

@@ -9,6 +9,7 @@
 // A server without this tab, or with another one, does what it always does.
 
 "use strict";
+const { soon } = require("./timing.cjs");
 
 const LOOK_LIMIT = 1000;
 const STEP_LIMIT = 1000;
@@ -40,13 +41,6 @@ const beside = (input, wanted) => {
   return Number(probe.value) > Number(wanted) ? { value: probe.value, key: "ArrowLeft" } : null;
 };
 
-// What comes of a promise in time; `null` if nothing does, because what follows says why.
-const inTime = (promise, ms) => {
-  let timer;
-  const limit = new Promise(done => { timer = setTimeout(done, ms, null); });
-  return Promise.race([promise.catch(() => null), limit]).finally(() => clearTimeout(timer));
-};
-
 // Further clicks where the mouse is, after the first one. `pause` lets time pass on the page's clock.
 const clickAgain = async (page, pause, { button, modifiers = [], clickCount = 2 } = {}) => {
   for (let count = 2; count <= clickCount; count++) {
@@ -62,9 +56,9 @@ const adaptLocator = (locator, page, pause) => {
   const [click, fill, setChecked] = ["click", "fill", "setChecked"].map(name => locator[name].bind(locator));
   // The label that is in front of the element, as an element to click and a position in it.
   const inFront = async () => {
-    const found = await inTime(locator.evaluateHandle(coveringLabel), LOOK_LIMIT);
+    const found = await soon(locator.evaluateHandle(coveringLabel), LOOK_LIMIT);
     const label = found?.asElement();
-    const position = label && await inTime(locator.evaluate(positionOn, label), LOOK_LIMIT);
+    const position = label && await soon(locator.evaluate(positionOn, label), LOOK_LIMIT);
     return position ? { label, position } : null;
   };
   locator.click = async options => {
@@ -81,12 +75,12 @@ const adaptLocator = (locator, page, pause) => {
     if (await locator.isChecked() !== checked) await front.label.click({ ...options, position: front.position });
   };
   locator.fill = async (value, options) => {
-    const near = await inTime(locator.evaluate(beside, value), LOOK_LIMIT);
+    const near = await soon(locator.evaluate(beside, value), LOOK_LIMIT);
     if (!near) return fill(value, options);
     await fill(near.value, options);
-    await inTime(locator.press(near.key, { timeout: STEP_LIMIT }), STEP_LIMIT);
+    await soon(locator.press(near.key, { timeout: STEP_LIMIT }), STEP_LIMIT);
     // A component may give its keys another meaning.
-    if (await inTime(locator.inputValue({ timeout: STEP_LIMIT }), STEP_LIMIT) !== value) await fill(value, options);
+    if (await soon(locator.inputValue({ timeout: STEP_LIMIT }), STEP_LIMIT) !== value) await fill(value, options);
   };
 };
 

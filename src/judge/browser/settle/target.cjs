@@ -1,0 +1,176 @@
+// One renderer's session: runs expressions in its frames, moves its clock, and stops scripts that compute without end.
+
+"use strict";
+const fs = require("fs");
+const path = require("path");
+const { randomUUID } = require("crypto");
+const { delay, soon } = require("./timing.cjs");
+
+const EVENT = randomUUID();
+const WORLD = randomUUID();
+const RECORDER = fs.readFileSync(path.join(__dirname, "recorder.js"), "utf8");
+// The isolated world in which Playwright takes snapshots.
+const SNAPSHOT_WORLD = /^__playwright_utility_world_/;
+
+// In milliseconds.
+// About one frame: clicks and screenshots wait for frames, which are only drawn when the clock moves.
+const TICK = 16;
+// Used while a participant thinks for long, because sixty commands a second would cost more than the steps.
+const AWAKE = 1000;
+const SLOW_TICK = 100;
+// A page whose clock falls behind the wall clock draws few frames, and clicks on it time out.
+const LEAD = 200;
+const MAX_PAUSE = 500;
+const MAX_LAG = 60000;
+// A page that has not answered for so long is silent: a script computes, or waits for a clock that stands still.
+const SILENCE = 1000;
+const LISTEN = 250;
+// A script that stays silent is stopped after some CPU time of its own thread (`begin`), however busy the machine is;
+// others in the same settle sooner.
+const MAX_CPU_AGAIN_S = 1;
+const METRICS_LIMIT = 2000;
+const MAX_FRAMES = 50;
+
+// One renderer's session: the page itself, or a frame in its own process.
+class Target {
+  constructor(session, isPageTime, maxCpu, isNavigating) {
+    this.session = session;
+    this.maxCpu = maxCpu;
+    this.isNavigating = isNavigating;
+    this.isPageTime = isPageTime;
+    this.worlds = new Map();
+    this.snapshotWorlds = new Map();
+    this.queue = Promise.resolve();
+    this.isClosed = false;
+    // When the commands were sent that have no answer yet, the oldest first.
+    this.unanswered = new Map();
+    this.commands = 0;
+    this.isListening = false;
+    // How many scripts were stopped since the last report.
+    this.stops = 0;
+    this.hasDialog = false;
+    this.granted = performance.now();
+    this.usedAt = performance.now();
+  }
+
+  async start() {
+    const { session } = this;
+    session.on("Runtime.executionContextCreated", ({ context }) => {
+      const worlds = context.name === WORLD ? this.worlds : SNAPSHOT_WORLD.test(context.name) ? this.snapshotWorlds : null;
+      if (worlds && worlds.size < MAX_FRAMES) worlds.set(context.id, context.auxData?.frameId);
+    });
+    session.on("Runtime.executionContextDestroyed", event => {
+      for (const worlds of [this.worlds, this.snapshotWorlds]) worlds.delete(event.executionContextId);
+    });
+    session.on("Runtime.executionContextsCleared", () => {
+      for (const worlds of [this.worlds, this.snapshotWorlds]) worlds.clear();
+    });
+    session.on("Page.javascriptDialogOpening", () => { this.hasDialog = true; });
+    session.on("Page.javascriptDialogClosed", () => { this.hasDialog = false; });
+    session.on("Emulation.virtualTimeBudgetExpired", () => this.expired?.());
+    await Promise.all(["Page.enable", "Runtime.enable", "Performance.enable"].map(method => session.send(method)));
+    await session.send("Page.addScriptToEvaluateOnNewDocument", {
+      source: `(${RECORDER})(${JSON.stringify(EVENT)})`, worldName: WORLD, runImmediately: true,
+    });
+    if (this.isPageTime) void this.tick();
+  }
+
+  async send(method, params) {
+    const id = this.commands++;
+    this.unanswered.set(id, performance.now());
+    void this.listen();
+    try {
+      return await this.session.send(method, params);
+    } finally {
+      this.unanswered.delete(id);
+    }
+  }
+
+  isSilent() {
+    const [since] = this.unanswered.values();
+    return since !== undefined && performance.now() - since > SILENCE && !this.isClosed && !this.hasDialog && !this.isNavigating();
+  }
+
+  // While a command has no answer, watches how much CPU time the page takes, and stops its script after too much.
+  async listen() {
+    if (this.isListening) return;
+    this.isListening = true;
+    let command, began;
+    while (this.unanswered.size && !this.isClosed) {
+      await delay(LISTEN);
+      const [oldest] = this.unanswered.keys();
+      if (oldest !== command) [command, began] = [oldest, undefined];
+      const used = this.isSilent() ? await this.cpuTime() : undefined;
+      if (used === undefined) continue;
+      if (began === undefined || used < began) began = used;
+      else if (used - began >= (this.stops ? MAX_CPU_AGAIN_S : this.maxCpu)) {
+        this.stops += 1;
+        began = used;
+        // Ends the script only: the page survives.
+        this.session.send("Runtime.terminateExecution").catch(() => {});
+      }
+    }
+    this.isListening = false;
+  }
+
+  // In seconds, of the thread that runs the page's scripts. Answered while a script runs, but not while the page is laid
+  // out, for example: nothing could be stopped then either.
+  async cpuTime() {
+    const answer = await soon(this.session.send("Performance.getMetrics"), METRICS_LIMIT);
+    return answer?.metrics.find(({ name }) => name === "ThreadTime")?.value;
+  }
+
+  // The results of an expression in each frame; frames that navigate, vanish or fail are left out.
+  async evaluate(expression, worlds = this.worlds) {
+    const asked = [...worlds.keys()].map(contextId => this
+      .send("Runtime.evaluate", { expression, contextId, returnByValue: true, awaitPromise: true })
+      .then(({ result, exceptionDetails }) => exceptionDetails ? undefined : result.value, () => undefined));
+    return (await Promise.all(asked)).filter(value => value !== undefined);
+  }
+
+  // Move the page's clock. `virtualTimeBudgetExpired` does not name its budget, so only one may be pending.
+  advance(ms) {
+    const grant = async () => {
+      const now = performance.now();
+      // Between two documents there is no answer, or only after the next document has arrived.
+      this.stoodStill ||= this.isNavigating() || now - this.granted > MAX_PAUSE;
+      this.granted = now;
+      if (this.isNavigating()) return;
+      if (this.stoodStill) ms = Math.max(ms, await this.lag());
+      this.stoodStill = false;
+      const expired = new Promise(done => { this.expired = done; });
+      await this.send("Emulation.setVirtualTimePolicy", { policy: "advance", budget: ms });
+      await Promise.race([expired, delay(1000)]);
+    };
+    // A navigation may interrupt a command, so continue unless the page is gone.
+    return this.queue = this.queue.then(grant).catch(error => { this.isClosed ||= /closed/.test(error.message); });
+  }
+
+  // How far the page's clock is behind its target: a page whose clock is behind the wall clock draws no frames.
+  async lag() {
+    const { result } = await this.send("Runtime.evaluate", { expression: "Date.now()" });
+    return Math.min(Date.now() + LEAD - result.value, MAX_LAG);
+  }
+
+  // Between settles the page's clock runs at the speed of the wall clock.
+  async tick() {
+    await this.advance(LEAD);
+    while (!this.isClosed) {
+      const isAwake = performance.now() - this.usedAt < AWAKE;
+      await (isAwake ? delay(TICK) : Promise.race([delay(SLOW_TICK), new Promise(done => { this.rouse = done; })]));
+      if (!this.isSettling && !this.hasDialog) await this.advance(performance.now() - this.granted);
+    }
+  }
+
+  // Called before an action.
+  wake() {
+    this.usedAt = performance.now();
+    this.rouse?.();
+  }
+
+  async catchUp() {
+    if (this.isPageTime && !this.hasDialog) await this.advance(Math.max(1, performance.now() - this.granted));
+  }
+}
+
+module.exports = { EVENT, MAX_FRAMES, TICK, Target };
