@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 
 from judge.runner.launch import Child, site_member, wait_until_up
 from judge.scenario.models import SiteEntry
@@ -27,12 +27,13 @@ async def restarts_of(sites: Sequence[SiteEntry], children: Sequence[Child]) -> 
         if task := asyncio.current_task():
             answering.add(task)
             task.add_done_callback(answering.discard)
-        words = (await reader.readline()).decode("ascii", "replace").split()
-        site = by_path.get(words[1]) if len(words) == 3 and words[0] == "POST" else None
-        status = "404 Not Found" if site is None else await _restarted(site, running[site.name])
-        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
-        await writer.drain()
-        writer.close()
+        # Python 3.11 prints a traceback for a connection whose task was cancelled.
+        with suppress(asyncio.CancelledError), closing(writer):
+            words = (await reader.readline()).decode("ascii", "replace").split()
+            site = by_path.get(words[1]) if len(words) == 3 and words[0] == "POST" else None
+            status = "404 Not Found" if site is None else await _restarted(site, running[site.name])
+            writer.write(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+            await writer.drain()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     try:
