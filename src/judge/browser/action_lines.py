@@ -27,10 +27,11 @@ MAX_DOWNLOADS = 3
 # Subject, verb and coordinates.
 _BEFORE_VALUE = re.compile(r"<[^<>]+> -> [A-Z]+(?: [A-Z]+)*(?: \([\d., -]*\))?")
 _BRACKETS = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›"})
-# Control characters other than white space, bidirectional controls, invisible formatters, surrogates, tags.
+# Control characters other than white space, bidirectional controls, invisible formatters, surrogates, tags, and private
+# characters, which are the pictures of icon fonts.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e01ef]"
+    "\ufff9-\ufffb\ud800-\uf8ff\U000e0000-\U000e01ef\U000f0000-\U0010ffff]"
 )
 
 
@@ -58,9 +59,13 @@ def acted_on(checked: CheckedAction, snapshot: Snapshot | None, hit: points.Hits
     return (*refs, *(node.ref or "" for node in (*nodes, *naming) if node is not None))
 
 
+def _name(page: Snapshot, node: Node) -> str:
+    return one_line(page.name_of(node), MAX_NAME_CHARS)
+
+
 def _naming(page: Snapshot, node: Node) -> tuple[Node, ...]:
     """The other elements from which the line takes what it calls this one."""
-    described = None if page.name_of(node) else description(page, node)
+    described = None if _name(page, node) else description(page, node)
     return described.by if described else ()
 
 
@@ -179,7 +184,7 @@ def _element(ref: str, snapshot: Snapshot | None) -> str:
 def _named(node: Node | None, snapshot: Snapshot | None, missing: str) -> str:
     if node is None or snapshot is None:
         return missing
-    name = one_line(snapshot.name_of(node), MAX_NAME_CHARS)
+    name = _name(snapshot, node)
     role = one_line(node.role, 40)
     if name:
         return f"{name} {role}"

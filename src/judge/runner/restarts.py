@@ -6,7 +6,7 @@ The judge resets a site with a `reset_url` by itself, unless a log-in must be re
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -45,17 +45,18 @@ async def restarts_of(
         if task := asyncio.current_task():
             answering.add(task)
             task.add_done_callback(answering.discard)
-        words = (await reader.readline()).decode("ascii", "replace").split()
-        target = urlsplit(words[1]) if len(words) == 3 and words[0] == "POST" else None
-        site = by_path.get(target.path) if target else None
-        status, content = "404 Not Found", b""
-        if site is not None and target is not None:
-            (task_id,) = parse_qs(target.query).get("task", [""])
-            status, content = await _again(site, running.get(site.name), logins, task_id)
-        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode())
-        writer.write(content)
-        await writer.drain()
-        writer.close()
+        # Python 3.11 prints a traceback for a connection whose task was cancelled.
+        with suppress(asyncio.CancelledError), closing(writer):
+            words = (await reader.readline()).decode("ascii", "replace").split()
+            target = urlsplit(words[1]) if len(words) == 3 and words[0] == "POST" else None
+            site = by_path.get(target.path) if target else None
+            status, content = "404 Not Found", b""
+            if site is not None and target is not None:
+                (task_id,) = parse_qs(target.query).get("task", [""])
+                status, content = await _again(site, running.get(site.name), logins, task_id)
+            head = f"HTTP/1.1 {status}\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+            writer.write(head.encode() + content)
+            await writer.drain()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     try:

@@ -37,6 +37,8 @@ PAGE = parse_snapshot(
   - textbox "Name" [ref=e24]: typed
   - button [ref=e25]
 - button "Close" [ref=e26]
+- toolbar "Flow" [ref=e27]:
+  - button "\uf0c9" [ref=e28]
 """.strip()
 )
 
@@ -56,6 +58,7 @@ def click(ref: str) -> CheckedAction:
         ("e20", 'spinbutton beside "Quantity"', ["e19"]),
         ("e22", 'button in group "Zoom"', ["e21"]),
         ("e26", "Close button", []),
+        ("e28", 'button in toolbar "Flow"', ["e27"]),
     ],
 )
 def test_an_element_without_a_name_is_called_what_a_person_would_call_it(ref: str, subject: str, by: list[str]) -> None:

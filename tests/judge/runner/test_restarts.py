@@ -1,9 +1,11 @@
 """A scenario's sites are started again when the judge asks for it, and nobody else can ask for more."""
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -91,3 +93,22 @@ async def test_sites_without_restart_have_no_address(tmp_path: Path) -> None:
 def test_a_site_has_one_way_back_to_its_first_state(tmp_path: Path, keys: dict[str, object], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         a_site(tmp_path, **keys)
+
+
+@pytest.mark.slow
+async def test_a_run_that_ends_during_a_restart_leaves_no_traceback(tmp_path: Path) -> None:
+    site = a_site(tmp_path, restart=True)
+    complaints: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    async with starting(site, tmp_path) as children:
+        async with restarts_of([site], children) as restarts:
+            (tmp_path / "site.py").write_text("import time; time.sleep(60)")
+            address = urlsplit(restarts[site.endpoint])
+            _, writer = await asyncio.open_connection(address.hostname, address.port)
+            writer.write(f"POST {address.path} HTTP/1.1\r\n\r\n".encode())
+            # The old process ends first; the new one never answers.
+            await children[0].process.wait()
+        writer.close()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert complaints == []
