@@ -180,7 +180,7 @@ async def test_actions_made_as_long_as_can_be_are_no_fault_of_the_browser(judge:
         return LONG[turn.n](ref(turn, 'textbox "Field"')) if turn.n < len(LONG) else finish()
 
     with hostile_site() as site:
-        assessed = await judge.play(script, site.url, call_timeout_s=4)
+        assessed = await judge.play(script, site.url)
     assert assessed.verdict == ("failure", "finished"), assessed.entry
     assert assessed.entry["steps_taken"] == len(LONG) + 1
 
