@@ -18,6 +18,8 @@ COVERED = """<title>Covered</title><style>input { position: absolute; opacity: 0
     <label><input type=checkbox aria-label=Agree><i></i> I agree to <a href=/terms>the terms</a></label>"""
 SLIDER = """<title>Slider</title><input type=range min=0 max=10 step=1 value=3 aria-label=Amount
     onkeyup="said.textContent = `committed ${value}`"><p id=said></p>"""
+HIDDEN_SLIDER = SLIDER + """<style>input { position: absolute; opacity: 0 }
+    i { position: absolute; left: 0; top: 0; width: 300px; height: 40px; background: #ccc }</style><i></i>"""
 BROKEN = "<title>Broken</title><a href=/broken>Off</a>"
 
 
@@ -68,6 +70,15 @@ async def test_a_slider_is_set_with_the_keys_that_commit_its_value(browser: Play
             field = {"target": slider, "name": "Amount", "type": "slider", "value": value}
             assert (await browser.act("browser_fill_form", {"fields": [field]})).ok
             assert f"committed {value}" in (await browser.observe()).snapshot
+
+
+async def test_a_slider_that_is_hidden_under_its_track_gets_the_focus(browser: PlaywrightBrowser) -> None:
+    with hostile_site({"/": HIDDEN_SLIDER}) as site:
+        await browser.open(site.url, "page-time")
+        slider = ref_of((await browser.observe()).snapshot, "slider")
+        assert (await browser.act("browser_click", {"target": slider})).ok
+        await browser.act("browser_press_key", {"key": "ArrowLeft"})
+        assert "committed 2" in (await browser.observe()).snapshot
 
 
 async def test_an_action_is_answered_before_the_document_that_it_opens_is_complete(browser: PlaywrightBrowser) -> None:

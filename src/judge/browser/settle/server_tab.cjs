@@ -4,6 +4,7 @@
 //   event. Settling does that.
 // - Its double clicks take no time on the page's clock, which applications take for a single click, or for none.
 // - It clicks a checkbox that is hidden under its own label until the time is up. A person clicks what is shown there.
+// - Nor can it click a slider that is hidden under its track. A person takes hold of it; that gives it the focus.
 // - It sets a slider's value without the key or pointer that many components wait for.
 //
 // A server without this tab, or with another one, does what it always does.
@@ -14,15 +15,20 @@ const { soon } = require("./timing.cjs");
 const LOOK_LIMIT = 1000;
 const STEP_LIMIT = 1000;
 
-// Runs in the page: where on its own label an input is, if the label is what can be clicked there.
-const coveringLabel = input => {
-  if (!(input instanceof HTMLInputElement) || !["checkbox", "radio"].includes(input.type)) return null;
+// In the page: what hides an input where it would be clicked, `label` for its own one.
+const cover = input => {
+  if (!(input instanceof HTMLInputElement) || !["checkbox", "radio", "range"].includes(input.type)) return null;
   input.scrollIntoViewIfNeeded();
   const { x, y, width, height } = input.getBoundingClientRect();
   const hit = input.getRootNode().elementFromPoint(x + width / 2, y + height / 2);
   if (!hit || hit === input) return null;
-  const label = [...input.labels].find(each => each.contains(hit));
-  return label ?? null;
+  if ([...input.labels].some(each => each.contains(hit))) return "label";
+  return input.type === "range" ? "track" : null;
+};
+const labelOf = input => {
+  const { x, y, width, height } = input.getBoundingClientRect();
+  const hit = input.getRootNode().elementFromPoint(x + width / 2, y + height / 2);
+  return [...input.labels].find(each => each.contains(hit)) ?? null;
 };
 const positionOn = (input, label) => {
   const [box, around] = [input.getBoundingClientRect(), label.getBoundingClientRect()];
@@ -55,24 +61,24 @@ const clickAgain = async (page, pause, { button, modifiers = [], clickCount = 2 
 const adaptLocator = (locator, page, pause) => {
   const [click, fill, setChecked] = ["click", "fill", "setChecked"].map(name => locator[name].bind(locator));
   // The label that is in front of the element, as an element to click and a position in it.
-  const inFront = async () => {
-    const found = await soon(locator.evaluateHandle(coveringLabel), LOOK_LIMIT);
-    const label = found?.asElement();
-    const position = label && await soon(locator.evaluate(positionOn, label), LOOK_LIMIT);
-    return position ? { label, position } : null;
+  const label = async () => {
+    const found = (await soon(locator.evaluateHandle(labelOf), LOOK_LIMIT))?.asElement();
+    const position = found && await soon(locator.evaluate(positionOn, found), LOOK_LIMIT);
+    return position ? options => found.click({ ...options, position }) : click;
   };
   locator.click = async options => {
-    const front = await inFront();
-    return front ? front.label.click({ ...options, position: front.position }) : click(options);
+    const covered = await soon(locator.evaluate(cover), LOOK_LIMIT);
+    if (covered === "label") return (await label())(options);
+    return covered === "track" ? locator.focus(options) : click(options);
   };
   locator.dblclick = async options => {
     await locator.click(options);
     await clickAgain(page, pause, options);
   };
   locator.setChecked = async (checked, options) => {
-    const front = await inFront();
-    if (!front) return setChecked(checked, options);
-    if (await locator.isChecked() !== checked) await front.label.click({ ...options, position: front.position });
+    const isLabelled = await soon(locator.evaluate(cover), LOOK_LIMIT) === "label";
+    if (!isLabelled) return setChecked(checked, options);
+    if (await locator.isChecked() !== checked) await (await label())(options);
   };
   locator.fill = async (value, options) => {
     const near = await soon(locator.evaluate(beside, value), LOOK_LIMIT);

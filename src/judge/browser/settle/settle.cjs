@@ -38,8 +38,8 @@ const WORKER_LIMIT = 3300;
 // After the response; `requestfinished` may never follow.
 const REQUEST_GRACE = 200;
 const SOCKET_LIMIT = 3300;
-// An answer may have many parts.
-const SOCKET_PAUSE = 200;
+// An answer may have many parts, the last of them when the server is done.
+const SOCKET_PAUSE = 900;
 // How long a server that computes may leave a page empty or busy.
 const SOCKET_WORK = 5000;
 // A page whose scripts had to be stopped this often will not answer.
