@@ -40,6 +40,8 @@ const REQUEST_GRACE = 200;
 const SOCKET_LIMIT = 3300;
 // An answer may have many parts, the last of them when the server is done.
 const SOCKET_PAUSE = 900;
+// Signs of life and receipts of Engine.IO and Socket.IO, which have no answer.
+const NO_QUESTION = /^(?:[235]|43\d*\[.*)$/s;
 // How long a server that computes may leave a page empty or busy.
 const SOCKET_WORK = 5000;
 // A page whose scripts had to be stopped this often will not answer.
@@ -88,6 +90,8 @@ class Settler {
     this.sockets = new Map();
     this.openSockets = new Set();
     this.chatty = new WeakSet();
+    // Those that left a message without an answer, and have received nothing since.
+    this.silentOnce = new WeakSet();
     this.heardAt = -Infinity;
     // Waiting for the server was in vain.
     this.isForsaken = false;
@@ -135,7 +139,7 @@ class Settler {
     page.on("websocket", socket => {
       this.openSockets.add(socket);
       this.heardAt = performance.now();
-      socket.on("framesent", () => this.asked(socket));
+      socket.on("framesent", ({ payload }) => NO_QUESTION.test(payload) || this.asked(socket));
       socket.on("framereceived", () => this.answered(socket));
       socket.on("close", () => {
         this.openSockets.delete(socket);
@@ -162,9 +166,17 @@ class Settler {
 
   answered(socket) {
     this.heardAt = performance.now();
+    this.silentOnce.delete(socket);
     const exchange = this.sockets.get(socket);
     if (this.chatty.has(socket)) this.sockets.delete(socket);
     else if (exchange) exchange.answeredAt = this.heardAt;
+  }
+
+  // Not every message has an answer.
+  unanswered(socket) {
+    if (this.silentOnce.has(socket)) this.giveUp(socket.url(), this.sockets, socket);
+    else this.sockets.delete(socket);
+    this.silentOnce.add(socket);
   }
 
   countEvent() {
@@ -229,7 +241,7 @@ class Settler {
     for (const [socket, { askedAt, answeredAt }] of this.sockets) {
       if (answeredAt !== null && now - answeredAt >= SOCKET_PAUSE) this.sockets.delete(socket);
       else if (now - askedAt <= SOCKET_LIMIT) isWaiting = true;
-      else if (answeredAt === null) this.giveUp(socket.url(), this.sockets, socket);
+      else if (answeredAt === null) this.unanswered(socket);
       else {
         // Answers without end: from now on, the first one counts.
         this.chatty.add(socket);
