@@ -164,11 +164,11 @@ def _frames(lines: Sequence[_Line], by_frame: Mapping[str | None, Document], ori
     around: list[tuple[int, str | None]] = [(-1, origin)]
     found = {}
     for at, (line, _) in enumerate(lines):
-        if line["role"] != "iframe":
-            continue
         depth = len(line["indent"])
         while around[-1][0] >= depth:
             around.pop()
+        if line["role"] != "iframe":
+            continue
         prefix = _frame_below(lines, at)
         document = by_frame.get(prefix)
         inner = document.origin_in(around[-1][1]) if document else None

@@ -35,6 +35,18 @@ def test_a_frame_carries_the_origin_of_its_document() -> None:
     assert (marked.origin, marked.is_complete, marked.is_mixed) == (SHOP, True, False)
 
 
+def test_a_frame_is_in_the_document_of_the_frame_around_it_not_of_one_before_it() -> None:
+    page = """- iframe [ref=e1] [box=0,0,9,9]:
+  - paragraph [ref=f1e1] [box=0,0,9,9]: theirs
+- generic [ref=e2] [box=0,0,9,9]:
+  - iframe [ref=e3] [box=0,0,9,9]:
+    - paragraph [ref=f2e1] [box=0,0,9,9]: ours"""
+    theirs = document("f1e1", address=f"{OTHER}/x", address_origin=OTHER, origin=OTHER)
+    ours = document("f2e1", address="about:srcdoc", address_origin="null", origin=SHOP)
+    marked = mark(page, [document("e1 e2 e3", is_main=True), theirs, ours])
+    assert f"- iframe [ref=e3] [box=0,0,9,9] [origin={SHOP}]:" in marked.snapshot
+
+
 def test_a_frame_whose_document_gave_no_answer_has_no_origin() -> None:
     marked = mark(PAGE, [document("e1 e2 e3 e4", is_main=True)])
     assert "[origin=" not in marked.snapshot

@@ -18,8 +18,11 @@ COVERED = """<title>Covered</title><style>input { position: absolute; opacity: 0
     <label><input type=checkbox aria-label=Agree><i></i> I agree to <a href=/terms>the terms</a></label>"""
 SLIDER = """<title>Slider</title><input type=range min=0 max=10 step=1 value=3 aria-label=Amount
     onkeyup="said.textContent = `committed ${value}`"><p id=said></p>"""
-HIDDEN_SLIDER = SLIDER + """<style>input { position: absolute; opacity: 0 }
+HIDDEN_SLIDER = (
+    SLIDER
+    + """<style>input { position: absolute; opacity: 0 }
     i { position: absolute; left: 0; top: 0; width: 300px; height: 40px; background: #ccc }</style><i></i>"""
+)
 BROKEN = "<title>Broken</title><a href=/broken>Off</a>"
 
 
