@@ -84,6 +84,9 @@ class WrittenPage:
     documents: dict[str, str]
     expected: Expected
     shape: str
+    # An editor that takes no clicks has no reference in snapshots. Then nothing tells what is inside it from what is
+    # beside it without a reference either, which is not evidence then.
+    has_unmarked_editor: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,8 @@ class _Maker:
     other: str
     documents: dict[str, str] = field(default_factory=dict)
     count: int = 0
+    labels: int = 0
+    has_unmarked_editor: bool = False
 
     def page(self) -> WrittenPage:
         words = f"planted {self.number}"
@@ -114,7 +119,7 @@ class _Maker:
         body, place, element = self._blocks(words, top, depth=0)
         path = self._document(body)
         expected = Expected(words, element, place.origin, place.is_inside)
-        return WrittenPage(path, self.documents, expected, " > ".join(place.trail))
+        return WrittenPage(path, self.documents, expected, " > ".join(place.trail), self.has_unmarked_editor)
 
     def _document(self, body: str) -> str:
         path = f"/{self.number}/{self.count}"
@@ -157,11 +162,17 @@ class _Maker:
             attribute = " contenteditable" if is_edited else ""
             template = f'<template shadowrootmode="open"><section{attribute}><slot></slot></section></template>'
             return f"<div>{template}{inner}</div>", there, element
-        return f"<div{self.rng.choice(_STYLES)}>{inner}</div>", there, element
+        style = self.rng.choice(_STYLES)
+        self.has_unmarked_editor |= "pointer-events" in style and "contenteditable" in inner
+        return f"<div{style}>{inner}</div>", there, element
 
     def _leaf(self, words: str | None, place: _Place) -> tuple[str, _Place, str | None]:
         is_edited = self.rng.random() < 0.3
         form, element = self.rng.choice(_EDITED_LEAVES if is_edited else _LEAVES)
+        if "named" in form:
+            # An id must be the only one of its document.
+            self.labels += 1
+            form = form.replace("named", f"named{self.labels}")
         shown = form.format(words or f"other words {self.rng.randrange(1000)}")
         if is_edited:
             place = place.within("edited leaf", is_inside=True)
