@@ -25,6 +25,7 @@
   const MAX_ELEMENTS = 50000;
   const INLINE = /^(A|ABBR|B|BDI|BDO|CITE|CODE|EM|I|KBD|LABEL|MARK|OUTPUT|Q|S|SMALL|SPAN|STRONG|SUB|SUP|TIME|U|VAR|WBR)$/;
   const now = () => performance.now();
+  const LETTERS = /[\p{L}\p{N}]/u;
   const NOTHING = { raw: "", blocks: [] };
   let changedAt = now();
   let scrolls = 0;
@@ -39,30 +40,33 @@
 
   const squeezed = text => text.replace(/\s+/g, " ").trim();
   const rawOf = element => element.textContent.slice(0, 10 * MAX_CHARS);
-  // The texts of an element's blocks that a person can read, in all about `MAX_CHARS`: without scripts and controls, and
-  // without longer texts.
+  // The texts of an element's blocks that a person can read, in all about `MAX_CHARS`: without scripts, without longer
+  // texts, and without blocks that consist of controls.
   const blocksOf = element => {
     const blocks = [];
-    let [run, length] = ["", 0];
+    let [run, plain, length] = ["", "", 0];
     const end = () => {
       const text = squeezed(run);
-      if (text && text.length <= MAX_CHARS) blocks.push(text);
+      if (LETTERS.test(plain) && text.length <= MAX_CHARS) blocks.push(text);
       length += text.length;
-      run = "";
+      [run, plain] = ["", ""];
     };
-    const walk = parent => {
+    const walk = (parent, isControl) => {
       for (let node = parent.firstChild; node && length + run.length < MAX_CHARS; node = node.nextSibling) {
-        if (node.nodeType === Node.TEXT_NODE) run += node.data.slice(0, 10 * MAX_CHARS);
-        else if (node.nodeType !== Node.ELEMENT_NODE || NO_TEXT.test(node.tagName) || node.matches(CONTROLS) || !isShown(node)) continue;
-        else if (INLINE.test(node.nodeName)) walk(node);
+        if (node.nodeType === Node.TEXT_NODE) {
+          const text = node.data.slice(0, 10 * MAX_CHARS);
+          run += text;
+          plain += isControl ? "" : text;
+        } else if (node.nodeType !== Node.ELEMENT_NODE || NO_TEXT.test(node.tagName) || !isShown(node)) continue;
+        else if (INLINE.test(node.nodeName)) walk(node, isControl || node.matches(CONTROLS));
         else {
           end();
-          walk(node);
+          walk(node, isControl || node.matches(CONTROLS));
           end();
         }
       }
     };
-    walk(element);
+    walk(element, false);
     end();
     return blocks;
   };
@@ -240,7 +244,7 @@
       const before = shown;
       shown = document.body ? packed(document.body.innerText) : "";
       const isStill = text => before.includes(packed(text)) || shown.includes(packed(text));
-      const texts = shown.length > MAX_SHOWN ? [] : [...gone].filter(text => /[\p{L}\p{N}]/u.test(text) && !LOADING.test(text) && !isStill(text));
+      const texts = shown.length > MAX_SHOWN ? [] : [...gone].filter(text => !LOADING.test(text) && !isStill(text));
       gone = new Set();
       watched = new Map();
       replaced = new WeakMap();
