@@ -40,6 +40,8 @@ CARD_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 MAX_BODY_BYTES = 32_000_000
 # Each progress message is added to the history and stored with it: 2,000 untrimmed ones took 57 s in SQLite.
 _MAX_HISTORY = 20
+# A judge that is started again may find its predecessor still writing.
+_LOCK_S = 30.0
 # Total size of finished tasks. The results of an assessment of thousands of tasks take a dozen megabytes.
 _MAX_FINISHED_BYTES = 200_000_000
 # Small, because tasks are read with their artifacts, up to a dozen megabytes each.
@@ -212,7 +214,7 @@ def _usable_database(path: Path) -> Path:
     """`path`, with its folder created. Checked here because the SDK opens the file only with the first task."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(sqlite3.connect(path)) as connection:
+        with contextlib.closing(sqlite3.connect(path, timeout=_LOCK_S)) as connection:
             # SQLite opens the file with the first statement, and only a write shows whether the file can be written.
             connection.execute("CREATE TABLE IF NOT EXISTS probe (x)")
             connection.execute("DROP TABLE probe")

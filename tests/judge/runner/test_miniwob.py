@@ -34,7 +34,6 @@ async def test_each_task_says_what_its_page_asks_for_with_its_seed(settings: Set
 
 @pytest.mark.e2e
 async def test_pairs_on_which_no_click_is_worth_a_whole_reward_are_named() -> None:
-    pytest.importorskip("miniwob")
     pairs = {"circle-center": (0,), "find-midpoint": (0, 3), "bisect-angle": (0,), "right-angle": (0, 1)}
     chosen = [MiniwobTask(name, seed) for name, seeds in pairs.items() for seed in seeds]
     found = (await with_utterances([*chosen, MiniwobTask("hot-cold", 0)], Settings.from_environ())).unreachable
