@@ -7,7 +7,7 @@ right: right scripts that were recognised. passed: wrong scripts that passed, wh
 late: elements that a script had to wait for, and that then came. dead: actions that failed, or after which the next
     element of a right script never came.
 fallbacks: attempts in page time that were begun again in real time. nameless: targets without a name in action lines; a
-    glyph of an icon font is no name. vanished: steps with a line `Vanished:`.
+    glyph of an icon font does not count as a name. vanished: steps with a line `Vanished:`.
 snapshot: characters, median and largest. settle: seconds, median and 95th percentile.
 abroad: addresses outside this machine that a process of the run, browser included, was connected to.
 

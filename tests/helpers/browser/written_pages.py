@@ -84,9 +84,6 @@ class WrittenPage:
     documents: dict[str, str]
     expected: Expected
     shape: str
-    # What takes no clicks has no reference in snapshots. Beside an editor without one, or beside content of an editor
-    # that the snapshot shows without one, nothing tells it from what is inside, so it is no evidence then.
-    has_unclickable: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,6 @@ class _Maker:
     documents: dict[str, str] = field(default_factory=dict)
     count: int = 0
     labels: int = 0
-    has_unclickable: bool = False
 
     def page(self) -> WrittenPage:
         words = f"planted {self.number}"
@@ -119,7 +115,7 @@ class _Maker:
         body, place, element = self._blocks(words, top, depth=0)
         path = self._document(body)
         expected = Expected(words, element, place.origin, place.is_inside)
-        return WrittenPage(path, self.documents, expected, " > ".join(place.trail), self.has_unclickable)
+        return WrittenPage(path, self.documents, expected, " > ".join(place.trail))
 
     def _document(self, body: str) -> str:
         path = f"/{self.number}/{self.count}"
@@ -162,9 +158,7 @@ class _Maker:
             attribute = " contenteditable" if is_edited else ""
             template = f'<template shadowrootmode="open"><section{attribute}><slot></slot></section></template>'
             return f"<div>{template}{inner}</div>", there, element
-        style = self.rng.choice(_STYLES)
-        self.has_unclickable |= "pointer-events" in style
-        return f"<div{style}>{inner}</div>", there, element
+        return f"<div{self.rng.choice(_STYLES)}>{inner}</div>", there, element
 
     def _leaf(self, words: str | None, place: _Place) -> tuple[str, _Place, str | None]:
         is_edited = self.rng.random() < 0.3
