@@ -10,7 +10,7 @@
 // A server without this tab, or with another one, does what it always does.
 
 "use strict";
-const { soon } = require("./timing.cjs");
+const { delay, soon } = require("./timing.cjs");
 
 const LOOK_LIMIT = 1000;
 const STEP_LIMIT = 1000;
@@ -47,14 +47,26 @@ const beside = (input, wanted) => {
   return Number(probe.value) > Number(wanted) ? { value: probe.value, key: "ArrowLeft" } : null;
 };
 
+const CLICKS_LIMIT = 5000;
+// Mouse and keys have no time limit of their own: a page whose first click starts an endless script would never answer.
+const clickAgain = (page, pause, options) => {
+  const clicks = clickMore(page, pause, options);
+  clicks.catch(() => {});
+  const limit = options?.timeout ?? CLICKS_LIMIT;
+  return Promise.race([clicks, delay(limit).then(() => { throw new Error(`Timeout ${limit}ms exceeded.`); })]);
+};
+
 // Further clicks where the mouse is, after the first one. `pause` lets time pass on the page's clock.
-const clickAgain = async (page, pause, { button, modifiers = [], clickCount = 2 } = {}) => {
+const clickMore = async (page, pause, { button, modifiers = [], clickCount = 2 } = {}) => {
   for (let count = 2; count <= clickCount; count++) {
     await pause();
-    for (const key of modifiers) await page.keyboard.down(key);
-    await page.mouse.down({ button, clickCount: count });
-    await page.mouse.up({ button, clickCount: count });
-    for (const key of modifiers) await page.keyboard.up(key);
+    try {
+      for (const key of modifiers) await page.keyboard.down(key);
+      await page.mouse.down({ button, clickCount: count });
+      await page.mouse.up({ button, clickCount: count });
+    } finally {
+      for (const key of modifiers) await page.keyboard.up(key);
+    }
   }
 };
 
@@ -78,7 +90,7 @@ const adaptLocator = (locator, page, pause) => {
   locator.setChecked = async (checked, options) => {
     const isLabelled = await soon(locator.evaluate(cover), LOOK_LIMIT) === "label";
     if (!isLabelled) return setChecked(checked, options);
-    if (await locator.isChecked() !== checked) await (await label())(options);
+    if (await locator.isChecked(options) !== checked) await (await label())(options);
   };
   locator.fill = async (value, options) => {
     const near = await soon(locator.evaluate(beside, value), LOOK_LIMIT);
