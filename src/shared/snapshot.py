@@ -50,7 +50,10 @@ MARKABLE_LINE = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 # The states that the judge adds (`judge.browser.provenance`), which follow the box.
-_MARKS = r"(?:[ ]\[origin=[^\]\n]*+\])?+(?:[ ]\[editable(?:=[a-z+]*+)?\])?+(?:[ ]\[joined(?:=[a-z]*+)?\])?+"
+_MARKS = (
+    r"(?:[ ]\[origin=[^\]\n]*+\])?+(?:[ ]\[editable(?:=[a-z+]*+)?\])?+(?:[ ]\[site=[^\]\n]*+\])?+"
+    r"(?:[ ]\[joined(?:=[a-z]*+)?\])?+"
+)
 # A node's line up to its box.
 _BOXED_LINE = re.compile(
     rf"""^([ ]*-[ ]'?[A-Za-z][A-Za-z0-9_-]*+

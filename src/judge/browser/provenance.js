@@ -8,10 +8,16 @@
 // element is listed: its name (a heading around the host, an element labelled by it), or its own text (a host without a
 // reference of its own, whose text the snapshot shows in the nearest element that has one). The value of a text field that
 // becomes part of another element's name (a cell around the field) is listed like the text of a host.
+//
+// References do not tell everything apart: an element that takes no clicks has none, and text beside a host is shown as
+// that of what is around both. So the drawn text of a document with hosts is told as well, in order, each piece with who
+// wrote it, and elements as far as they have a reference or a role that is certain (`pieces.py`).
 () => {
   const MAX_VALUE_CHARS = 1000;
   const MAX_ADDRESS_CHARS = 2000;
   const MAX_CHAIN = 8;
+  const MAX_PIECES = 20000;
+  const MAX_PIECES_CHARS = 200000;
   const FROM_CONTENT = new Set([
     "button", "cell", "checkbox", "columnheader", "gridcell", "heading", "link", "menuitem", "menuitemcheckbox",
     "menuitemradio", "option", "radio", "row", "rowheader", "switch", "tab", "tooltip", "treeitem",
@@ -22,6 +28,15 @@
   const TEXT_TYPES = new Set(["text", "search", "email", "url", "tel", "password"]);
   // Elements that name the element around them.
   const NAMING = new Set(["CAPTION", "FIGCAPTION", "LEGEND", "SUMMARY", "title"]);
+  const ROLES = {
+    A: "link", BUTTON: "button", H1: "heading", H2: "heading", H3: "heading", H4: "heading", H5: "heading", H6: "heading",
+    LI: "listitem", OL: "list", P: "paragraph", TABLE: "table", TBODY: "rowgroup", TD: "cell", TR: "row", UL: "list",
+  };
+  // Not drawn, or drawn by the browser from something other than their children.
+  const WITHOUT_TEXT = new Set([
+    "AUDIO", "CANVAS", "EMBED", "FRAME", "HEAD", "IFRAME", "INPUT", "NOSCRIPT", "OBJECT", "SCRIPT", "SELECT", "STYLE",
+    "TEMPLATE", "TEXTAREA", "VIDEO", "svg",
+  ]);
   const LABELLED = [HTMLInputElement, HTMLTextAreaElement, HTMLSelectElement, HTMLButtonElement, HTMLMeterElement,
     HTMLOutputElement, HTMLProgressElement];
   const getter = (type, name) => {
@@ -46,6 +61,13 @@
   const isTextField = element => element instanceof HTMLTextAreaElement ||
     (element instanceof HTMLInputElement && TEXT_TYPES.has(typeOf(element)));
   const labelsOf = new Map(LABELLED.map(type => [type, getter(type, "labels")]));
+
+  const firstNode = getter(Node, "firstChild");
+  const nextNode = getter(Node, "nextSibling");
+  const data = getter(CharacterData, "data");
+  const assigned = method(HTMLSlotElement, "assignedNodes");
+  const isVisible = method(Element, "checkVisibility");
+  const rects = method(Range, "getClientRects");
 
   const refOf = element => element._ariaRef?.ref;
   const inside = new Set();
@@ -98,8 +120,63 @@
     hosts: hosts.map(host => ({ ref: refOf(host) ?? "", text: valueOf(host), around: chain(around.get(host)) })),
     named: [],
     owners: [],
+    pieces: [],
   };
   if (!hosts.length && !fields.size) return found;
+
+  // The nodes that are drawn in an element, as a function that gives one after the other.
+  const childrenOf = element => {
+    const shadow = shadowOf(element);
+    const slotted = !shadow && element instanceof HTMLSlotElement ? assigned(element) : [];
+    if (slotted.length) return () => slotted.shift();
+    let at = firstNode(shadow ?? element);
+    return () => {
+      const child = at;
+      at = at && nextNode(at);
+      return child;
+    };
+  };
+  const roleOf = element => attribute(element, "role")?.trim().split(/\s+/)[0] || ROLES[tag(element)];
+  // Nothing that the snapshot leaves out may be told as the site's: else typed text could take its place.
+  const isDrawn = (element, text) => {
+    if (getComputedStyle(element).visibility !== "visible") return false;
+    let box = element;
+    while (box && getComputedStyle(box).display === "contents") box = around.get(box);
+    if (!box || !isVisible(box)) return false;
+    const range = new Range();
+    range.selectNode(text);
+    return rects(range).length > 0;
+  };
+  // `in` and the reference, or `as` and the role, begin an element; `out` ends it; `site` and `typed` are text.
+  const piecesOf = root => {
+    const pieces = [];
+    let room = MAX_PIECES_CHARS;
+    const enter = element => {
+      const ref = refOf(element), role = ref || inside.has(element) ? "" : roleOf(element);
+      if (ref) pieces.push(["in", ref]);
+      else if (role) pieces.push(["as", role]);
+      const isHidden = attribute(element, "aria-hidden") === "true" || WITHOUT_TEXT.has(tag(element));
+      return { element, following: isHidden ? () => null : childrenOf(element), isOpen: Boolean(ref || role) };
+    };
+    const open = root ? [enter(root)] : [];
+    while (open.length) {
+      const { element, following, isOpen } = open.at(-1);
+      const node = following();
+      if (!node) {
+        open.pop();
+        if (isOpen) pieces.push(["out", ""]);
+      } else if (node instanceof Text) {
+        const text = data(node).replace(/[\s\u200b\u00ad]+/g, "");
+        if (!text || !isDrawn(element, node)) continue;
+        room -= text.length;
+        pieces.push([inside.has(element) ? "typed" : "site", text]);
+      } else if (node instanceof Element) {
+        open.push(enter(node));
+      }
+      if (room < 0 || pieces.length > MAX_PIECES) return [];
+    }
+    return pieces;
+  };
 
   const containing = new Set();
   for (const host of hosts)
@@ -142,5 +219,7 @@
       const owner = NAMING.has(tag(element)) && around.get(element);
       if (owner && refOf(owner) && !attribute(owner, "aria-label")?.trim()) named.add(refOf(owner));
     }
-  return { ...found, named: [...named] };
+  // What an element owns is shown in another place than that in which it is found here.
+  const isTold = hosts.length && !found.owners.length;
+  return { ...found, named: [...named], pieces: isTold ? piecesOf(getter(Document, "documentElement")(document)) : [] };
 }

@@ -7,6 +7,7 @@ snapshot's lines as states, which names and texts of a page cannot imitate becau
 - `[editable]`: inside an editing host; `[editable=host]`: the host itself;
 - `[editable=name]`: its name includes text from inside a host; `[editable=text]`: its own text, or that of content
   without a reference, does (several are joined: `[editable=host+name]`);
+- `[site=0-9,12-20]` beside it: which of that content the site wrote (`judge.evaluators.pieces`);
 - `[editable=unknown]`: the page replaced the element while it was being observed;
 - `[joined]`: its text follows what is before it without a space, and is followed without one (`joins.js`);
   `[joined=before]` and `[joined=after]`: only the one or the other.
@@ -17,11 +18,12 @@ Participants see none of them (`shared.snapshot.as_shown`). `judge.evaluators.pr
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from shared.snapshot import MARKABLE_LINE, REF
+from judge.evaluators.pieces import written_by_site
+from shared.snapshot import MARKABLE_LINE, REF, parse_snapshot
 
 _FRAME = re.compile(r"(?:f[0-9]{1,9})?(?=e[0-9])")
 _REF_STATE = re.compile(rf" \[ref=({REF.pattern})\]")
@@ -48,7 +50,8 @@ class Document(BaseModel):
 
     `origin` is that of the document, `address_origin` that of its address. `named` are elements whose name includes
     text from inside a host; `owners` are chains of references around elements that own (`aria-owns`) such text.
-    `joined_before` and `joined_after` are elements whose text goes on there without a space.
+    `joined_before` and `joined_after` are elements whose text goes on there without a space. `pieces` are the drawn
+    text in order, with who wrote it, and the elements around it; none if there are no hosts.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -64,6 +67,7 @@ class Document(BaseModel):
     owners: tuple[tuple[str, ...], ...] = ()
     joined_before: str = ""
     joined_after: str = ""
+    pieces: tuple[tuple[Literal["in", "as", "out", "site", "typed"], str], ...] = ()
 
     def origin_in(self, parent: str | None) -> str | None:
         """The origin of whoever wrote the document, in a document of the origin `parent`; `None` if that is unknown.
@@ -122,6 +126,7 @@ def mark(snapshot: str, documents: Sequence[Document]) -> Marked:
     origin = main.origin_in(None) if main else None
     frames = _frames(lines, by_frame, origin)
     marks, values = _marks(documents, {ref for _, ref in lines if ref})
+    site = _site(snapshot, documents, {ref for ref, found in marks.items() if "text" in found})
     joins = _joins(documents)
     covered = {ref for document in documents for ref in document.refs.split()}
     unknown = {ref for _, ref in lines if ref} - covered
@@ -139,13 +144,21 @@ def mark(snapshot: str, documents: Sequence[Document]) -> Marked:
         if found:
             names = "+".join(name for name in _MARKS if name in found)
             states += " [editable]" if names == "true" else f" [editable={names}]"
-        if joined := joins.get(ref or ""):
-            states += joined
+        states += site.get(ref or "", "") + joins.get(ref or "", "")
         value = values.get(ref or "", "") if not snapshot.startswith(":", line.end()) else ""
         if states or value:
             pieces += [snapshot[written : line.end("states")], states, snapshot[line.end("states") : line.end()], value]
             written = line.end()
     return Marked("".join((*pieces, snapshot[written:])), origin, is_mixed=is_mixed, is_complete=not unknown)
+
+
+def _site(snapshot: str, documents: Iterable[Document], mixed: set[str]) -> dict[str, str]:
+    """The state of each element of whose content the site is known to have written some."""
+    told = [document.pieces for document in documents if document.pieces]
+    if not told or not mixed:
+        return {}
+    page = parse_snapshot(snapshot)
+    return {ref: f" [site={state}]" for pieces in told for ref, state in written_by_site(page, pieces, mixed).items()}
 
 
 def _joins(documents: Iterable[Document]) -> dict[str, str]:

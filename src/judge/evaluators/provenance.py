@@ -8,6 +8,7 @@ task; so does the value of an editing host that is a text box, or that the page 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from judge.evaluators.pieces import as_the_site_wrote
 from shared.snapshot import FIELDS, Node, Snapshot
 
 # The marks of nodes that are inside an editor, and of nodes whose content without a reference may be.
@@ -18,12 +19,14 @@ _MIXED = frozenset({"host", "text"})
 class Written(NamedTuple):
     """Who wrote a node: the origin of its document (`None`: unknown), and whether it is inside an editor.
 
-    `marks` are what the snapshot says of the node: `host`, `name` and `text`.
+    `marks` are what the snapshot says of the node: `host`, `name` and `text`. `by_site` is the node without what was
+    typed, where that is known of the node's content.
     """
 
     origin: str | None
     is_inside: bool
     marks: frozenset[str]
+    by_site: Node | None = None
 
 
 class _Around(NamedTuple):
@@ -38,17 +41,22 @@ def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool = False) ->
     """Who wrote each node. `origin` is the main document's; `is_mixed`: its content without references may be typed."""
     found: list[Written] = []
     below: list[_Around] = []
+    by_site: dict[int, Node] = {}
     for node in page.nodes:
         around = _Around(origin, is_mixed=is_mixed) if node.parent is None else below[node.parent]
         marks = frozenset(filter(None, node.states.get("editable", "").split("+")))
+        if "text" in marks and "site" in node.states:
+            by_site |= as_the_site_wrote(page, node, node.states["site"])
         is_loose = node.ref is None and around.is_mixed
-        is_inside = around.is_inside or is_loose or bool(marks & _INSIDE)
-        found.append(Written(around.origin, is_inside, marks))
-        is_mixed_below = is_inside or bool(marks & _MIXED)
+        known = None if around.is_inside else by_site.get(node.position)
+        is_typed = is_loose and (known is None or not (known.role or known.text))
+        is_inside = around.is_inside or is_typed or bool(marks & _INSIDE)
+        found.append(Written(around.origin, is_inside, marks, known))
+        is_mixed_below = is_inside or is_loose or bool(marks & _MIXED)
         if node.role == "iframe":
             below.append(_Around(_origin_in(node), is_inside, is_mixed_below))
         else:
-            below.append(_Around(around.origin, around.is_inside, is_mixed_below or is_loose))
+            below.append(_Around(around.origin, around.is_inside, is_mixed_below))
     return tuple(found)
 
 
@@ -64,14 +72,14 @@ def evidence(
 
     `editable`: what is inside an editor is evidence too.
     """
-    if not any(fact.is_inside or fact.marks or not _is_of(fact, counts) for fact in facts):
+    if not any(fact.is_inside or fact.marks or fact.by_site or not _is_of(fact, counts) for fact in facts):
         return page
     nodes = []
     for node, fact in zip(page.nodes, facts, strict=True):
         if not _is_of(fact, counts) or (fact.is_inside and not editable):
             nodes.append(_blank(node))
         else:
-            nodes.append(_without_typed(node, fact) if fact.marks and not editable else node)
+            nodes.append(_as_content(node, fact) if editable else _without_typed(node, fact))
     hosts = [node for node, fact in zip(nodes, facts, strict=True) if "host" in fact.marks and node.role in FIELDS]
     return Snapshot(tuple(nodes), {node.position: _value(page, page.nodes[node.position]) for node in hosts})
 
@@ -87,10 +95,20 @@ def _blank(node: Node) -> Node:
 
 def _without_typed(node: Node, fact: Written) -> Node:
     """The node without what comes from inside an editor: its name or its text."""
+    if not fact.marks:
+        return fact.by_site or node
     name = "" if "name" in fact.marks else node.name
     # Without the state it is a field like any other, whose value does not belong to the page's text.
     states = {key: value for key, value in node.states.items() if key != "editable"}
-    return node._replace(name=name, text="" if fact.marks & _MIXED else node.text, states=states)
+    own = fact.by_site.text if fact.by_site else ""
+    return node._replace(name=name, text=own if fact.marks & _MIXED else node.text, states=states)
+
+
+def _as_content(node: Node, fact: Written) -> Node:
+    """The node as it is; a text box that is known to be an editor is read like any part of the page."""
+    if fact.is_inside and fact.by_site is not None and node.role in FIELDS:
+        return node._replace(states={**node.states, "editable": "true"})
+    return node
 
 
 def _value(page: Snapshot, host: Node) -> str:

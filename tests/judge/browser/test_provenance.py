@@ -94,6 +94,15 @@ def test_text_of_a_host_that_is_not_shown_marks_what_is_around_it() -> None:
     assert "[ref=e1] [box=0,0,9,9] [editable=text]:" in marked.snapshot
 
 
+def test_content_without_a_reference_that_the_site_wrote_is_marked_beside_a_host() -> None:
+    host = {"ref": "", "text": "", "around": ["e1"]}
+    pieces = [["in", "e1"], ["typed", "Ann"], ["in", "e2"], ["site", "a:"], ["out", ""], ["site", "end"], ["out", ""]]
+    page = PAGE.replace("text: end", "text: Ann end")
+    marked = mark(page, [document("e1 e2 e3 e4 f1e1", is_main=True, hosts=[host], pieces=pieces)])
+    assert "[ref=e1] [box=0,0,9,9] [editable=text] [site=3-6]:" in marked.snapshot
+    assert as_shown(marked.snapshot, boxes=True) == page
+
+
 def test_text_of_a_host_with_nothing_shown_around_it_marks_the_document() -> None:
     host = {"ref": "", "text": "", "around": []}
     shown = [document("e1 e2 e3 e4", is_main=True, hosts=[host]), document("f1e1")]

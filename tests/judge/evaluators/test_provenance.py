@@ -33,6 +33,13 @@ PAGE = f"""- generic [ref=e1]:
   - paragraph [ref=e14] [editable=text]: Bread and
   - button "Buy" [ref=e15] [editable=unknown]
   - textbox "Search" [ref=e16]: oak
+  - generic [ref=e17] [editable=text] [site=0-4,10-20,heading:10-20]:
+    - text: Memo
+    - text: wholly
+    - heading "Sent to Mary" [level=4]
+    - heading "All received" [level=4]
+    - textbox "Draft":
+      - paragraph: unfinished
   - text: Footer"""
 SEEN = RecordedStep(snapshot=PAGE)
 OWN = [
@@ -43,7 +50,9 @@ OWN = [
     {"kind": "element", "element": 'textbox "Note": Order placed and confirmed Send'},
     {"kind": "element", "element": 'row "Desk"'},
     {"kind": "element", "element": 'cell "Desk"'},
-    {"kind": "element", "element": "heading", "count": 2},
+    {"kind": "element", "element": "heading", "count": 3},
+    {"kind": "text", "contains": "Memo"},
+    {"kind": "element", "element": 'heading "Sent to Mary"'},
 ]
 OTHERS = [
     {"kind": "element", "element": 'heading "Paid"'},
@@ -65,6 +74,9 @@ TYPED = [
     {"kind": "text", "contains": "Bread"},
     {"kind": "element", "element": 'button "Buy"'},
     {"kind": "text", "within": 'textbox "Note"', "contains": "confirmed"},
+    {"kind": "text", "contains": "wholly"},
+    {"kind": "element", "element": 'heading "All received"'},
+    {"kind": "text", "contains": "unfinished"},
 ]
 
 
