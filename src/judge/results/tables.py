@@ -228,7 +228,7 @@ def _checks(run_id: str, task: TaskStore, attempt: Attempt, sha256: str | None, 
         return
     for number, each in enumerate(assertions_in(verdict), 1):
         of_task = {"run_id": run_id, "task_id": attempt.task.task_id, "epoch": task.epoch, "number": number}
-        yield CheckRow.model_validate(of_task | each.model_dump(exclude={"normalised"}))
+        yield CheckRow.model_validate(of_task | each.model_dump(include=set(CheckRow.model_fields)))
 
 
 def csv_of(rows: Iterable[AttemptRow]) -> str:
