@@ -29,11 +29,14 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from judge.config import MAX_STEPS
+from judge.records.steps import Step
+from judge.records.tasks import TASK_ID, key_of
+from judge.records.verdicts import Verdict
 from judge.trajectory.files import load_trajectory as load_trajectory
 from shared.errors import ConfigError, WabeError
 from shared.files import MAX_FILE_BYTES, read_json, write_errors, write_json
 from shared.images import SUFFIXES
-from shared.models import TASK_ID, Page, Record, Step, Verdict, key_of
+from shared.models import Page, Record
 from shared.settings import Settings
 from shared.snapshot import cut_snapshot
 from shared.text import excerpt, without_surrogates

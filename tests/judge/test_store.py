@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.config import MAX_STEPS, RunConfig
+from judge.records.steps import Step
+from judge.records.verdicts import Verdict
 from judge.store import (
     MAX_STEP_BYTES,
     RunStore,
@@ -24,7 +26,7 @@ from judge.store import (
 )
 from shared.errors import ConfigError, WabeError
 from shared.files import MAX_FILE_BYTES
-from shared.models import Action, Page, Record, Step, Verdict
+from shared.models import Action, Page, Record
 
 PAGE = Page(url="http://shop.test/", title="Shop", snapshot="- link [ref=e1]", screenshot=b"\xff\xd8jpeg")
 

@@ -20,6 +20,9 @@ from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
 from judge.evaluators.fetches import Fetches
 from judge.evaluators.probes import Probes
+from judge.records.notices import GIVEN_UP, notice_text
+from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason, Timings
+from judge.records.tasks import Task
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
 from judge.store import TaskStore, clip_text
 from judge.trajectory.console import write_console
@@ -36,21 +39,7 @@ from shared.errors import (
     TrajectoryError,
     WabeError,
 )
-from shared.models import (
-    BlameFacts,
-    Navigation,
-    Notice,
-    Observation,
-    Outcome,
-    Page,
-    ProbeValue,
-    Step,
-    StopReason,
-    Tab,
-    Task,
-    Timings,
-)
-from shared.notices import GIVEN_UP, notice_text
+from shared.models import Notice, Observation, Page, Tab
 from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, render_observation
 from shared.snapshot import as_shown, cut_snapshot, parse_snapshot
 from shared.text import excerpt, without_surrogates

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
+from jsonschema import Draft202012Validator, ValidationError, validators
+from jsonschema.exceptions import best_match
+
 from judge.evaluators.addresses import is_at
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Decision, Found
 from judge.evaluators.evidence import ActionDone, Look, MissingEvidence, Recording
@@ -19,8 +22,7 @@ from judge.evaluators.nearest import near_step
 from judge.evaluators.provenance import LeftOut
 from judge.evaluators.requests import requested
 from judge.evaluators.sockets import messaged
-from judge.trajectory.record import Trajectory
-from shared.checks import (
+from judge.records.checks import (
     ActionCheck,
     AnswerCheck,
     AnyOf,
@@ -35,11 +37,12 @@ from shared.checks import (
     as_tuple,
     expressions_of,
 )
-from shared.elements import Element, parse_element
-from shared.normalise import NormaliseError, is_same, normalise, only_value, parse_number, plain, shown, string
-from shared.patterns import Pattern
+from judge.records.elements import Element, parse_element
+from judge.records.normalise import NormaliseError, is_same, normalise, only_value, parse_number, shown, string
+from judge.records.patterns import Pattern
+from judge.trajectory.record import Trajectory
 from shared.snapshot import Node, Snapshot
-from shared.text import clip, counted, excerpt, one_line, split_line
+from shared.text import clip, counted, excerpt, one_line, plain, split_line
 
 _MAX_SHOWN = 5
 _COMMON_KEYS = ("at", "on", "within", "in_view", "editable", "count")
@@ -486,10 +489,6 @@ def _answered(check: AnswerCheck, answer: str | None) -> Found:
 
 
 def _schema_problem(schema: dict[str, Any], value: Any) -> str | None:
-    # Imported here because few tasks have a schema, and the import takes longer than judging a task without one.
-    from jsonschema import Draft202012Validator, ValidationError, validators
-    from jsonschema.exceptions import best_match
-
     def matches(_: Any, written: Any, text: Any, __: Any) -> Any:
         if isinstance(text, str) and Pattern(written).search(text) is None:
             yield ValidationError(f"{text[:60]!r} does not match {written!r}")

@@ -11,6 +11,7 @@ from typing import Any
 from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
+from judge.records.verdicts import Verdict
 from judge.results.recomputed import Recomputation, deciding_config
 from judge.results.run_record import (
     excluded_by_scenario,
@@ -28,7 +29,6 @@ from judge.trajectory.record import SELF_RECORDED
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.fields import as_mapping
 from shared.files import read_json
-from shared.models import Verdict
 
 
 def adopt(store: RunStore, config: RunConfig, judge: Judge) -> None:

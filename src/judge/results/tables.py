@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from judge.evaluators.base import assertions_in
+from judge.records.tasks import key_of
+from judge.records.verdicts import JudgeInfo
 from judge.results.folders import FoundTask
 from judge.results.identity import identity_in, player
 from judge.results.rewards import reward_of
@@ -21,7 +23,7 @@ from judge.trajectory.files import read_result
 from judge.trajectory.record import Attempt
 from shared.errors import TrajectoryError
 from shared.imports import optional_package
-from shared.models import JudgeInfo, Record, key_of
+from shared.models import Record
 from shared.text import counted, one_line, show_hidden, without_surrogates
 
 # Spreadsheets treat cells beginning with one of these as formulas. A leading apostrophe is the usual defence.

@@ -8,22 +8,14 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, ValidationError
 
+from judge.records.steps import BlameFacts, Navigation, Step, StopReason, Timings
+from judge.records.tasks import Task
+from judge.records.verdicts import TaskOutcome, Verdict
 from judge.trajectory.fetched import Fetched
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import sha256_json
-from shared.models import (
-    BlameFacts,
-    Navigation,
-    Record,
-    Step,
-    StopReason,
-    Task,
-    TaskOutcome,
-    Timings,
-    TokenUsage,
-    Verdict,
-)
+from shared.models import Record, TokenUsage
 
 RESULT_SCHEMA = "wabe-2"
 # Results of these versions are read-only: they can be shown, scored and verified, but are never rewritten.

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from helpers.results import A_TRACE, a_result, a_step, write_attempt
 from judge import store
+from judge.records.steps import Step
 from judge.store import TaskStore
 from judge.trajectory.fetched import Fetched
 from judge.trajectory.files import load_trajectory, read_steps
 from shared.errors import TrajectoryError
-from shared.models import Step
 
 
 def write(folder: Path, result: Any, images: tuple[str, ...] = ()) -> Path:

@@ -4,8 +4,8 @@ from typing import get_args
 
 import pytest
 
+from judge.records.notices import GIVEN_UP, notice_text
 from shared.models import Notice, NoticeCode, Observation, Page
-from shared.notices import GIVEN_UP, notice_text
 from shared.protocol import parse_observation, render_observation
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from shared.models import TASK_ID
+from judge.records.tasks import TASK_ID
 
 USABLE = "use 1 to 128 of A-Z a-z 0-9 _ -"
 # Names of devices on Windows, with or without an extension.

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from judge.records.patterns import Pattern
 from shared.fields import Invalid, closest, did_you_mean
-from shared.patterns import Pattern
 from shared.snapshot import YAML_QUOTED, scalar
 
 MAX_ELEMENT_CHARS = 1_000

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import re2
+
 from shared.fields import Invalid
 
 MAX_PATTERN_CHARS = 1_000
@@ -26,9 +28,6 @@ class Pattern:
     def __init__(self, source: str, *, limit: int = MAX_PATTERN_CHARS) -> None:
         if len(source) > limit:
             raise Invalid(f"more than {limit} characters", "shorten it", column=limit + 1)
-        # Imported here because participants share the records of checks without having RE2 installed.
-        import re2
-
         options = re2.Options()
         # RE2 would also print each mistake to standard error.
         options.log_errors = False

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.records.json_paths import names_in, parse_path, values_at
 from shared.fields import Invalid
-from shared.json_paths import names_in, parse_path, values_at
 
 CART = {"items": [{"sku": "D-1", "tags": ["a", "b"]}, {"sku": "L-9"}], "a.b": {"": 1}, "total": 3}
 

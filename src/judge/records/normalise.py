@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from shared.strict_json import STRICT, require_shallow
+from shared.text import plain
 
 ValueType = Literal["string", "number", "boolean", "date", "currency", "list", "json"]
 MAX_TEXT_CHARS = 20_000
@@ -63,11 +64,6 @@ _QUOTES = "\"'`“”„‘’«»"
 
 class NormaliseError(ValueError):
     """The text contains no value of the type, or several different ones. The message lists those found."""
-
-
-def plain(text: str) -> str:
-    """The text with white space collapsed to single spaces and stripped."""
-    return " ".join(text.split())
 
 
 def parse_number(text: str) -> Decimal | None:

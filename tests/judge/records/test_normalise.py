@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.normalise import NormaliseError, ValueType, is_same, normalise, only_value, parse_number, string
+from judge.records.normalise import NormaliseError, ValueType, is_same, normalise, only_value, parse_number, string
 
 CENTS = st.integers(min_value=-(10**12), max_value=10**12)
 DAYS = st.dates(min_value=date(1000, 1, 1), max_value=date(9999, 12, 31))

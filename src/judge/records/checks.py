@@ -11,13 +11,15 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from urllib.parse import parse_qsl
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, FailFast, Field, Tag, model_validator
 
-from shared.elements import Element, parse_element
+from judge.records.elements import Element, parse_element
+from judge.records.json_paths import names_in, parse_path
+from judge.records.normalise import NormaliseError, ValueType, normalise
+from judge.records.patterns import Pattern
 from shared.fields import AnyText, Invalid, Table, at_most, did_you_mean, shown
-from shared.json_paths import names_in, parse_path
-from shared.normalise import NormaliseError, ValueType, normalise
-from shared.patterns import Pattern
 
 MAX_CHECKS = 50
 # Limited because each value is recorded at every step.
@@ -66,10 +68,6 @@ def _is_one_address(value: str) -> str:
 
 def _is_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Accept only a schema that applies in bounded time: RE2 patterns, and no references (exponential nesting)."""
-    # Imported here because participants import this module without having jsonschema installed.
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-
     try:
         size = len(json.dumps(schema))
         Draft202012Validator.check_schema(schema)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.access import HttpCredentials, StorageState, read_storage_state, secrets_of
+from judge.records.access import HttpCredentials, StorageState, read_storage_state, secrets_of
 from shared.fields import Invalid
 
 COOKIE = {"name": "id", "value": "cookie-value", "domain": ".shop.example", "path": "/", "expires": 1.5}

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.elements import MAX_ELEMENT_CHARS, ROLES, STATES, parse_element
+from judge.records.elements import MAX_ELEMENT_CHARS, ROLES, STATES, parse_element
 from shared.fields import Invalid
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=40)
