@@ -37,7 +37,7 @@ from judge.records.checks import (
 from judge.records.elements import parse_element
 from judge.results.suggestions import Suggestion, suggest
 from judge.scenario.toml import load_scenario
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory
 
 WABE = str(Path(sys.executable).parent / "wabe")

@@ -31,7 +31,7 @@ from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
 from judge.records.tasks import Task
 from judge.sites import NetworkPolicy
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.redaction import Redaction
 from shared.concurrency import for_each
 from shared.models import Action, Observation

@@ -34,7 +34,7 @@ from judge.config import RunConfig
 from judge.episode.episode import Episode
 from judge.records.tasks import Task
 from judge.sites import NetworkPolicy
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.redaction import Redaction
 from shared.a2a.client import ParticipantClient
 from shared.models import Action, Page

@@ -43,7 +43,7 @@ from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.judges.factory import OFFLINE, open_judge
 from judge.records.tasks import Task
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.a2a.client import ParticipantClient
 from shared.models import Action
 from shared.protocol import render_reply

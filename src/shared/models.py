@@ -3,7 +3,8 @@
 The judge's own records (tasks, steps, verdicts) are in `judge.records`.
 """
 
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,6 +14,17 @@ class Record(BaseModel):
 
     # Validators are built at first use: a command pays for the few records it reads, not for all of them.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """On a field: the bytes that it may take where it is recorded. What is longer is cut (`judge.store.bounds`)."""
+
+    max_bytes: int
+
+
+Title = Annotated[str, Recorded(1_000)]
+Address = Annotated[str, Recorded(3_000)]
 
 
 class ToolSpec(Record):
@@ -27,8 +39,8 @@ class Tab(Record):
     """One open browser tab; `index` is what `browser_tabs` takes."""
 
     index: int
-    title: str
-    url: str
+    title: Title
+    url: Address
     current: bool = False
 
 
@@ -119,9 +131,9 @@ class Observation(Record):
 class Action(Record):
     """What a participant asks for: one tool with its parameters. `thought` is recorded and never judged."""
 
-    tool: str
-    params: dict[str, Any] = Field(default_factory=dict)
-    thought: str = ""
+    tool: Annotated[str, Recorded(200)]
+    params: Annotated[dict[str, Any], Recorded(6_000)] = Field(default_factory=dict)
+    thought: Annotated[str, Recorded(4_000)] = ""
 
 
 class Reply(Record):

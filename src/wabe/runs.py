@@ -6,7 +6,7 @@ from typing import Any
 
 from judge.records.steps import Step
 from judge.results.tables import Unreadable, table_of
-from judge.store import output_folder, resolve_run, run_of
+from judge.store.layout import output_folder, resolve_run, run_of
 from shared.errors import ConfigError, TrajectoryError
 
 

@@ -19,7 +19,8 @@ from judge.records.verdicts import Verdict
 from judge.report.data import read_task
 from judge.results.submission import TaskSummary, build_submission
 from judge.results.verify import verify_run
-from judge.store import MAX_STEP_BYTES, RunStore, TaskStore, bounded
+from judge.store.bounds import MAX_STEP_BYTES, bounded
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_steps
 from judge.trajectory.record import Trajectory
 from shared.files import MAX_FILE_BYTES, read_json, write_json

@@ -15,7 +15,7 @@ from judge.judges.base import Judge
 from judge.judges.rescoring import Scored, judge_stored, score_all
 from judge.records.steps import StopReason
 from judge.records.verdicts import Verdict
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 

@@ -17,7 +17,7 @@ from judge.judges.rescoring import judge_stored
 from judge.records.verdicts import Verdict
 from judge.results.submission import TaskSummary
 from judge.results.verify import verify_run
-from judge.store import RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.record import Trajectory
 from shared.models import Action
 from shared.protocol import render_reply

@@ -20,7 +20,7 @@ from judge.records.tasks import Task
 from judge.results.run_record import withdraw_unplayed
 from judge.runner.follow import FirstTasks, UnusableParticipant
 from judge.runner.launch import start_child
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.files import read_attempt
 from participants.base import ParticipantOptions
 from participants.command import load

@@ -15,7 +15,7 @@ from judge.results.run_record import begin_run, end_run, provenance
 from judge.results.submission import Submission, TaskSummary, build_submission
 from judge.results.tables import AttemptRow
 from judge.scenario.models import Launch, Shard
-from judge.store import RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.network import write_har
 from judge.trajectory.record import Attempt, NetworkTrace

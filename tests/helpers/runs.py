@@ -10,7 +10,7 @@ from typing import Any, get_args
 from judge.records.steps import Outcome, Step, StopReason, Timings
 from judge.records.tasks import Task
 from judge.records.verdicts import ImageScore, JudgeInfo, TaskOutcome, Verdict
-from judge.store import RUN_SCHEMA, RunStore
+from judge.store.layout import RUN_SCHEMA, RunStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt
 from shared.models import Action, Page, TokenUsage

@@ -19,7 +19,7 @@ from judge.results.judgings import plain_name
 from judge.results.reliability import JudgePair, Reliability
 from judge.results.statistics import interval_95, repeats_of, success_rate, tallies_of
 from judge.results.submission import total_cost
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from shared.llm.limits import Spending
 from shared.models import TokenUsage
 from shared.text import counted, one_line, usd

@@ -19,7 +19,7 @@ from judge.results.expected import Asking
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.text import counted, one_line

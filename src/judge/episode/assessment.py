@@ -38,7 +38,8 @@ from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
 from judge.results.submission import TaskSummary
 from judge.sites import NetworkPolicy
-from judge.store import RunStore, TaskStore, bounded
+from judge.store.bounds import bounded
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
 from judge.trajectory.redaction import Redaction

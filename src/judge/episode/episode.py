@@ -24,7 +24,8 @@ from judge.records.notices import GIVEN_UP, notice_text
 from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason, Timings
 from judge.records.tasks import Task
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
-from judge.store import TaskStore, clip_text
+from judge.store.bounds import clip_text
+from judge.store.layout import TaskStore
 from judge.trajectory.console import write_console
 from judge.trajectory.network import write_har
 from judge.trajectory.record import CURRENT_RULES, JUDGED_ENDS, Attempt, NetworkTrace

@@ -1,10 +1,10 @@
 """The steps of an attempt, each with one observation, one reply and one outcome; and how the attempt ended."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from shared.models import Action, Notice, Record, Tab
+from shared.models import Action, Address, Notice, Record, Recorded, Tab, Title
 
 StopReason = Literal[
     "finished",  # the participant called `finish` or `browser_close`
@@ -28,8 +28,8 @@ class Outcome(Record):
     """
 
     ok: bool
-    message: str = ""
-    line: str | None = None
+    message: Annotated[str, Recorded(3_000)] = ""
+    line: Annotated[str | None, Recorded(3_000)] = None
     refs: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
 
 
@@ -49,7 +49,7 @@ class Navigation(Record):
     `cause`: the judge's browser was told to open the address or to go back; otherwise a page navigated.
     """
 
-    url: str
+    url: Address
     is_redirect: bool = False
     by: Literal["participant", "site"]
     in_frame: bool = Field(default=False, exclude_if=lambda value: not value)
@@ -83,7 +83,7 @@ class ProbeValue(Record):
     """What the judge read in the page for one expression, or why it could not be read."""
 
     value: bool | int | float | str | None = None
-    error: str | None = None
+    error: Annotated[str | None, Recorded(12_000)] = None
 
 
 class Step(Record):
@@ -97,22 +97,22 @@ class Step(Record):
     """
 
     index: int
-    url: str
+    url: Address
     # Left out unless known or set, because records of older versions do not have them either.
     origin: str | None = Field(default=None, exclude_if=lambda value: value is None)
     is_mixed: bool = Field(default=False, exclude_if=lambda value: not value)
-    title: str
+    title: Title
     screenshot: str | None = None
     screenshot_sha256: str | None = None
     snapshot: str | None = None
     snapshot_sha256: str | None = None
-    dialog: str | None = None
-    reply: str = ""
+    dialog: Annotated[str | None, Recorded(1_500)] = None
+    reply: Annotated[str, Recorded(10_000)] = ""
     action: Action | None = None
     outcome: Outcome | None = None
-    feedback: str | None = None
-    flags: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
+    feedback: Annotated[str | None, Recorded(3_000)] = None
+    flags: Annotated[tuple[str, ...], Recorded(500)] = ()
+    refused: Annotated[tuple[str, ...], Recorded(2_500)] = ()
     tabs: tuple[Tab, ...] = ()
     viewport: tuple[int, int] | None = None
     downloads: tuple[str, ...] = ()

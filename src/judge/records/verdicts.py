@@ -1,10 +1,10 @@
 """Verdicts: what checks or a judge method decided on one trajectory, and who judged."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from shared.models import Record, TokenUsage
+from shared.models import Record, Recorded, TokenUsage
 
 VerdictOutcome = Literal["success", "failure", "unscored"]
 # What decides a task: its declared checks, WebArena-Verified's own evaluator, or a judge model.
@@ -19,7 +19,7 @@ class ImageScore(Record):
     """
 
     # Named as in Online-Mind2Web's result files.
-    Response: str
+    Response: Annotated[str, Recorded(4_000)]
     Score: int | None = Field(default=None, ge=0, le=5)
 
 
@@ -55,15 +55,15 @@ class Verdict(Record):
     """
 
     outcome: VerdictOutcome
-    reason: str
+    reason: Annotated[str, Recorded(12_000)]
     # Not written when absent, like the flags.
     reason_code: str | None = Field(default=None, exclude_if=lambda value: value is None)
     # Not written when empty, because records of older versions do not have it either.
-    flags: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    flags: Annotated[tuple[str, ...], Recorded(500)] = Field(default=(), exclude_if=lambda value: not value)
     trajectory_sha256: str | None = None
     judge: JudgeInfo | None = None
-    key_points: tuple[str, ...] = ()
+    key_points: Annotated[tuple[str, ...], Recorded(200_000)] = ()
     image_judge_record: tuple[ImageScore, ...] = ()
-    evidence: dict[str, Any] = Field(default_factory=dict)
+    evidence: Annotated[dict[str, Any], Recorded(40_000_000)] = Field(default_factory=dict)
     token_usage: TokenUsage = TokenUsage()
     cost_usd: float | None = None

@@ -14,7 +14,7 @@ from judge.report.output import Folder, Output, SingleFile, write
 from judge.report.pages import ComparedRun, Renderer
 from judge.report.table import csv_table, json_table
 from judge.report.totals import Totals, compare, matrix_of, totals_of
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.network import NETWORK_FILE
 from shared.errors import ConfigError
 from shared.images import require_pillow

@@ -27,7 +27,7 @@ from judge.results.identity import identity_in, player
 from judge.results.judgings import JudgeName, Judging, judge_names, once
 from judge.results.run_record import epochs_of, excluded_by_run, excluded_by_scenario, task_names
 from judge.results.submission import decided_by
-from judge.store import RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import foreign_verdicts, read_attempt, read_steps
 from judge.trajectory.record import JUDGED_ENDS, Attempt
 from shared.errors import TrajectoryError

@@ -14,7 +14,7 @@ from judge.judges.base import Judge, Workload
 from judge.judges.rescoring import WHY_ZERO
 from judge.records.steps import StopReason
 from judge.results.judgings import Judging, plain_name
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory, read_result
 from judge.trajectory.record import ABORTING, RESULT_SCHEMA, Attempt
 from shared.errors import TrajectoryError

@@ -18,7 +18,7 @@ from judge.records.verdicts import Verdict
 from judge.results.folders import FoundTask, verdicts_beside
 from judge.scenario.sources import read_task_rows
 from judge.scenario.webarena import task_number
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.foreign import usable_id
 from judge.trajectory.formats import webeval

@@ -15,7 +15,7 @@ from typing import Any
 from judge.judges.rescoring import find_trajectories, verdict_on_file
 from judge.records.verdicts import Verdict
 from judge.scenario.sources import read_task_rows
-from judge.store import RUN_ID, RunStore, TaskStore, resolve_run
+from judge.store.layout import RUN_ID, RunStore, TaskStore, resolve_run
 from judge.trajectory.files import foreign_verdicts, load_trajectory
 from judge.trajectory.foreign import TASK_FILE, usable_id
 from judge.trajectory.formats.webeval import task_id_of

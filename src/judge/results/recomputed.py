@@ -17,7 +17,7 @@ from judge.judges.rescoring import RULES, WHY_ZERO, differences, recomputed, why
 from judge.judges.webarena import METHOD as WEBARENA
 from judge.records.steps import StopReason
 from judge.records.verdicts import Verdict
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError

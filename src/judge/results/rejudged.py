@@ -23,7 +23,7 @@ from judge.results.run_record import (
     totals_of,
 )
 from judge.results.submission import TaskSummary, build_submission, entry_key
-from judge.store import OLDER_RUN_SCHEMAS, RunStore, TaskStore
+from judge.store.layout import OLDER_RUN_SCHEMAS, RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt
 from judge.trajectory.record import SELF_RECORDED
 from shared.errors import ConfigError, TrajectoryError, WabeError

@@ -21,7 +21,7 @@ from judge.records.verdicts import TaskOutcome
 from judge.results.identity import identity_of_launch, resumed
 from judge.results.submission import TaskSummary, decided, judge_of
 from judge.scenario.models import Launch, Shard
-from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore, runs_in
+from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore, runs_in
 from judge.trajectory.files import read_attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings

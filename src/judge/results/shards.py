@@ -25,7 +25,7 @@ from judge.results.run_record import (
     totals_of,
 )
 from judge.results.submission import Submission, TaskSummary, build_submission, total_cost
-from judge.store import RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import read_attempt, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_json

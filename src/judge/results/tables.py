@@ -18,7 +18,7 @@ from judge.results.rewards import reward_of
 from judge.results.run_record import excluded_by_scenario, judge_id_of
 from judge.results.submission import EXCLUDED, counts_of, decided_by, incomplete_note, rate_text
 from judge.scenario.miniwob.rewards import success_rule
-from judge.store import RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import read_result
 from judge.trajectory.record import Attempt
 from shared.errors import TrajectoryError

@@ -38,7 +38,7 @@ from judge.results.run_record import (
     tasks_of,
 )
 from judge.results.submission import EXCLUDED, TaskSummary, build_submission, decided, entry_key
-from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
+from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
 from judge.trajectory.files import (
     evidence_problems,
     load_trajectory,

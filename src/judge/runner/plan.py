@@ -33,7 +33,7 @@ from judge.scenario.request import parse_request, request_text
 from judge.scenario.toml import exclusions, idle_sites, load_scenario, select
 from judge.scenario.toml import shard as slice_of
 from judge.server.limits import settings_of_the_host
-from judge.store import RunStore, find_run, new_run_id, resolve_run
+from judge.store.layout import RunStore, find_run, new_run_id, resolve_run
 from shared.errors import ConfigError
 from shared.models import Record
 from shared.settings import Settings

@@ -34,7 +34,7 @@ from judge.runner.site_logins import SiteLogins, with_states
 from judge.runner.terminal import Progress, print_json, print_summary
 from judge.runner.uploads import ObjectStore, Uploads
 from judge.server.view import serve_run
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.files import read_result
 from judge.trajectory.record import Attempt
 from shared.a2a.serving import listen

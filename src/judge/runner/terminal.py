@@ -41,7 +41,7 @@ from judge.results.submission import (
 )
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.runner.live_page import LivePage
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.record import SHARED_STATE
 from shared.fields import as_mapping, as_mappings
 from shared.text import counted, one_line

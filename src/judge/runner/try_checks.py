@@ -19,7 +19,7 @@ from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
 from shared.models import Action
 from shared.protocol import FINISH, render_reply

@@ -29,7 +29,7 @@ from judge.report.pages import Renderer
 from judge.results.statistics import success_rate, tallies_of
 from judge.results.submission import rate_text
 from judge.server.live_records import LiveRecords, LiveTask, RunRecord, steps_of
-from judge.store import RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore
 from shared.a2a.serving import SHUTDOWN_GRACE_S, loopback_only
 
 # Per run: the running tasks and those that ended last. Limited to bound memory, because anyone on this machine may open

@@ -34,7 +34,7 @@ from judge.scenario.toml import bundled_tasks, shard
 from judge.server.limits import Capacity, ServiceLimits, settings_of_the_host
 from judge.server.live import LiveHub
 from judge.server.tracing import Tracing
-from judge.store import RunStore, new_run_id
+from judge.store.layout import RunStore, new_run_id
 from shared.a2a.client import ParticipantClient
 from shared.a2a.tasks import TaskSink, Turn
 from shared.errors import ConfigError, ModelBudgetSpent, WabeError

@@ -15,7 +15,7 @@ from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.redaction import Redaction
 from shared.models import Action, Page, Tab, ToolSpec
 from shared.protocol import render_reply

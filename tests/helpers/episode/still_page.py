@@ -18,7 +18,7 @@ from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.results.submission import TaskSummary
 from judge.sites import NetworkPolicy
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.models import Page
 from shared.protocol import Participant
 from shared.settings import Settings

@@ -5,7 +5,8 @@ from judge.config import MAX_STEPS
 from judge.records.checks import MAX_EXPRESSIONS
 from judge.records.steps import Outcome, ProbeValue, Step
 from judge.records.tasks import Task
-from judge.store import TaskStore, bounded
+from judge.store.bounds import bounded
+from judge.store.layout import TaskStore
 from judge.trajectory.record import Attempt
 from shared.models import Action, Page
 

@@ -11,7 +11,7 @@ from helpers.results import a_finished_run, a_result
 from judge.commands.app import app as wabe
 from judge.records.steps import Outcome, Step, StopReason
 from judge.records.tasks import Task
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.models import Action, Page
 

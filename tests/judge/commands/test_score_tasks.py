@@ -18,7 +18,7 @@ from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.records.tasks import Task
 from judge.results.verify import verify_run
-from judge.store import RunStore
+from judge.store.layout import RunStore
 
 SCENARIO = """
 [green_agent]

@@ -14,7 +14,7 @@ from helpers.participants import serving_participant
 from helpers.results import a_result, a_step, a_verdict
 from judge.commands.app import app as wabe
 from judge.records.steps import Outcome
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from participants.base import Observation
 from shared.errors import ConfigError
 from shared.models import Action, Page

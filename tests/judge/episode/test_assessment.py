@@ -17,7 +17,7 @@ from judge.judges.checked import ChecksJudge
 from judge.records.steps import Step
 from judge.records.verdicts import Verdict
 from judge.results.submission import TaskSummary
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.record import Trajectory
 from shared.models import Action
 from shared.protocol import render_reply

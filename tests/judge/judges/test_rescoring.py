@@ -12,7 +12,7 @@ from helpers.results import a_result, a_step
 from judge.judges.rescoring import Scored, find_trajectories, judge_stored, score_all
 from judge.judges.webjudge import WebJudge
 from judge.records.verdicts import Verdict
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, ModelUnavailable
 

@@ -20,7 +20,7 @@ from judge.report.build import make_report
 from judge.report.data import read_task
 from judge.report.pages import Renderer
 from judge.results.folders import FolderStore
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
 
 TASK = Task(task_id="t1", website="https://www.lamps.example/", task="Find a lamp.")

@@ -22,7 +22,7 @@ from judge.episode.assessment import Assessment
 from judge.judges.factory import open_judge
 from judge.runner.plan import RunOptions, make_plan
 from judge.scenario.toml import load_scenario
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.settings import Settings
 
 RECORDED = ROOT / "tests" / "fixtures" / "recorded_run"

@@ -12,7 +12,7 @@ from judge.records.tasks import Task
 from judge.results.rejudged import take_over
 from judge.results.run_record import settings_checksum
 from judge.results.verify import verify_run
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.files import write_json
 

@@ -11,7 +11,7 @@ from judge.config import RunConfig
 from judge.records.tasks import Task
 from judge.results.run_record import begin_run, package_versions, provenance, settings_checksum, task_set_checksum
 from judge.results.submission import TaskSummary
-from judge.store import RunStore
+from judge.store.layout import RunStore
 
 TASKS = [Task(task_id=f"t{n}", website="https://shop.test/", task=f"Do {n}.") for n in range(5)]
 

@@ -22,7 +22,7 @@ from judge.runner.plan import Plan, RunOptions
 from judge.runner.run import conclude, linger
 from judge.runner.terminal import Progress
 from judge.scenario.toml import load_scenario
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import WabeError
 
 JUDGE = Member(name="green_agent", endpoint="http://127.0.0.1:9009", cmd=None, is_agent=True)

@@ -14,7 +14,7 @@ from judge.events import Event, RunDone, RunStarted, StepDone, TaskDone, TaskJud
 from judge.records.verdicts import BUDGET_SPENT
 from judge.runner.live_page import LivePage
 from judge.runner.terminal import Display, Progress, print_summary
-from judge.store import RunStore
+from judge.store.layout import RunStore
 
 
 class Clock:

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from judge.browser.tools import CheckedAction, check_action
 from judge.records.steps import Step
 from judge.records.tasks import TaskId
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.foreign import MAX_IMAGE_BYTES, inside
 from judge.trajectory.record import Trajectory

@@ -8,7 +8,7 @@ import pytest
 from helpers.results import a_result, a_step, a_verdict
 from judge.records.steps import Outcome, Step
 from judge.results.steps.reference import make_references, read_references
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from shared.errors import ConfigError
 from shared.models import Action, Page
 

@@ -15,7 +15,7 @@ from judge.records.steps import Outcome
 from judge.records.tasks import Task
 from judge.results.export import export_tasks, write_tasks
 from judge.results.folders import FolderStore, give_tasks
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.files import foreign_verdicts, load_trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.models import Action, TokenUsage

@@ -1,50 +1,36 @@
-"""The run folder: its layout, locking, and size limits of its records.
+"""The run folder: where everything is, and how it is found.
 
 Layout (contract): `runs/<run_id>/results/<task_id>/{result.json, trajectory/, snapshots/, steps.jsonl, verdicts/}`,
 and `final/` if a final observation was recorded. Later epochs are in `runs/<run_id>/epochs/<n>/results/<task_id>/`.
 A shard is a run of its own in `runs/<run_id>/shards/003-of-020/`.
 Every step is flushed before the next begins; everything else is written atomically.
-
-Files must stay small enough to be read, so all text from a participant, a page or a judge model goes through `bounded`
-before it is stored. A limit is a field's size in bytes as written, in which one character takes up to six.
 """
 
-import bisect
 import contextlib
 import errno
 import hashlib
 import json
-import logging
 import os
 import re
 import secrets
 import shutil
-import socket
-import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from judge.config import MAX_STEPS
 from judge.records.steps import Step
 from judge.records.tasks import TASK_ID, key_of
 from judge.records.verdicts import Verdict
-from judge.trajectory.files import load_trajectory as load_trajectory
+from judge.store.bounds import bounded
+from judge.store.locks import is_locked, locked
 from shared.errors import ConfigError, WabeError
-from shared.files import MAX_FILE_BYTES, read_json, write_errors, write_json
+from shared.files import read_json, write_errors, write_json
 from shared.images import SUFFIXES
-from shared.models import Page, Record
+from shared.models import Page
 from shared.settings import Settings
 from shared.snapshot import cut_snapshot
-from shared.text import excerpt, without_surrogates
-
-if sys.platform != "win32":
-    import fcntl
-
-_log = logging.getLogger(__name__)
+from shared.text import excerpt
 
 RUN_SCHEMA = "wabe-run-2"
 # Runs of these versions are read-only: they can be shown, scored and verified, but are never resumed or rewritten.
@@ -56,50 +42,7 @@ _ATTEMPTS = "attempts"
 _EPOCHS = "epochs"
 _IN_EPOCH = re.compile(rf"/{_EPOCHS}/([1-9][0-9]{{0,2}})/results/[^/]+$")
 _FINAL = "final"
-
-# Space in a file for data independent of the number of steps or tasks: the task, answer, key points, reason,
-# and what the judge fetched.
-_REST_BYTES = 6_000_000
-# The limit for a step in `result.json`, including its repeated thought and action line and its screenshot's score.
-MAX_STEP_BYTES = (MAX_FILE_BYTES - _REST_BYTES) // MAX_STEPS
-# A submission is one JSON object, and leaderboard pages read objects of at most 16 MiB (DuckDB's default).
-MAX_ENTRIES_BYTES = 15_000_000
 _MAX_SNAPSHOT_CHARS = 4_000_000
-_MAX_HOLDER_BYTES = 300
-_LOCK_ATTEMPTS = 10
-_DEFAULT_LIMIT = 2_000
-_LIMITS: Mapping[str, int] = MappingProxyType(
-    {
-        # Step
-        "url": 3_000,
-        "title": 1_000,
-        "dialog": 1_500,
-        "reply": 10_000,
-        "feedback": 3_000,
-        "refused": 2_500,
-        "flags": 500,
-        # Action and Outcome
-        "tool": 200,
-        "params": 6_000,
-        "thought": 4_000,
-        "message": 3_000,
-        "line": 3_000,
-        # The end of an attempt
-        "final_answer": 120_000,
-        "error": 12_000,
-        # Verdict
-        "reason": 12_000,
-        "key_points": 200_000,
-        "Response": 4_000,
-        "evidence": 40_000_000,
-    }
-)
-# The nesting depth of an action's `params` in `result.json`, by which each of their lines is indented.
-_DEPTH = 4
-# Characters that `steps.jsonl` writes as an escape of six bytes, and how many bytes that adds to their UTF-8.
-_ESCAPED_IN_LINES = (("\x85", 4), ("\u2028", 3), ("\u2029", 3))
-
-R = TypeVar("R", bound=Record)
 
 
 class TaskStore:
@@ -216,12 +159,12 @@ class RunStore:
     @property
     def is_being_judged(self) -> bool:
         """Whether a process holds the folder as its judge. Always false on file systems without locks."""
-        return _is_locked(self.folder / ".judge.lock")
+        return is_locked(self.folder / ".judge.lock")
 
     @property
     def is_in_progress(self) -> bool:
         """Whether a process holds the folder or a shard in it. Always false on file systems without locks."""
-        return any(_is_locked(path) for path in (*self.folder.glob(".*.lock"), *self.folder.glob("shards/*/.*.lock")))
+        return any(is_locked(path) for path in (*self.folder.glob(".*.lock"), *self.folder.glob("shards/*/.*.lock")))
 
     @contextlib.contextmanager
     def held(self, by: Literal["judge", "runner"]) -> Iterator[None]:
@@ -234,7 +177,7 @@ class RunStore:
         with self._writing():
             self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            with _locked(self.folder / f".{by}.lock", f"run {self.run_id}"):
+            with locked(self.folder / f".{by}.lock", f"run {self.run_id}"):
                 yield
         finally:
             if self.folder in made and not self.has_begun:
@@ -387,142 +330,6 @@ def find_run(argument: str, output_dir: Path) -> RunStore:
     return store
 
 
-def bounded(record: R) -> R:
-    """The record with every field cut to its limit; equal to the argument if all are within their limits.
-
-    A field without its own limit may take 2,000 bytes, so that fields added later are bounded as well.
-    """
-    cut = {
-        name: made
-        for name in type(record).model_fields
-        if (made := _bounded(value := getattr(record, name), _LIMITS.get(name, _DEFAULT_LIMIT))) is not value
-    }
-    # The judge's description is in every verdict; a copy for each task would use too much memory.
-    return record.model_copy(update=cut) if cut else record
-
-
-def written_bytes(value: Any) -> int:
-    """An upper bound for a JSON value's bytes in `result.json`, `steps.jsonl` or a verdict's file."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    escapes = sum(added * text.count(character) for character, added in _ESCAPED_IN_LINES)
-    return len(text.encode("utf-8", "backslashreplace")) + escapes + 2 * _DEPTH * text.count("\n")
-
-
-def clip_text(text: str, limit: int) -> str:
-    """`text` cut to at most `limit` written bytes; if cut, it ends with a note of its original length."""
-    text = without_surrogates(text)
-    # A character takes at most six bytes, so most texts need not be written to be measured.
-    if 6 * len(text) + 2 <= limit or (len(text) <= limit and written_bytes(text) <= limit):
-        return text
-    mark = f"… ({len(text)} characters)"
-    room = limit - written_bytes(mark)
-    kept = bisect.bisect_right(range(max(room, 0) + 1), room + 2, key=lambda size: written_bytes(text[:size])) - 1
-    return text[: max(kept, 0)] + mark
-
-
-def fit(value: Any, limit: int) -> Any:
-    """A JSON value in at most `limit` written bytes: its longest strings are cut, all to the same length.
-
-    If even cutting them is not enough, the value is replaced by an object with the beginning of its JSON.
-    """
-    made, longest = value, limit
-    while written_bytes(made) > limit:
-        longest //= 4
-        if longest < 50:
-            return {"…": clip_text(json.dumps(value, ensure_ascii=False), limit - 100)}
-        made = _clipped(value, longest)
-    return made
-
-
-def first_of(texts: Sequence[str], limit: int, *, note: bool = True) -> tuple[str, ...]:
-    """As many of the first texts as fit into `limit` written bytes, then (with `note`) how many are missing."""
-    if written_bytes(texts) <= limit:
-        return tuple(texts)
-    kept: list[str] = []
-    # 100 bytes are kept for the note.
-    left = limit - 100
-    for text in texts:
-        short = clip_text(text, limit // 4)
-        left -= written_bytes([short])
-        if left < 0:
-            break
-        kept.append(short)
-    missing = len(texts) - len(kept)
-    return (*kept, f"… {missing} more") if note and missing else tuple(kept)
-
-
-def _bounded(value: Any, limit: int) -> Any:
-    match value:
-        case str():
-            return clip_text(value, limit)
-        case Record():
-            return bounded(value)
-        case dict():
-            return fit(value, limit)
-        case tuple() if all(isinstance(item, str) for item in value):
-            return first_of(value, limit)
-        case tuple():
-            return tuple(_bounded(item, limit) for item in value)
-    return value
-
-
-def _clipped(value: Any, longest: int) -> Any:
-    match value:
-        case str():
-            return clip_text(value, longest)
-        case Mapping():
-            return {clip_text(str(key), longest): _clipped(item, longest) for key, item in value.items()}
-        case list() | tuple():
-            return [_clipped(item, longest) for item in value]
-    return value
-
-
-@contextlib.contextmanager
-def _locked(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock file `path` while the body runs. Raises `ConfigError` that names the process holding it.
-
-    The kernel releases the lock when the process ends, however it ends. On a file system without locks (some mounted
-    volumes) this logs a warning and continues without a lock.
-    """
-    with write_errors(f"cannot write {path}", "check who owns the folder, and the disk's space"):
-        # Python opens files close-on-exec, so no browser or participant started meanwhile inherits the lock.
-        stream = open(path, "a+b", buffering=0, opener=_open_no_link)  # noqa: SIM115
-    with stream:
-        try:
-            _take_lock(stream.fileno())
-        except BlockingIOError:
-            stream.seek(0)
-            holder = (stream.read(_MAX_HOLDER_BYTES) or b"").decode("utf-8", "replace").strip()
-            raise ConfigError(
-                f"{what} is being written by {holder or 'another process'}", remedy="wait until it ends, or stop it"
-            ) from None
-        except OSError as error:
-            _log.warning(
-                "%s: this file system has no locks (%s), so a second process could write here too", what, error.strerror
-            )
-        # On a full disk the message cannot name the holder, but the lock still holds.
-        with contextlib.suppress(OSError):
-            stream.truncate(0)
-            stream.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
-        yield
-
-
-def _take_lock(file: int) -> None:
-    if sys.platform == "win32":
-        return None
-    for _ in range(_LOCK_ATTEMPTS - 1):
-        with contextlib.suppress(BlockingIOError):
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A process that only checks whether the folder is in use (`_is_locked`) holds the lock for an instant.
-        time.sleep(0.005)
-    return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _open_no_link(path: str, flags: int) -> int:
-    """An opener that refuses links: the lock file is written, and a link could point to any of the user's files."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
-
-
 def link_latest(output_dir: Path, results: Path) -> None:
     """Make `<output_dir>/results` a relative link to `results`. A real folder of that name is left alone."""
     link = output_dir / "results"
@@ -537,17 +344,3 @@ def link_latest(output_dir: Path, results: Path) -> None:
     except OSError:
         # On a file system without links (some mounted volumes), only this convenience is missing.
         fresh.unlink(missing_ok=True)
-
-
-def _is_locked(path: Path) -> bool:
-    if sys.platform == "win32":
-        return False
-    try:
-        with path.open("rb") as stream:
-            # Shared, so that two processes that only look do not take each other for the holder.
-            fcntl.flock(stream.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass
-    return False
