@@ -346,7 +346,7 @@ def test_a_run_of_a_newer_version_is_refused_by_every_command(
 HOLD = """
 import sys
 from pathlib import Path
-from judge.store import RunStore
+from judge.store.layout import RunStore
 with RunStore(Path(sys.argv[1]), sys.argv[2]).held("judge"):
     print("held", flush=True)
     sys.stdin.read()

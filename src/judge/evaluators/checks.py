@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from jsonschema import Draft202012Validator, ValidationError, validators
-from jsonschema.exceptions import best_match
-
 from judge.evaluators.addresses import is_at
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Decision, Found
 from judge.evaluators.evidence import ActionDone, Look, MissingEvidence, Recording
@@ -489,6 +486,10 @@ def _answered(check: AnswerCheck, answer: str | None) -> Found:
 
 
 def _schema_problem(schema: dict[str, Any], value: Any) -> str | None:
+    # Imported here because few tasks have a schema, and the import takes longer than judging a task without one.
+    from jsonschema import Draft202012Validator, ValidationError, validators
+    from jsonschema.exceptions import best_match
+
     def matches(_: Any, written: Any, text: Any, __: Any) -> Any:
         if isinstance(text, str) and Pattern(written).search(text) is None:
             yield ValidationError(f"{text[:60]!r} does not match {written!r}")

@@ -11,8 +11,6 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from urllib.parse import parse_qsl
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, FailFast, Field, Tag, model_validator
 
 from judge.records.elements import Element, parse_element
@@ -21,7 +19,6 @@ from judge.records.normalise import NormaliseError, ValueType, normalise
 from judge.records.patterns import Pattern
 from shared.fields import AnyText, Invalid, Table, at_most, did_you_mean, shown
 
-MAX_CHECKS = 50
 # Limited because each value is recorded at every step.
 MAX_EXPRESSIONS = 10
 # Limited because each answer is recorded, and asking takes time.
@@ -68,6 +65,10 @@ def _is_one_address(value: str) -> str:
 
 def _is_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Accept only a schema that applies in bounded time: RE2 patterns, and no references (exponential nesting)."""
+    # Imported here because few tasks have a schema, and the import takes a tenth of a second.
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
     try:
         size = len(json.dumps(schema))
         Draft202012Validator.check_schema(schema)
