@@ -24,11 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from judge.results.suggestions import Suggestion, suggest
-from judge.scenario.toml import load_scenario
-from judge.store import TaskStore
-from judge.trajectory.files import load_trajectory
-from shared.checks import (
+from judge.records.checks import (
     ActionCheck,
     AnswerCheck,
     ElementCheck,
@@ -38,7 +34,11 @@ from shared.checks import (
     as_tuple,
     plain_checks,
 )
-from shared.elements import parse_element
+from judge.records.elements import parse_element
+from judge.results.suggestions import Suggestion, suggest
+from judge.scenario.toml import load_scenario
+from judge.store.layout import TaskStore
+from judge.trajectory.files import load_trajectory
 
 WABE = str(Path(sys.executable).parent / "wabe")
 DEMO = (

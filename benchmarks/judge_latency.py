@@ -20,7 +20,8 @@ from pathlib import Path
 from judge.config import RunConfig
 from judge.judges.factory import open_judge
 from judge.judges.rescoring import judge_stored
-from judge.store import TaskStore, load_trajectory
+from judge.store import load_trajectory
+from judge.store.layout import TaskStore
 from model_server import model_server
 from shared.settings import Settings
 from trajectories import make_trajectory

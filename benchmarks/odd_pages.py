@@ -29,11 +29,12 @@ from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
+from judge.records.tasks import Task
 from judge.sites import NetworkPolicy
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.redaction import Redaction
 from shared.concurrency import for_each
-from shared.models import Action, Observation, Task
+from shared.models import Action, Observation
 from shared.protocol import parse_observation, render_reply
 from shared.settings import Settings
 

@@ -17,7 +17,7 @@ from playwright.sync_api import sync_playwright
 from helpers.runs import SNAPSHOT, write_synthetic_run
 from judge.browser.chromium import find_browser
 from judge.report.build import make_report
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.settings import Settings
 
 TASKS, STEPS = 300, 15

@@ -32,11 +32,12 @@ from judge.browser.pool import BrowserPool, browser_pool
 from judge.browser.session import Browser, ToolResult, Traffic
 from judge.config import RunConfig
 from judge.episode.episode import Episode
+from judge.records.tasks import Task
 from judge.sites import NetworkPolicy
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.redaction import Redaction
 from shared.a2a.client import ParticipantClient
-from shared.models import Action, Page, Task
+from shared.models import Action, Page
 from shared.settings import Settings
 from shared.snapshot import parse_snapshot
 

@@ -42,9 +42,10 @@ from judge.browser.settle import MAX_SETTLE_S, SettleMode, begin_code, settle_co
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.judges.factory import OFFLINE, open_judge
-from judge.store import RunStore
+from judge.records.tasks import Task
+from judge.store.layout import RunStore
 from shared.a2a.client import ParticipantClient
-from shared.models import Action, Task
+from shared.models import Action
 from shared.protocol import render_reply
 from shared.settings import Settings
 

@@ -4,8 +4,9 @@ import json
 import random
 from pathlib import Path
 
+from judge.records.steps import Outcome, Step
+from judge.records.tasks import Task
 from judge.trajectory.record import OLDER_RESULT_SCHEMAS, Attempt
-from shared.models import Outcome, Step, Task
 
 JPEG_HEAD = b"\xff\xd8\xff\xe0"
 

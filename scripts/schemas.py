@@ -13,11 +13,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from judge.records.steps import StopReason, Timings
+from judge.records.tasks import Exclusion, Level, Task
+from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth, Verdict
 from judge.results.submission import counts_of
 from judge.scenario.miniwob.rewards import SuccessRule
 from judge.trajectory.network import HarFile
 from judge.trajectory.record import Attempt
-from shared.models import Exclusion, JudgeInfo, Level, StopReason, Task, TaskOutcome, Timings, Truth, Verdict
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "schemas"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -26,7 +26,7 @@ from judge.events import RunStarted, Sink, StepBegun, StepDone, TaskDone, TaskSt
 from judge.report.build import make_report
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import LiveRecords
-from judge.store import RunStore, resolve_run
+from judge.store.layout import RunStore, resolve_run
 from judge.trajectory.files import read_attempt
 from shared.a2a.serving import listen, serve_app
 from shared.settings import Settings

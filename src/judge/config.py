@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 
+from judge.records.tasks import TaskId
+from judge.records.verdicts import Truth
 from judge.sites import is_site, origin_of
 from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, shown
-from shared.models import TaskId, Truth
 from shared.text import counted
 
 # How participants identify the target of an action: by element reference, by screenshot coordinates, or either.

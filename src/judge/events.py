@@ -10,7 +10,10 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from shared.models import TASK_ID, Record, Step, TaskOutcome, key_of
+from judge.records.steps import Step
+from judge.records.tasks import TASK_ID, key_of
+from judge.records.verdicts import TaskOutcome
+from shared.models import Record
 from shared.text import one_line
 
 # The metadata key of an assessment's A2A task that names its run.

@@ -14,7 +14,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from shared.models import Record, Task
+from judge.records.tasks import Task
+from shared.models import Record
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList

@@ -24,9 +24,9 @@ from shared.errors import ConfigError
 from shared.fields import Invalid, Table
 from shared.files import parse_toml, read_errors, read_text
 from shared.models import Action
-from shared.normalise import plain
 from shared.protocol import is_result
 from shared.snapshot import Node, Snapshot, parse_snapshot
+from shared.text import plain
 from shared.toml_lines import line_of, lines_of
 from shared.validation import mistake, validated
 

@@ -5,10 +5,9 @@ Every error says what happened and, in `remedy`, what to do next. Results record
 
 import errno
 import socket
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
-if TYPE_CHECKING:
-    from shared.models import TokenUsage
+from shared.models import TokenUsage
 
 Blame = Literal["user", "participant", "browser", "site", "judge model", "internal"]
 
@@ -108,7 +107,7 @@ class ModelError(WabeError):
 
     blame: ClassVar[Blame] = "judge model"
 
-    def __init__(self, message: str, *, remedy: str = "", usage: "TokenUsage | None" = None) -> None:
+    def __init__(self, message: str, *, remedy: str = "", usage: TokenUsage | None = None) -> None:
         super().__init__(message, remedy=remedy)
         self.usage = usage
         self.cost_usd: float | None = None

@@ -43,6 +43,11 @@ def clip(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def plain(text: str) -> str:
+    """The text with white space collapsed to single spaces and stripped."""
+    return " ".join(text.split())
+
+
 def one_line(text: str, limit: int = 200) -> str:
     """The text in one line for people: breaks, controls and direction characters become spaces. Not reversible."""
     return clip(_BREAKS.sub(" ", text).strip(), limit)

@@ -16,14 +16,17 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from judge.config import MAX_STEPS, RunConfig
+from judge.records.steps import Outcome, Step, StopReason
+from judge.records.tasks import Task
 from judge.results.run_record import package_versions, settings_checksum, task_set_checksum
-from judge.store import RUN_SCHEMA, RunStore, TaskStore, bounded, new_run_id, output_folder
+from judge.store.bounds import bounded
+from judge.store.layout import RUN_SCHEMA, RunStore, TaskStore, new_run_id, output_folder
 from judge.trajectory.foreign import MAX_IMAGE_BYTES
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
 from shared.files import read_errors, read_file
 from shared.images import media_type
-from shared.models import Action, Outcome, Page, Step, StopReason, Task
+from shared.models import Action, Page
 from shared.text import one_line
 from shared.validation import validated
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from judge.records.steps import Step
 from judge.results.tables import Unreadable, table_of
-from judge.store import output_folder, resolve_run, run_of
+from judge.store.layout import output_folder, resolve_run, run_of
 from shared.errors import ConfigError, TrajectoryError
-from shared.models import Step
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from judge.browser.settle import SettleMode
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.evaluators.requests import named_fields
+from judge.records.tasks import Task
 from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction
-from shared.models import Task
 
 pytestmark = pytest.mark.e2e
 

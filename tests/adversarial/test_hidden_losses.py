@@ -18,7 +18,7 @@ from judge.results.leaderboard import rows
 from judge.results.merge import merge
 from judge.results.submission import Submission, counts_of
 from judge.runner.terminal import print_summary
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.record import Attempt
 
 Tell = Callable[[str, object], None]

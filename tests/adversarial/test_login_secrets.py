@@ -12,7 +12,7 @@ from helpers.episode.live_judge import FAST, LiveJudge, ParticipantTurn, finish,
 from judge.report.build import make_report
 from judge.runner.follow import request_assessment
 from judge.runner.plan import RunOptions, make_plan
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.settings import Settings
 
 SECRETS = ("cookie-Zq81", "token-Zq82", "user-Zq83", "password-Zq84")

@@ -14,14 +14,17 @@ from judge.config import MAX_STEPS, RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.judges.rescoring import judge_stored
 from judge.judges.webjudge import WebJudge
+from judge.records.steps import Step
+from judge.records.verdicts import Verdict
 from judge.report.data import read_task
 from judge.results.submission import TaskSummary, build_submission
 from judge.results.verify import verify_run
-from judge.store import MAX_STEP_BYTES, RunStore, TaskStore, bounded
+from judge.store.bounds import MAX_STEP_BYTES, bounded
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_steps
 from judge.trajectory.record import Trajectory
 from shared.files import MAX_FILE_BYTES, read_json, write_json
-from shared.models import Action, Step, Verdict
+from shared.models import Action
 from shared.protocol import render_reply
 
 pytestmark = pytest.mark.slow

@@ -17,9 +17,9 @@ from helpers.browser.sessions import a_browser, browser_settings
 from helpers.interop.environments import environment
 from judge.evaluators.requests import named_fields
 from judge.evaluators.webarena import WebArenaPackage
+from judge.records.tasks import Task
 from judge.trajectory.network import NETWORK_FILE, write_har
 from judge.trajectory.redaction import Redaction
-from shared.models import Task
 from shared.settings import Settings
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]

@@ -19,7 +19,7 @@ from helpers.runner.scenario_runs import interrupted_run, write_scenario
 from judge.commands.app import app, command_app
 from judge.judges.webjudge import WebJudge
 from judge.runner.boundary import run_command
-from judge.store import RunStore
+from judge.store.layout import RunStore
 
 pytestmark = pytest.mark.slow
 

@@ -15,10 +15,11 @@ from judge.commands.app import app
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.judges.code import code_checksum
+from judge.records.tasks import Task
 from judge.results.verify import Findings, verify_run
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.record import CURRENT_RULES, Attempt
-from shared.models import Action, Task
+from shared.models import Action
 from shared.protocol import render_reply
 
 Record = Callable[[str, object], None]

@@ -13,10 +13,11 @@ from judge.commands import score as score_command
 from judge.commands.app import app
 from judge.judges.base import Judge
 from judge.judges.rescoring import Scored, judge_stored, score_all
-from judge.store import RunStore
+from judge.records.steps import StopReason
+from judge.records.verdicts import Verdict
+from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
-from shared.models import StopReason, Verdict
 
 Record = Callable[[str, object], None]
 

@@ -20,7 +20,7 @@ from helpers.runner.commands import RunningCommand, command, descendants, ray_wo
 from helpers.runner.held_replay import HeldReplay, started_apart
 from helpers.scenario.copies import scenario_on_free_ports
 from judge.results.verify import verify_run
-from judge.store import RunStore
+from judge.store.layout import RunStore
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

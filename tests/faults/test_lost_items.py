@@ -12,7 +12,7 @@ from helpers.results import a_finished_run, a_result
 from judge.judges.rescoring import find_trajectories, judge_stored
 from judge.judges.webjudge import WebJudge
 from judge.parsing import parse_key_points
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 
 Record = Callable[[str, object], None]
 POINTS: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -24,7 +24,7 @@ from judge.runner.boundary import run_command
 from judge.runner.plan import RunOptions, make_plan, resume_command
 from judge.scenario.request import parse_request
 from judge.server.service import JudgeService
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.a2a.tasks import TaskSink, Turn
 from shared.errors import ConfigError
 from shared.files import read_json, write_json
@@ -346,7 +346,7 @@ def test_a_run_of_a_newer_version_is_refused_by_every_command(
 HOLD = """
 import sys
 from pathlib import Path
-from judge.store import RunStore
+from judge.store.layout import RunStore
 with RunStore(Path(sys.argv[1]), sys.argv[2]).held("judge"):
     print("held", flush=True)
     sys.stdin.read()

@@ -21,8 +21,8 @@ from helpers.llm.servers import (
 from helpers.trajectory.attempts import BAD, ELSEWHERE, attempt, clicked, typed
 from judge.config import RunConfig
 from judge.judges.factory import open_judge
+from judge.records.verdicts import Verdict
 from judge.trajectory.record import Trajectory
-from shared.models import Verdict
 from shared.settings import Settings
 
 YES = 'Reasoning: it is so.\nScore: 5\n\nStatus: "success"'

@@ -14,11 +14,12 @@ from judge.events import Event, TaskRetried
 from judge.judges.base import Judge
 from judge.judges.code import code_checksum
 from judge.judges.rescoring import judge_stored
+from judge.records.verdicts import Verdict
 from judge.results.submission import TaskSummary
 from judge.results.verify import verify_run
-from judge.store import RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.record import Trajectory
-from shared.models import Action, Verdict
+from shared.models import Action
 from shared.protocol import render_reply
 
 Record = Callable[[str, object], None]

@@ -14,7 +14,7 @@ from judge.results.run_record import sha256_of
 from judge.runner.boundary import run_command
 from judge.runner.uploads import ObjectStore
 from judge.scenario.models import Shard
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.files import write_json
 

@@ -16,15 +16,15 @@ from helpers.runner.scenario_runs import run_here, write_scenario
 from helpers.runs import BEGAN, write_task
 from judge.events import Event, RunStarted, StepDone, TaskDone
 from judge.judges.rescoring import WHY_ZERO
+from judge.records.tasks import Task
 from judge.results.run_record import withdraw_unplayed
 from judge.runner.follow import FirstTasks, UnusableParticipant
 from judge.runner.launch import start_child
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.files import read_attempt
 from participants.base import ParticipantOptions
 from participants.command import load
 from shared.errors import ConfigError, WabeError
-from shared.models import Task
 from shared.settings import Settings
 
 Record = Callable[[str, object], None]

@@ -19,7 +19,7 @@ from judge.episode.preflight import check_config
 from judge.runner.boundary import run_command
 from judge.runner.plan import RunOptions, make_plan
 from judge.scenario.toml import load_scenario
-from judge.store import output_folder
+from judge.store.layout import output_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
 

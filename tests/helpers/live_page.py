@@ -14,7 +14,7 @@ from helpers.runs import a_png, write_synthetic_run
 from judge.events import RunStarted, Sink, StepBegun, StepDone, TaskDone, TaskStarted
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import LiveRecords
-from judge.store import RunStore
+from judge.store.layout import RunStore
 
 RUN = "20260101-000000-live"
 

@@ -7,17 +7,20 @@ from typing import Any
 from helpers.trajectory.recordings import RecordedRequest
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
+from judge.records.steps import Outcome, Step, StopReason
+from judge.records.tasks import Task
+from judge.records.verdicts import ImageScore, JudgeInfo, Verdict
 from judge.results.identity import identity_in
 from judge.results.run_record import begin_run, end_run, provenance
 from judge.results.submission import Submission, TaskSummary, build_submission
 from judge.results.tables import AttemptRow
 from judge.scenario.models import Launch, Shard
-from judge.store import RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.network import write_har
 from judge.trajectory.record import Attempt, NetworkTrace
 from judge.trajectory.redaction import Redaction
-from shared.models import Action, ImageScore, JudgeInfo, Outcome, Page, Step, StopReason, Task, TokenUsage, Verdict
+from shared.models import Action, Page, TokenUsage
 
 JPEG = b"\xff\xd8\xff\xe0"
 JUDGE = JudgeInfo(

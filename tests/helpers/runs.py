@@ -7,23 +7,13 @@ import zlib
 from pathlib import Path
 from typing import Any, get_args
 
-from judge.store import RUN_SCHEMA, RunStore
+from judge.records.steps import Outcome, Step, StopReason, Timings
+from judge.records.tasks import Task
+from judge.records.verdicts import ImageScore, JudgeInfo, TaskOutcome, Verdict
+from judge.store.layout import RUN_SCHEMA, RunStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt
-from shared.models import (
-    Action,
-    ImageScore,
-    JudgeInfo,
-    Outcome,
-    Page,
-    Step,
-    StopReason,
-    Task,
-    TaskOutcome,
-    Timings,
-    TokenUsage,
-    Verdict,
-)
+from shared.models import Action, Page, TokenUsage
 
 BEGAN = 1_760_000_000.0
 JUDGE_ID = "webjudge-0123456789ab"

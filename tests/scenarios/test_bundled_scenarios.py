@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from judge.records.checks import AnyOf
 from judge.scenario.apps import load_apps
 from judge.scenario.checks import contradictions_of, warnings_of
 from judge.scenario.toml import load_scenario
 from participants.replay import find_script, load_book
-from shared.checks import AnyOf
 from shared.settings import Settings
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"

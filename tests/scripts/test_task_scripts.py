@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from judge.records.tasks import Task
 from judge.scenario.sources import scenario_toml
-from shared.models import Task
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., tuple[int, str, str]]

@@ -60,6 +60,15 @@ def test_attempts_and_checks_are_tables_as_well(tmp_path: Path) -> None:
     assert run.checks == [{"run_id": "run-1", "task_id": "t1", "epoch": 1, "number": 1, **check}]
 
 
+def test_the_nearest_steps_of_a_failed_check_are_no_columns(tmp_path: Path) -> None:
+    check = {"check": "page", "description": "the cart", "passed": False, "expected": "/", "found": "/x", "step": None}
+    evidence = {"checks": [check | {"last_step": 1, "near_step": 2}]}
+    store = a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("failure", evidence=evidence)))
+    assert wabe.load_run(store.folder).checks == [
+        {"run_id": "run-1", "task_id": "t1", "epoch": 1, "number": 1, **check}
+    ]
+
+
 def test_rows_of_one_table_have_the_same_columns(run_folder: Path) -> None:
     run = wabe.load_run(run_folder)
     for rows in (run.attempts, run.tasks, run.steps):

@@ -12,7 +12,8 @@ from judge.commands.app import app as wabe
 from judge.judges.rescoring import find_trajectories
 from judge.results.leaderboard import rows
 from judge.results.verify import verify_run
-from judge.store import RunStore, load_trajectory
+from judge.store import load_trajectory
+from judge.store.layout import RunStore
 from shared.errors import ConfigError, TrajectoryError
 from wabe import record
 

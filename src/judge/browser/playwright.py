@@ -44,10 +44,12 @@ from judge.browser.settle import (
     settle_code,
 )
 from judge.browser.tools import writes
+from judge.records.access import StorageState
+from judge.records.steps import ProbeValue
+from judge.records.tasks import Task
 from judge.trajectory import fetched
-from shared.access import StorageState
 from shared.errors import InternalFault, SiteFault, SiteUnreachable, is_shortage
-from shared.models import DocumentKind, Notice, Page, ProbeValue, Settled, Tab, Task, ToolSpec
+from shared.models import DocumentKind, Notice, Page, Settled, Tab, ToolSpec
 
 # A page may navigate, or open a dialog, between its snapshot and its screenshot.
 _OBSERVE_TRIES = 5

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from pydantic import TypeAdapter, ValidationError
 
-from shared.models import ProbeValue
+from judge.records.steps import ProbeValue
 from shared.text import one_line
 
 _VALUES: TypeAdapter[tuple[ProbeValue, ...]] = TypeAdapter(tuple[ProbeValue, ...])

@@ -9,9 +9,11 @@ from typing import Any, Literal, Protocol
 
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
+from judge.records.steps import ProbeValue
+from judge.records.tasks import Task
 from judge.trajectory.fetched import Answer
 from judge.trajectory.network import LeftOut, MessagesLeftOut
-from shared.models import Notice, Page, ProbeValue, Record, Task, ToolSpec
+from shared.models import Notice, Page, Record, ToolSpec
 
 
 class ToolResult(Record):

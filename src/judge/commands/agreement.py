@@ -14,7 +14,7 @@ from judge.results.agreement import Agreement, Rates, read_labels, read_pairs, r
 from judge.results.agreement import agreement as compare
 from judge.results.ground_truth import Difference, GroundTruth, measure
 from judge.results.judgings import names_in, once, repeat_of
-from judge.store import output_folder, resolve_run, run_of
+from judge.store.layout import output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.text import counted, one_line
 

@@ -8,7 +8,7 @@ from judge.commands import OutputDir, plain_app
 from judge.results.suggestions import suggest as suggest_checks
 from judge.results.suggestions import suggestions_toml
 from judge.runner.boundary import EXIT_LOST
-from judge.store import find_run, output_folder
+from judge.store.layout import find_run, output_folder
 from judge.trajectory.files import load_trajectory
 from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean, shown

@@ -24,7 +24,7 @@ from judge.runner.boundary import EXIT_LOST
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.miniwob import package_folder
 from judge.scenario.toml import load_scenario
-from judge.store import output_folder
+from judge.store.layout import output_folder
 from shared.errors import ConfigError, ParticipantUnreachable, WabeError
 from shared.settings import Settings
 from shared.text import counted, excerpt, one_line

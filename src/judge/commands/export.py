@@ -21,7 +21,7 @@ from judge.results.folders import resolve_store
 from judge.results.run_record import excluded_by_scenario, tasks_of
 from judge.results.tables import AttemptRow, Unreadable, csv_of, jsonl_of, left_out_rows, markdown, parquet_of, table_of
 from judge.runner.boundary import EXIT_LOST
-from judge.store import RunStore, TaskStore, output_folder
+from judge.store.layout import RunStore, TaskStore, output_folder
 from shared.errors import ConfigError
 from shared.files import write_atomic, write_errors
 from shared.settings import Settings

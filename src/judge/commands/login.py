@@ -11,10 +11,10 @@ import typer
 from judge.browser.form_login import Account, LoginFailed, log_in
 from judge.commands.states import save_state
 from judge.commands.webarena import log_in_to_sites
+from judge.records.access import read_storage_state
 from judge.scenario.logins import own_part
 from judge.scenario.webarena import read_addresses
 from judge.sites import is_site, origin_of
-from shared.access import read_storage_state
 from shared.errors import ConfigError
 from shared.fields import shown
 from shared.files import write_errors

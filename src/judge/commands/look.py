@@ -17,19 +17,19 @@ from judge.browser.settle import settle_mode
 from judge.commands.states import load_state
 from judge.config import RunConfig
 from judge.evaluators.checks import elements_like
+from judge.records.elements import STATES, Element, parse_element
+from judge.records.notices import notice_text
+from judge.records.tasks import Task
 from judge.scenario.logins import own_part
 from judge.scenario.models import ONE_TASK
 from judge.sites import NetworkPolicy, origin_of
-from shared.elements import STATES, Element, parse_element
 from shared.errors import ConfigError, WabeError
 from shared.fields import Invalid, shown
 from shared.files import write_atomic, write_errors
-from shared.models import Page, Task
-from shared.normalise import plain
-from shared.notices import notice_text
+from shared.models import Page
 from shared.settings import Settings
 from shared.snapshot import FIELDS, REF, Node, Snapshot, as_shown, parse_snapshot
-from shared.text import counted, one_line
+from shared.text import counted, one_line, plain
 
 # Their content is no name.
 _CONTAINERS = frozenset(

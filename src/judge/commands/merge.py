@@ -11,7 +11,7 @@ from judge.results.merge import merge as merge_submissions
 from judge.results.shards import merge_shards
 from judge.results.submission import incomplete_note, read_submissions
 from judge.runner.uploads import fetch_shards
-from judge.store import RUN_ID, RunStore, find_run, output_folder
+from judge.store.layout import RUN_ID, RunStore, find_run, output_folder
 from shared.files import write_errors, write_json
 from shared.settings import Settings
 from shared.text import counted

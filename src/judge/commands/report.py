@@ -8,7 +8,7 @@ import typer
 from judge.commands import OutputDir, TasksFile
 from judge.report.build import make_report, open_page
 from judge.results.folders import resolve_store
-from judge.store import output_folder
+from judge.store.layout import output_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
 

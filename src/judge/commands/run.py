@@ -100,7 +100,7 @@ def run(
     with console.status("Loading"):
         from judge.runner import run as runner
         from judge.runner.plan import RunOptions
-        from judge.store import output_folder
+        from judge.store.layout import output_folder
         from shared.files import require_writable, write_errors
         from shared.settings import Settings
         from shared.text import one_line

@@ -16,7 +16,7 @@ from judge.commands import AsJson, OutputDir, plain_app
 from judge.results.identity import identity_in, player
 from judge.results.removal import removable, remove, size_of
 from judge.results.run_record import epochs_of
-from judge.store import RunStore, output_folder, runs_in
+from judge.store.layout import RunStore, output_folder, runs_in
 from shared.errors import ConfigError
 from shared.files import read_json
 from shared.text import counted, one_line

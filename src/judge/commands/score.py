@@ -28,7 +28,7 @@ from judge.results.rejudged import adopt, take_over
 from judge.results.reliability import JudgeReport, Reliability, compare_judges, self_agreement
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.scenario.webarena import read_addresses
-from judge.store import RunStore, output_folder, resolve_run, run_of
+from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean, shown
 from shared.settings import Settings

@@ -14,13 +14,14 @@ from judge.commands import table, wide_console
 from judge.judges.base import Judge
 from judge.judges.rescoring import Scored
 from judge.judges.webarena import WebArenaJudge
+from judge.records.verdicts import BUDGET_SPENT
 from judge.results.judgings import plain_name
 from judge.results.reliability import JudgePair, Reliability
 from judge.results.statistics import interval_95, repeats_of, success_rate, tallies_of
 from judge.results.submission import total_cost
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from shared.llm.limits import Spending
-from shared.models import BUDGET_SPENT, TokenUsage
+from shared.models import TokenUsage
 from shared.text import counted, one_line, usd
 
 _OUTCOMES = ("success", "failure", "unscored", "aborted", "broken")

@@ -14,14 +14,14 @@ from judge.commands.score_output import Tally
 from judge.judges.base import Judge
 from judge.judges.edited import Edit, EditedJudge, Paired, paired
 from judge.judges.rescoring import Scored, score_all
+from judge.records.tasks import Task
 from judge.results.expected import Asking
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt
 from shared.errors import ConfigError, TrajectoryError
-from shared.models import Task
 from shared.text import counted, one_line
 
 # How often a watched file is looked at: quick for a person, nothing for the machine.

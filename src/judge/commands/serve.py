@@ -8,7 +8,7 @@ from judge.commands import OutputDir
 from judge.scenario.models import MAX_TASKS
 from judge.server.app import serve_judge
 from judge.server.limits import ServiceLimits
-from judge.store import output_folder
+from judge.store.layout import output_folder
 from shared.logs import configure_logging
 from shared.settings import Settings
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shared.access import StorageState, read_storage_state
+from judge.records.access import StorageState, read_storage_state
 from shared.errors import ConfigError
 from shared.fields import Invalid
 from shared.files import read_errors, read_json

@@ -14,7 +14,7 @@ from judge.results.steps.metrics import StepScore, averages
 from judge.results.steps.mind2web import is_mind2web, read_rows
 from judge.results.steps.reference import STEPS_FILE, make_references, read_references
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, run_interruptible
-from judge.store import new_run_id, output_folder, resolve_run
+from judge.store.layout import new_run_id, output_folder, resolve_run
 from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError
 from shared.text import counted, one_line

@@ -15,6 +15,8 @@ from judge.commands.webarena import SETTINGS as WEBARENA_SETTINGS
 from judge.commands.webarena import SOURCE as WEBARENA
 from judge.commands.webarena import webarena_tasks
 from judge.episode.preflight import check_config
+from judge.records.checks import NO_CHECKS
+from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_USAGE
 from judge.runner.miniwob import unreachable_notes, with_utterances
 from judge.runner.try_checks import try_checks
@@ -27,10 +29,8 @@ from judge.scenario.sources import host_of, hub_tasks, reached, read_dataset, sc
 from judge.scenario.sources import sample as draw
 from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, select
 from judge.scenario.webarena import unsatisfiable
-from shared.checks import NO_CHECKS
 from shared.errors import ConfigError
 from shared.files import decode, write_atomic, write_errors
-from shared.models import Task
 from shared.settings import Settings
 from shared.text import counted, one_line
 from shared.toml_lines import line_of, lines_of

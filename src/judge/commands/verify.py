@@ -8,7 +8,7 @@ from judge.commands import RUN_HELP, OutputDir, TasksFile
 from judge.results.folders import resolve_store
 from judge.results.verify import verify_run
 from judge.runner.boundary import EXIT_LOST
-from judge.store import output_folder
+from judge.store.layout import output_folder
 from shared.text import counted
 
 

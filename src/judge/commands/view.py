@@ -8,7 +8,7 @@ import typer
 
 from judge.commands import OutputDir
 from judge.server.view import report_address, serve_run
-from judge.store import output_folder, resolve_run
+from judge.store.layout import output_folder, resolve_run
 from shared.a2a.connections import raise_descriptor_limit
 from shared.a2a.serving import listen
 

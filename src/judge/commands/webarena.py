@@ -10,10 +10,10 @@ import typer
 from judge.browser.form_login import Account, LoginFailed, log_in
 from judge.commands.states import save_state
 from judge.evaluators.webarena import PackageTask, WebArenaPackage
+from judge.records.tasks import Task
 from judge.scenario.webarena import SiteAddresses, account_groups, imported, read_addresses
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
-from shared.models import Task
 from shared.settings import Settings
 from shared.text import counted
 

@@ -33,15 +33,18 @@ from judge.events import (
 )
 from judge.judges.base import Judge
 from judge.judges.rescoring import differences, judge_stored, recomputed, verdict_on_file
+from judge.records.steps import BlameFacts, Step
+from judge.records.tasks import Task
+from judge.records.verdicts import Verdict
 from judge.results.submission import TaskSummary
 from judge.sites import NetworkPolicy
-from judge.store import RunStore, TaskStore, bounded
+from judge.store.bounds import bounded
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
 from shared.concurrency import for_each
 from shared.errors import Blame, SiteUnreachable, TrajectoryError
-from shared.models import BlameFacts, Step, Task, Verdict
 
 _log = logging.getLogger(__name__)
 

@@ -22,8 +22,9 @@ from typing import Any, Literal
 
 from judge.browser.session import Hop
 from judge.browser.tools import acts_on_page, reaches_into_frame, writes
+from judge.records.steps import BlameFacts, Navigation
 from judge.sites import Site, is_off_site, origin_of, site_of
-from shared.models import BlameFacts, Navigation, Page
+from shared.models import Page
 
 Party = Literal["participant", "site"]
 _MAX_NAVIGATIONS = 20

@@ -20,8 +20,12 @@ from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
 from judge.evaluators.fetches import Fetches
 from judge.evaluators.probes import Probes
+from judge.records.notices import GIVEN_UP, notice_text
+from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason, Timings
+from judge.records.tasks import Task
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
-from judge.store import TaskStore, clip_text
+from judge.store.bounds import clip_text
+from judge.store.layout import TaskStore
 from judge.trajectory.console import write_console
 from judge.trajectory.network import write_har
 from judge.trajectory.record import CURRENT_RULES, JUDGED_ENDS, Attempt, NetworkTrace
@@ -36,21 +40,7 @@ from shared.errors import (
     TrajectoryError,
     WabeError,
 )
-from shared.models import (
-    BlameFacts,
-    Navigation,
-    Notice,
-    Observation,
-    Outcome,
-    Page,
-    ProbeValue,
-    Step,
-    StopReason,
-    Tab,
-    Task,
-    Timings,
-)
-from shared.notices import GIVEN_UP, notice_text
+from shared.models import Notice, Observation, Page, Tab
 from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, render_observation
 from shared.snapshot import as_shown, cut_snapshot, parse_snapshot
 from shared.text import excerpt, without_surrogates

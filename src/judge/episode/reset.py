@@ -14,10 +14,10 @@ import httpx
 
 from judge.browser.guard import Guard, guarding
 from judge.config import RunConfig
+from judge.records.access import StorageState, merged, read_storage_state
+from judge.records.tasks import Task
 from judge.sites import NetworkPolicy, Origin, origin_of, own_site
-from shared.access import StorageState, merged, read_storage_state
 from shared.errors import SiteFault, SiteUnreachable
-from shared.models import Task
 from shared.text import one_line
 
 _TIMEOUT_S = 30.0

@@ -7,8 +7,8 @@ do not matter; a fragment matters only if it is written. `*` matches anything.
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from judge.evaluators.evidence import Look
+from judge.records.patterns import glob
 from judge.sites import Site, origin_of
-from shared.patterns import glob
 
 
 def is_at(look: Look, written: str, *, extra_query: bool = False) -> bool:

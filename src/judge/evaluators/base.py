@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from shared.models import Record, Verdict
+from judge.records.verdicts import Verdict
+from shared.models import Record
 
 MAX_FOUND_CHARS = 500
 

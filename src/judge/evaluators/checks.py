@@ -19,8 +19,7 @@ from judge.evaluators.nearest import near_step
 from judge.evaluators.provenance import LeftOut
 from judge.evaluators.requests import requested
 from judge.evaluators.sockets import messaged
-from judge.trajectory.record import Trajectory
-from shared.checks import (
+from judge.records.checks import (
     ActionCheck,
     AnswerCheck,
     AnyOf,
@@ -35,11 +34,12 @@ from shared.checks import (
     as_tuple,
     expressions_of,
 )
-from shared.elements import Element, parse_element
-from shared.normalise import NormaliseError, is_same, normalise, only_value, parse_number, plain, shown, string
-from shared.patterns import Pattern
+from judge.records.elements import Element, parse_element
+from judge.records.normalise import NormaliseError, is_same, normalise, only_value, parse_number, shown, string
+from judge.records.patterns import Pattern
+from judge.trajectory.record import Trajectory
 from shared.snapshot import Node, Snapshot
-from shared.text import clip, counted, excerpt, one_line, split_line
+from shared.text import clip, counted, excerpt, one_line, plain, split_line
 
 _MAX_SHOWN = 5
 _COMMON_KEYS = ("at", "on", "within", "in_view", "editable", "count")

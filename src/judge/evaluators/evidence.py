@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 from judge.evaluators.provenance import LeftOut, Written, evidence, why_left_out, written_by
 from judge.evaluators.rules_1.evidence import Typed, typed_by
+from judge.records.steps import Step
+from judge.records.tasks import Task
 from judge.sites import Site, own_site
 from judge.trajectory.network import Log, read_har
 from judge.trajectory.record import FIRST_RULES, Trajectory
 from shared.errors import TrajectoryError
 from shared.files import read_text, reason_of
-from shared.models import Step, Task
 from shared.snapshot import Node, Snapshot, parse_snapshot
 from shared.text import without_downloads
 

@@ -8,15 +8,14 @@ from urllib.parse import urljoin
 from judge.evaluators.base import Decision, Found
 from judge.evaluators.evidence import MissingEvidence, Recording
 from judge.evaluators.requests import json_differences
+from judge.records.checks import LOCAL_STORAGE, AnyOf, Check, FetchCheck, fetches_of
+from judge.records.patterns import glob
+from judge.records.tasks import Task
 from judge.sites import Site, own_site
 from judge.trajectory.fetched import Answer, Fetched, Redacted, stored
 from judge.trajectory.forms import is_json
-from shared.checks import LOCAL_STORAGE, AnyOf, Check, FetchCheck, fetches_of
-from shared.models import Task
-from shared.normalise import plain
-from shared.patterns import glob
 from shared.strict_json import parse_json
-from shared.text import clip, excerpt
+from shared.text import clip, excerpt, plain
 
 # A site may finish its work a moment after the page has shown the result.
 RETRY_S = 2.0

@@ -9,11 +9,10 @@ from dataclasses import replace
 
 from judge.evaluators.addresses import is_at
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
-from shared.checks import ActionCheck, AnyOf, Check, ElementCheck, PageCheck, as_tuple, plain_checks
-from shared.elements import Element, parse_element
-from shared.normalise import plain
+from judge.records.checks import ActionCheck, AnyOf, Check, ElementCheck, PageCheck, as_tuple, plain_checks
+from judge.records.elements import Element, parse_element
 from shared.snapshot import Node, Snapshot
-from shared.text import clip, split_line
+from shared.text import clip, plain, split_line
 
 # Roles of elements that have a state or value which a participant sets.
 CONTROLS = frozenset(

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from judge.evaluators.addresses import is_address
+from judge.records.checks import expressions_of, probes_of
+from judge.records.steps import ProbeValue
+from judge.records.tasks import Task
 from judge.sites import Site, own_site
-from shared.checks import expressions_of, probes_of
-from shared.models import Page, ProbeValue, Task
+from shared.models import Page
 
 
 class Reader(Protocol):

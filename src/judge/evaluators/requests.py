@@ -16,17 +16,16 @@ from judge.evaluators.addresses import is_address
 from judge.evaluators.base import Decision, Found
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.evaluators.rules_1 import requests as rules_1
+from judge.records.checks import FetchCheck, RequestCheck, SocketCheck, as_tuple, plain_checks
+from judge.records.json_paths import parse_path, values_at
+from judge.records.patterns import glob
+from judge.records.tasks import Task
 from judge.sites import Site
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import BROWSER, RULES, Body, Entry, LeftOut, Log
 from judge.trajectory.redaction import REDACTED
-from shared.checks import FetchCheck, RequestCheck, SocketCheck, as_tuple, plain_checks
-from shared.json_paths import parse_path, values_at
-from shared.models import Task
-from shared.normalise import plain
-from shared.patterns import glob
 from shared.strict_json import parse_json
-from shared.text import clip, counted
+from shared.text import clip, counted, plain
 
 _ERROR_STATUS = 400
 _COMPARING = RequestCheck | FetchCheck | SocketCheck

@@ -11,14 +11,13 @@ from judge.evaluators.addresses import is_address
 from judge.evaluators.base import Decision, Found
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.evaluators.requests import json_differences
+from judge.records.checks import SocketCheck
+from judge.records.patterns import Pattern
 from judge.sites import Site
 from judge.trajectory.forms import inner_json
 from judge.trajectory.network import Entry, Log, Message
-from shared.checks import SocketCheck
-from shared.normalise import plain
-from shared.patterns import Pattern
 from shared.strict_json import parse_json
-from shared.text import clip, counted
+from shared.text import clip, counted, plain
 
 _TYPES: Mapping[str, str] = MappingProxyType({"sent": "send", "received": "receive"})
 _MAX_SHOWN = 3

@@ -10,8 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 
+from judge.records.tasks import Task
+from judge.records.verdicts import JudgeInfo, Verdict
 from judge.trajectory.record import Trajectory
-from shared.models import JudgeInfo, Record, Task, Verdict
+from shared.models import Record
 
 
 class Workload(Record):

@@ -9,9 +9,10 @@ from judge.evaluators.checks import evaluate
 from judge.evaluators.evidence import rules_of
 from judge.judges.base import Judge, judge_id
 from judge.judges.code import installed_code
+from judge.records.checks import NO_CHECKS
+from judge.records.tasks import Task
+from judge.records.verdicts import ImageScore, JudgeInfo, Verdict, VerdictOutcome
 from judge.trajectory.record import CURRENT_RULES, Trajectory
-from shared.checks import NO_CHECKS
-from shared.models import ImageScore, JudgeInfo, Task, Verdict, VerdictOutcome
 
 METHOD = "checks"
 OFFLINE = "offline"

@@ -11,6 +11,12 @@ from judge.judges.base import files_checksum
 # Code that can change the verdict on a trajectory: packages, and single files.
 _JUDGING = ("judge/evaluators", "judge/evaluators/rules_1", "judge/judges", "judge/parsing")
 _JUDGING_FILES = (
+    "judge/records/checks.py",
+    "judge/records/elements.py",
+    "judge/records/ids.py",
+    "judge/records/json_paths.py",
+    "judge/records/normalise.py",
+    "judge/records/patterns.py",
     "judge/trajectory/fetched.py",
     "judge/trajectory/files.py",
     "judge/trajectory/foreign.py",
@@ -20,15 +26,9 @@ _JUDGING_FILES = (
     "judge/trajectory/network.py",
     "judge/trajectory/record.py",
     "judge/trajectory/redaction.py",
-    "shared/checks.py",
     "shared/concurrency.py",
-    "shared/elements.py",
     "shared/fields.py",
-    "shared/ids.py",
     "shared/images.py",
-    "shared/json_paths.py",
-    "shared/normalise.py",
-    "shared/patterns.py",
     "judge/scenario/webarena.py",
     "judge/sites.py",
     "shared/snapshot.py",

@@ -10,12 +10,13 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from judge.judges.base import Judge, Workload, judge_id
+from judge.records.checks import Check
+from judge.records.tasks import Task
+from judge.records.verdicts import Verdict
 from judge.trajectory.record import Trajectory
-from shared.checks import Check
 from shared.files import sha256_json
-from shared.models import Record, Task, Verdict
-from shared.normalise import plain
-from shared.text import excerpt
+from shared.models import Record
+from shared.text import excerpt, plain
 
 # In the evidence of a verdict: what it was judged with instead of the recorded task's own.
 EDITED = "edited"

@@ -27,11 +27,13 @@ from judge.judges.injection import suspicions
 from judge.judges.prompt_set import PromptSet
 from judge.judges.withholding import WITHHELD_EVIDENCE, Provenance, View, Withholding
 from judge.parsing import Status, parse_status
+from judge.records.tasks import Task
+from judge.records.verdicts import BUDGET_SPENT, JudgeInfo, Verdict, VerdictOutcome
 from judge.trajectory.record import Trajectory
 from shared.errors import ModelBlocked, ModelBudgetSpent, ModelError, ModelMalformed, ModelTruncated, TrajectoryError
 from shared.llm.cache import CachedModel
 from shared.llm.model import Completion, ModelRequest
-from shared.models import BUDGET_SPENT, JudgeInfo, Record, Task, TokenUsage, Verdict, VerdictOutcome
+from shared.models import Record, TokenUsage
 
 T = TypeVar("T")
 MAX_REASON_CHARS = 2_000

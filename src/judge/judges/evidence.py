@@ -9,13 +9,14 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from judge.records.tasks import Task
 from judge.trajectory.foreign import MAX_IMAGE_BYTES
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.files import read_errors, read_file
 from shared.images import media_type
 from shared.llm.model import ImagePart
-from shared.models import Record, Task
+from shared.models import Record
 from shared.text import bounded_line, split_line
 
 # Limits, so that text from a task or a participant cannot push other evidence out of the judge model's context.

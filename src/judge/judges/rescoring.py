@@ -12,13 +12,16 @@ from types import MappingProxyType
 from typing import Literal
 
 from judge.judges.base import Judge
+from judge.records.steps import StopReason
+from judge.records.verdicts import Verdict
 from judge.sites import OFF_SITE
-from judge.store import TaskStore, bounded, later_results
+from judge.store.bounds import bounded
+from judge.store.layout import TaskStore, later_results
 from judge.trajectory.files import is_trajectory, load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.concurrency import for_each
 from shared.errors import ConfigError, TrajectoryError
-from shared.models import Record, StopReason, Verdict
+from shared.models import Record
 
 _log = logging.getLogger(__name__)
 

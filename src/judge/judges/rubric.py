@@ -19,10 +19,12 @@ from judge.judges.evidence import MAX_LINE_CHARS, Shot, block, read_shots, task_
 from judge.judges.withholding import View
 from judge.parsing import Status
 from judge.parsing.key_points import last_json_object
+from judge.records.tasks import Task
+from judge.records.verdicts import Verdict, VerdictOutcome
 from judge.trajectory.record import Trajectory
 from shared.concurrency import together
 from shared.errors import ModelMalformed
-from shared.models import Record, Task, Verdict, VerdictOutcome
+from shared.models import Record
 from shared.text import bounded_line, counted
 
 FINAL_SHOTS = 3

@@ -11,8 +11,8 @@ from typing import ClassVar
 from judge.judges.base import Workload
 from judge.judges.engine import ModelJudge, Session
 from judge.judges.evidence import answer_block, read_shots, thoughts_block
+from judge.records.verdicts import Verdict
 from judge.trajectory.record import Trajectory
-from shared.models import Verdict
 
 LAST_SHOTS = 15
 

@@ -7,12 +7,12 @@ from judge.evaluators.webarena import EvaluatorError, EvaluatorResult, PackageRe
 from judge.judges.base import Judge, judge_id
 from judge.judges.checked import OFFLINE
 from judge.judges.code import installed_code
+from judge.records.verdicts import JudgeInfo, Verdict
 from judge.scenario.webarena import SiteAddresses, task_number
 from judge.trajectory.network import read_har
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.files import read_json
-from shared.models import JudgeInfo, Verdict
 from shared.settings import Settings
 from shared.text import counted
 

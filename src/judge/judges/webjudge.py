@@ -26,11 +26,13 @@ from judge.judges.prompt_set import WEBJUDGE_PROMPTS
 from judge.judges.published import numbered, published_status
 from judge.judges.withholding import View
 from judge.parsing import Status, parse_key_points, parse_reason, parse_score, parse_status
+from judge.records.tasks import Task
+from judge.records.verdicts import ImageScore, Verdict, VerdictOutcome
 from judge.trajectory.foreign import inside
 from judge.trajectory.record import Trajectory
 from shared.concurrency import together
 from shared.errors import ModelMalformed
-from shared.models import ImageScore, Record, Task, Verdict, VerdictOutcome
+from shared.models import Record
 from shared.text import bounded_line, counted
 
 _USUAL_POINTS = 4

@@ -21,9 +21,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from judge.records.tasks import Task
 from judge.sites import Site, created_by, origin_of, own_site, site_of
 from judge.trajectory.record import Trajectory
-from shared.models import Action, Task
+from shared.models import Action
 from shared.text import split_line
 
 WITHHELD_EVIDENCE = "withheld_evidence"

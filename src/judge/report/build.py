@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 
+from judge.records.tasks import key_of
 from judge.report.data import TaskRow, TaskView, read_run, read_task
 from judge.report.output import Folder, Output, SingleFile, write
 from judge.report.pages import ComparedRun, Renderer
 from judge.report.table import csv_table, json_table
 from judge.report.totals import Totals, compare, matrix_of, totals_of
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.network import NETWORK_FILE
 from shared.errors import ConfigError
 from shared.images import require_pillow
-from shared.models import key_of
 from shared.text import counted
 
 MAX_RUNS = 12

@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from judge.records.steps import Step
+from judge.records.tasks import TASK_ID, key_of
+from judge.records.verdicts import ImageScore, Verdict
 from judge.report.evidence import JudgeView, VerdictView, verdict_view
 from judge.report.network import ConsoleView, NetworkView, console_view, network_view
 from judge.report.snapshots import pack
@@ -24,13 +27,13 @@ from judge.results.identity import identity_in, player
 from judge.results.judgings import JudgeName, Judging, judge_names, once
 from judge.results.run_record import epochs_of, excluded_by_run, excluded_by_scenario, task_names
 from judge.results.submission import decided_by
-from judge.store import RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import foreign_verdicts, read_attempt, read_steps
 from judge.trajectory.record import JUDGED_ENDS, Attempt
 from shared.errors import TrajectoryError
 from shared.files import read_file, read_json
 from shared.images import image_size
-from shared.models import TASK_ID, ImageScore, Step, TokenUsage, Verdict, key_of
+from shared.models import TokenUsage
 from shared.snapshot import REF, parse_snapshot
 from shared.text import one_line
 

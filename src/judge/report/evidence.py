@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from judge.records.checks import Check, plain_checks
+from judge.records.verdicts import ImageScore, Verdict
 from judge.results.judgings import JudgeName, Judging, name_in
-from shared.checks import Check, plain_checks
 from shared.fields import as_mapping, as_mappings
-from shared.models import ImageScore, TokenUsage, Verdict
+from shared.models import TokenUsage
 from shared.text import counted
 
 _MAX_PIECES = 500

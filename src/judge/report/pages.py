@@ -20,13 +20,13 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from judge.records.notices import notice_text
 from judge.report.charts import charts_of, duration
 from judge.report.data import LEVELS, RowOutcome, RunView, TaskRow, TaskView
 from judge.report.network import ConsoleView
 from judge.report.setup import moment, setup_of
 from judge.report.totals import Comparison, MatrixRow, Totals, differences, grouped, task_counts
 from judge.results.categories import CATEGORIES
-from shared.notices import notice_text
 from shared.text import counted, show_hidden, usd, without_surrogates
 
 # Outcomes that need attention first.

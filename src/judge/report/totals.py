@@ -15,13 +15,14 @@ from fractions import Fraction
 from statistics import fmean, median
 from typing import Any, TypeVar
 
+from judge.records.tasks import key_of
 from judge.report.data import LEVELS, OUTCOMES, Phases, RowOutcome, TaskRow
 from judge.results.judgings import Judged, JudgeName, cost_of, judge_names, judged_by, once
 from judge.results.run_record import NO_RESULT
 from judge.results.statistics import bootstrap, interval_95, repeats_of, success_rate, tallies_of
 from judge.results.submission import is_complete, method_of
 from shared.fields import as_mapping
-from shared.models import TokenUsage, key_of
+from shared.models import TokenUsage
 
 SIGNIFICANT = 0.05
 Group = TypeVar("Group", str, JudgeName)

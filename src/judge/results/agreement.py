@@ -18,6 +18,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
+from judge.records.verdicts import Verdict
 from judge.results.statistics import Z95, wilson
 from judge.results.submission import method_of
 from judge.sites import site_of
@@ -25,7 +26,7 @@ from judge.trajectory.files import foreign_verdicts, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import shown
 from shared.files import read_errors, read_json, read_text
-from shared.models import Record, Verdict
+from shared.models import Record
 from shared.text import counted
 
 MAX_GROUP_VALUES = 200

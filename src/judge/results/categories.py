@@ -14,10 +14,11 @@ from urllib.parse import urlsplit
 from judge.evaluators.addresses import is_address
 from judge.evaluators.base import assertions_in
 from judge.evaluators.nearest import CONTROLS
+from judge.records.checks import Check, ElementCheck, PageCheck, RequestCheck, TextCheck, as_tuple, plain_checks
+from judge.records.steps import Step
+from judge.records.verdicts import Verdict
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED, origin_of
 from judge.trajectory.record import Attempt
-from shared.checks import Check, ElementCheck, PageCheck, RequestCheck, TextCheck, as_tuple, plain_checks
-from shared.models import Step, Verdict
 from shared.protocol import ENDING_TOOLS
 from shared.text import counted, one_line
 

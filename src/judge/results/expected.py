@@ -12,14 +12,15 @@ from typing import NamedTuple
 
 from judge.judges.base import Judge, Workload
 from judge.judges.rescoring import WHY_ZERO
+from judge.records.steps import StopReason
 from judge.results.judgings import Judging, plain_name
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory, read_result
 from judge.trajectory.record import ABORTING, RESULT_SCHEMA, Attempt
 from shared.errors import TrajectoryError
 from shared.llm.limits import REPLY_TOKENS, TOKENS_PER_IMAGE
 from shared.llm.prices import find_price
-from shared.models import Record, StopReason, TokenUsage
+from shared.models import Record, TokenUsage
 
 # Of a call's text: instructions, task, and a list of actions.
 _TEXT_TOKENS = 900

@@ -14,10 +14,11 @@ from typing import Final
 
 from judge.evaluators.webarena import evaluator_trace
 from judge.judges.webarena import read_trace
+from judge.records.verdicts import Verdict
 from judge.results.folders import FoundTask, verdicts_beside
 from judge.scenario.sources import read_task_rows
 from judge.scenario.webarena import task_number
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.foreign import usable_id
 from judge.trajectory.formats import webeval
@@ -25,7 +26,7 @@ from judge.trajectory.formats.online_mind2web import Problem, check_document, su
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_file, read_json, reason_of, write_atomic, write_errors, write_json
-from shared.models import Record, Verdict
+from shared.models import Record
 from shared.text import counted
 
 ONLINE_MIND2WEB: Final = "online-mind2web-v2"

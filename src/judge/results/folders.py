@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from judge.judges.rescoring import find_trajectories, verdict_on_file
+from judge.records.verdicts import Verdict
 from judge.scenario.sources import read_task_rows
-from judge.store import RUN_ID, RunStore, TaskStore, resolve_run
+from judge.store.layout import RUN_ID, RunStore, TaskStore, resolve_run
 from judge.trajectory.files import foreign_verdicts, load_trajectory
 from judge.trajectory.foreign import TASK_FILE, usable_id
 from judge.trajectory.formats.webeval import task_id_of
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import write_json
-from shared.models import Verdict
 from shared.text import counted
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from judge.scenario.models import Launch
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.fields import as_mapping
 from shared.text import clip, one_line
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from judge.judges.edited import edit_in
+from judge.records.verdicts import JudgeInfo, Verdict
 from judge.trajectory.files import foreign_verdicts
 from shared.files import read_json
-from shared.models import JudgeInfo, Record, TokenUsage, Verdict
+from shared.models import Record, TokenUsage
 
 _REPEAT = re.compile(r"\.r(\d+)$")
 # Judges without a model, and evaluators of other tools whose model is not known.

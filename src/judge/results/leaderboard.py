@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from judge.records.tasks import Level
 from judge.results.submission import counts_of, read_submissions
 from shared.errors import ConfigError
 from shared.fields import closest
 from shared.files import read_errors, read_text
 from shared.imports import optional_package
-from shared.models import Level
 
 if TYPE_CHECKING:
     import duckdb

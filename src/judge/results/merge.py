@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from judge.config import MAX_EPOCHS
+from judge.records.ids import problem_of
 from judge.results.submission import EXCLUDED, Submission, counts_of, detail_of, entry_key, is_excluded, total_cost
 from shared.errors import ConfigError
 from shared.fields import as_mapping, as_mappings
-from shared.ids import problem_of
 from shared.text import excerpt
 
 # Rates are rounded to one decimal; older files have unrounded ones.

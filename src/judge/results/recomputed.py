@@ -15,13 +15,14 @@ from judge.judges.code import code_checksum
 from judge.judges.edited import Edit, EditedJudge, edit_in
 from judge.judges.rescoring import RULES, WHY_ZERO, differences, recomputed, why_settled
 from judge.judges.webarena import METHOD as WEBARENA
-from judge.store import TaskStore
+from judge.records.steps import StopReason
+from judge.records.verdicts import Verdict
+from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping
 from shared.files import read_json
-from shared.models import StopReason, Verdict
 from shared.text import counted
 from shared.validation import validated
 

@@ -11,6 +11,7 @@ from typing import Any
 from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
+from judge.records.verdicts import Verdict
 from judge.results.recomputed import Recomputation, deciding_config
 from judge.results.run_record import (
     excluded_by_scenario,
@@ -22,13 +23,12 @@ from judge.results.run_record import (
     totals_of,
 )
 from judge.results.submission import TaskSummary, build_submission, entry_key
-from judge.store import OLDER_RUN_SCHEMAS, RunStore, TaskStore
+from judge.store.layout import OLDER_RUN_SCHEMAS, RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt
 from judge.trajectory.record import SELF_RECORDED
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.fields import as_mapping
 from shared.files import read_json
-from shared.models import Verdict
 
 
 def adopt(store: RunStore, config: RunConfig, judge: Judge) -> None:

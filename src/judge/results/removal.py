@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from judge.store import RUN_ID, RunStore, link_latest, runs_in
+from judge.store.layout import RUN_ID, RunStore, link_latest, runs_in
 from shared.errors import ConfigError
 from shared.text import excerpt
 

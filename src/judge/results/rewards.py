@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from judge.records.checks import expressions_of
 from judge.scenario.miniwob.rewards import REWARD, success_rule
 from judge.trajectory.record import Attempt
-from shared.checks import expressions_of
 
 # Entries of earlier versions do not have them.
 REWARD_KEYS = frozenset({"reward", "success_rule"})

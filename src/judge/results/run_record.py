@@ -15,17 +15,19 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from judge.config import MAX_EPOCHS, RunConfig
+from judge.records.ids import USABLE
+from judge.records.tasks import TASK_ID, Exclusion, Task, key_of
+from judge.records.verdicts import TaskOutcome
 from judge.results.identity import identity_of_launch, resumed
 from judge.results.submission import TaskSummary, decided, judge_of
 from judge.scenario.models import Launch, Shard
-from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore, runs_in
+from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore, runs_in
 from judge.trajectory.files import read_attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import write_errors
-from shared.ids import USABLE
 from shared.llm.limits import Spending
-from shared.models import TASK_ID, Exclusion, Task, TaskOutcome, TokenUsage, key_of
+from shared.models import TokenUsage
 from shared.text import excerpt, one_line
 
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "anthropic", "google-genai", "openai", "pydantic")

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from judge.records.ids import problem_of
 from judge.results.identity import identity_in, resumed
 from judge.results.merge import merged_provenance
 from judge.results.rejudged import take_over
@@ -24,11 +25,10 @@ from judge.results.run_record import (
     totals_of,
 )
 from judge.results.submission import Submission, TaskSummary, build_submission, total_cost
-from judge.store import RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import read_attempt, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_json
-from shared.ids import problem_of
 from shared.models import TokenUsage
 from shared.text import counted, excerpt
 

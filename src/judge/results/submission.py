@@ -20,14 +20,15 @@ from typing import Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
+from judge.records.tasks import Level, Task, key_of
+from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
 from judge.results.rewards import reward_keys
 from judge.results.statistics import interval_95, repeats_of, success_rate, success_rate_of_all, tallies_of
-from judge.store import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
+from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
 from shared.fields import Invalid, as_mappings
 from shared.files import read_errors, read_json, sha256_json
-from shared.models import JudgeInfo, Level, Task, TaskOutcome, Truth, key_of
 from shared.text import clip, counted
 from shared.validation import validated
 

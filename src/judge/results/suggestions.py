@@ -20,19 +20,19 @@ from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.evaluators.requests import own_requests
+from judge.records.checks import Check
+from judge.records.normalise import parse_number
 from judge.scenario.sources import toml_value
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import NETWORK_FILE, Entry
 from judge.trajectory.record import Trajectory
 from judge.trajectory.redaction import REDACTED
-from shared.checks import Check
 from shared.errors import ConfigError
 from shared.files import read_json, write_json
 from shared.models import Record
-from shared.normalise import parse_number, plain
 from shared.snapshot import FIELDS, Node, Snapshot
 from shared.strict_json import parse_json
-from shared.text import clip, one_line
+from shared.text import clip, one_line, plain
 
 _Shown = tuple[str, str, str]
 _CHECK: TypeAdapter[Check] = TypeAdapter(Check)

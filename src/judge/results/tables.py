@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from judge.evaluators.base import assertions_in
+from judge.records.tasks import key_of
+from judge.records.verdicts import JudgeInfo
 from judge.results.folders import FoundTask
 from judge.results.identity import identity_in, player
 from judge.results.rewards import reward_of
 from judge.results.run_record import excluded_by_scenario, judge_id_of
 from judge.results.submission import EXCLUDED, counts_of, decided_by, incomplete_note, rate_text
 from judge.scenario.miniwob.rewards import success_rule
-from judge.store import RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import read_result
 from judge.trajectory.record import Attempt
 from shared.errors import TrajectoryError
 from shared.imports import optional_package
-from shared.models import JudgeInfo, Record, key_of
+from shared.models import Record
 from shared.text import counted, one_line, show_hidden, without_surrogates
 
 # Spreadsheets treat cells beginning with one of these as formulas. A leading apostrophe is the usual defence.
@@ -228,7 +230,7 @@ def _checks(run_id: str, task: TaskStore, attempt: Attempt, sha256: str | None, 
         return
     for number, each in enumerate(assertions_in(verdict), 1):
         of_task = {"run_id": run_id, "task_id": attempt.task.task_id, "epoch": task.epoch, "number": number}
-        yield CheckRow.model_validate(of_task | each.model_dump(exclude={"normalised"}))
+        yield CheckRow.model_validate(of_task | each.model_dump(include=set(CheckRow.model_fields)))
 
 
 def csv_of(rows: Iterable[AttemptRow]) -> str:

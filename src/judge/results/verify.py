@@ -21,6 +21,8 @@ from judge.config import RunConfig
 from judge.judges.checked import METHOD, OFFLINE
 from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
+from judge.records.tasks import Task
+from judge.records.verdicts import JudgeInfo, Verdict
 from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
 from judge.results.recomputed import Difference, Recomputation, deciding_config, is_of_checks, notes_of
@@ -36,7 +38,7 @@ from judge.results.run_record import (
     tasks_of,
 )
 from judge.results.submission import EXCLUDED, TaskSummary, build_submission, decided, entry_key
-from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
+from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
 from judge.trajectory.files import (
     evidence_problems,
     load_trajectory,
@@ -51,7 +53,7 @@ from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import LfsPointer, read_file, read_json, reason_of
 from shared.images import media_type
-from shared.models import JudgeInfo, Record, Task, Verdict
+from shared.models import Record
 from shared.text import counted, excerpt
 
 _MAX_SHOWN = 80

@@ -9,7 +9,7 @@ from judge.report.data import TaskRow
 from judge.report.totals import Comparison, compare
 from judge.results.statistics import tallies_of
 from judge.results.submission import entry_outcome, is_excluded, read_submissions
-from judge.store import find_run
+from judge.store.layout import find_run
 from shared.errors import ConfigError
 from shared.models import Record
 from shared.text import counted, one_line

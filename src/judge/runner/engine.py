@@ -29,7 +29,7 @@ from judge.runner.terminal import Progress, event_name
 from judge.runner.uploads import fetch_shards
 from judge.scenario.models import Scenario, Shard
 from judge.server.live import LiveHub, live_routes
-from judge.store import RunStore, find_run
+from judge.store.layout import RunStore, find_run
 from shared.a2a.serving import address_of, listen, serve_app
 from shared.errors import ConfigError, WabeError
 from shared.settings import Settings

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from judge.events import NO_ACTION, RUN_ID_KEY, Event, RunStarted, Sink, StepDone, TaskDone, parse
 from judge.judges.rescoring import WHY_ZERO
 from judge.scenario.models import Scenario
-from judge.store import RUN_ID
+from judge.store.layout import RUN_ID
 from shared.a2a.client import ArtifactTexts, AssessmentClient, Final, StatusText
 from shared.errors import WabeError
 

@@ -10,13 +10,14 @@ from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import browser_pool
 from judge.browser.session import Browser
 from judge.config import RunConfig
+from judge.records.tasks import Task
 from judge.runner.launch import child_environ, launched, site_member
 from judge.scenario.miniwob import UTTERANCE, MiniwobTask, package_folder, site_entry
 from judge.scenario.miniwob.rewards import BEST_REWARD, SuccessRule
 from judge.sites import NetworkPolicy
 from shared.a2a.serving import listen
 from shared.errors import WabeError
-from shared.models import Page, Task
+from shared.models import Page
 from shared.settings import Settings
 
 # So that the next page starts a new episode.

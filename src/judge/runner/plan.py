@@ -13,6 +13,7 @@ from typing import Literal
 from judge.browser.chromium import find_browser
 from judge.config import CONFIG, RunConfig
 from judge.episode.preflight import check_config
+from judge.records.tasks import Level, Task
 from judge.results.run_record import (
     compared_parts,
     newest_unfinished,
@@ -32,9 +33,9 @@ from judge.scenario.request import parse_request, request_text
 from judge.scenario.toml import exclusions, idle_sites, load_scenario, select
 from judge.scenario.toml import shard as slice_of
 from judge.server.limits import settings_of_the_host
-from judge.store import RunStore, find_run, new_run_id, resolve_run
+from judge.store.layout import RunStore, find_run, new_run_id, resolve_run
 from shared.errors import ConfigError
-from shared.models import Level, Record, Task
+from shared.models import Record
 from shared.settings import Settings
 from shared.validation import validated
 

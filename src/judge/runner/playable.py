@@ -7,11 +7,11 @@ from pathlib import Path
 
 import httpx
 
+from judge.records.tasks import Task
 from judge.runner.launch import Member
 from judge.sites import origin_of
 from shared.concurrency import for_each
 from shared.errors import ConfigError
-from shared.models import Task
 
 _FOLDER_OPTIONS = ("--directory", "-d")
 _PAGE_TIMEOUT_S = 10.0

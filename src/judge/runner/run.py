@@ -14,6 +14,8 @@ from rich.console import Console
 
 from judge.browser.chromium import sweep
 from judge.events import Sink
+from judge.records.checks import NO_CHECKS
+from judge.records.tasks import Task
 from judge.report.build import make_report, open_page
 from judge.results.run_record import (
     withdraw_unplayed,
@@ -32,15 +34,13 @@ from judge.runner.site_logins import SiteLogins, with_states
 from judge.runner.terminal import Progress, print_json, print_summary
 from judge.runner.uploads import ObjectStore, Uploads
 from judge.server.view import serve_run
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.files import read_result
 from judge.trajectory.record import Attempt
 from shared.a2a.serving import listen
-from shared.checks import NO_CHECKS
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.files import read_json, sha256_json, write_errors, write_json
 from shared.llm.redis import check_server
-from shared.models import Task
 from shared.settings import Settings
 from shared.text import one_line
 

@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from judge.records.tasks import Level, Task
 from judge.scenario.models import AgentEntry, Scenario, Shard
 from shared.errors import ConfigError
-from shared.models import Level, Task
 
 MAX_SHARDS = 9999
 _SLURM = "SLURM_ARRAY_TASK_ID"

@@ -5,12 +5,12 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from judge.browser.form_login import Account, LoginFailed, log_in
+from judge.records.access import StorageState, merged, read_storage_state
+from judge.records.tasks import Task
 from judge.scenario.logins import form_login, own_part
 from judge.scenario.models import Scenario, SiteEntry
 from judge.sites import own_site
-from shared.access import StorageState, merged, read_storage_state
 from shared.errors import ConfigError
-from shared.models import Task
 from shared.settings import Settings
 
 

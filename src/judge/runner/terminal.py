@@ -26,6 +26,8 @@ from judge.events import (
     TaskStarted,
     describe,
 )
+from judge.records.checks import NO_CHECKS
+from judge.records.verdicts import BUDGET_SPENT
 from judge.results.statistics import repeats_text
 from judge.results.submission import (
     EXCLUDED,
@@ -39,11 +41,9 @@ from judge.results.submission import (
 )
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.runner.live_page import LivePage
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.record import SHARED_STATE
-from shared.checks import NO_CHECKS
 from shared.fields import as_mapping, as_mappings
-from shared.models import BUDGET_SPENT
 from shared.text import counted, one_line
 
 Display = Literal["full", "plain", "json", "none"]

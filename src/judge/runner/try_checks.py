@@ -13,14 +13,14 @@ from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.evaluators.checks import evaluate
 from judge.judges.factory import OFFLINE, open_judge
+from judge.records.checks import expressions_of
 from judge.runner.launch import child_environ, launched, site_members
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
-from shared.checks import expressions_of
 from shared.models import Action
 from shared.protocol import FINISH, render_reply
 from shared.settings import Settings

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.events import Event, RunStarted, Sink, TaskDone
-from judge.store import RUN_ID, RunStore, TaskStore
+from judge.store.layout import RUN_ID, RunStore, TaskStore
 from shared.errors import ConfigError, WabeError
 from shared.text import excerpt
 

@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from judge.config import RunConfig
 from judge.evaluators.addresses import is_reachable
 from judge.evaluators.checks import describe
-from judge.scenario.unmatchable import unmatchable
-from judge.sites import own_site
-from shared.checks import (
+from judge.records.checks import (
     ActionCheck,
     AnswerCheck,
     AnyOf,
@@ -24,7 +22,9 @@ from shared.checks import (
     as_tuple,
     plain_checks,
 )
-from shared.models import Task
+from judge.records.tasks import Task
+from judge.scenario.unmatchable import unmatchable
+from judge.sites import own_site
 
 # Roles in whose name or text pages often repeat typed text: results for "…", you searched for …
 _REFLECTING = ("heading", "paragraph", "status", "alert", "generic", "text", "listitem", "cell", "link")

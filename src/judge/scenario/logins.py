@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urljoin
 
+from judge.records.access import FormLogin, StorageState, merged, read_storage_state
+from judge.records.tasks import Task
 from judge.scenario.models import Scenario, SiteEntry, resolved
 from judge.scenario.toml import line_in_file
 from judge.sites import Site, is_off_site, origin_of, own_site, site_of
-from shared.access import FormLogin, StorageState, merged, read_storage_state
 from shared.errors import ConfigError
 from shared.fields import Invalid, shown
 from shared.files import read_json, reason_of
-from shared.models import Task
 from shared.text import counted
 from shared.toml_lines import KeyPath
 from shared.validation import Problem, mistake

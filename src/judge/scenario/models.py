@@ -12,13 +12,14 @@ from urllib.parse import urljoin, urlsplit
 from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapter, ValidationInfo, model_validator
 
 from judge.config import AllowedSites, Reason, RunConfig
+from judge.records.access import Credentials, DeclaredLogin, DeclaredState, StateContent
+from judge.records.checks import MAX_EXPRESSIONS, MAX_FETCHES, Check, expressions_of, fetches_of
+from judge.records.ids import USABLE, is_reserved
+from judge.records.tasks import TASK_ID, Exclusion, Level, Task
 from judge.sites import origin_of
-from shared.access import Credentials, DeclaredLogin, DeclaredState, StateContent
-from shared.checks import MAX_CHECKS, MAX_EXPRESSIONS, MAX_FETCHES, Check, expressions_of, fetches_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
-from shared.ids import USABLE, is_reserved
-from shared.models import TASK_ID, Exclusion, Level, Record, Task
+from shared.models import Record
 from shared.text import excerpt
 
 # A submission has about a kilobyte for each task, in one JSON object (`MAX_ENTRIES_BYTES`).
@@ -238,7 +239,7 @@ class TaskTable(Table):
     level: Level | None = None
     reference_length: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
     key_points: Annotated[tuple[Words, ...], FailFast(), at_most(50)] = ()
-    checks: Annotated[tuple[Check, ...], at_most(MAX_CHECKS), AfterValidator(_has_few_expressions)] = ()
+    checks: Annotated[tuple[Check, ...], at_most(50), AfterValidator(_has_few_expressions)] = ()
     allowed_sites: AllowedSites = ()
     start_urls: Annotated[tuple[Url, ...], FailFast(), at_most(20)] = ()
     keep_fields: Annotated[tuple[Name, ...], FailFast(), at_most(200)] = ()

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from judge.records.tasks import Task
 from shared.errors import ConfigError
 from shared.fields import as_mappings, shown
 from shared.files import parse_toml, read_errors, read_text
-from shared.models import Task
-from shared.normalise import plain
+from shared.text import plain
 
 
 def reference_problems(tasks: Sequence[Task], folder: Path) -> Iterator[str | None]:

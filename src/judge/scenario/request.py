@@ -7,6 +7,8 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from judge.config import CONFIG, RunConfig
+from judge.records.access import StorageState
+from judge.records.tasks import Exclusion, Task
 from judge.scenario.logins import login_problem
 from judge.scenario.models import (
     EXAMPLES,
@@ -19,11 +21,9 @@ from judge.scenario.models import (
     TaskTable,
     divided,
 )
-from shared.access import StorageState
 from shared.errors import ConfigError
 from shared.fields import keys_of, remedy_for, shown
 from shared.files import reason_of
-from shared.models import Exclusion, Task
 from shared.strict_json import parse_json
 from shared.text import counted
 from shared.validation import mistake, validated

@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 import httpx
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
+from judge.records.tasks import Level, Task
 from judge.scenario.models import EXAMPLES, TASKS, VARIABLE, SiteEntry
 from shared.errors import ConfigError
 from shared.fields import shown
 from shared.files import decode, read_errors, read_file, reason_of
-from shared.models import Level, Task
 from shared.strict_json import parse_json
 from shared.validation import mistake, validated
 

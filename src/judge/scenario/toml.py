@@ -7,12 +7,12 @@ from typing import get_args
 
 from pydantic import TypeAdapter
 
+from judge.records.tasks import Level, Task
 from judge.scenario.models import EXAMPLES, Scenario, ScenarioFile, divided
 from judge.sites import origin_of, own_site
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
 from shared.files import decode, parse_toml, read_errors, read_file
-from shared.models import Level, Task
 from shared.toml_lines import KeyPath, line_of, lines_of
 from shared.validation import Mistakes, mistake, validated
 

@@ -6,9 +6,9 @@ The roles of each state are those of Playwright's snapshots (`packages/injected/
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from shared.checks import ElementCheck, PlainCheck, TextCheck
-from shared.elements import Element, parse_element
-from shared.normalise import plain
+from judge.records.checks import ElementCheck, PlainCheck, TextCheck
+from judge.records.elements import Element, parse_element
+from shared.text import plain
 
 _NEVER_SHOWN = frozenset({"none", "presentation"})
 _CHECKED = frozenset("checkbox menuitemcheckbox option radio switch menuitemradio treeitem".split())

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, TypeAdapter, model_validator
 
 from judge.evaluators.webarena import Foreign, PackageTask
+from judge.records.tasks import Task
 from shared.errors import ConfigError
 from shared.fields import Invalid, Url, did_you_mean
 from shared.files import read_errors, read_json
-from shared.models import Task
 from shared.validation import validated
 
 _SITES = ("shopping", "shopping_admin", "reddit", "gitlab", "map", "wikipedia", "homepage")

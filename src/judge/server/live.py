@@ -23,14 +23,14 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainT
 from starlette.routing import Route
 
 from judge.events import Event, RunDone, RunStarted, Sink, StepBegun, TaskDone, TaskEvent
+from judge.records.verdicts import TaskOutcome
 from judge.report.data import read_task
 from judge.report.pages import Renderer
 from judge.results.statistics import success_rate, tallies_of
 from judge.results.submission import rate_text
 from judge.server.live_records import LiveRecords, LiveTask, RunRecord, steps_of
-from judge.store import RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore
 from shared.a2a.serving import SHUTDOWN_GRACE_S, loopback_only
-from shared.models import TaskOutcome
 
 # Per run: the running tasks and those that ended last. Limited to bound memory, because anyone on this machine may open
 # the page.

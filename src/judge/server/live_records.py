@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from judge.events import StepBegun, StepDone, TaskDone, TaskEvent, TaskJudging, TaskRetried, TaskStarted
+from judge.records.steps import Step
 from judge.report.data import RunView, read_run
-from judge.store import RunStore, TaskStore, runs_in
+from judge.store.layout import RunStore, TaskStore, runs_in
 from judge.trajectory.files import read_attempt, read_steps
 from shared.errors import ConfigError, TrajectoryError
-from shared.models import Step
 from shared.text import clip, one_line, show_hidden
 
 # Who may see the live page: users on the judge's machine, holders of its token, or everyone who can reach its port.

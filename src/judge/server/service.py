@@ -16,6 +16,7 @@ from judge.episode.preflight import check_config
 from judge.events import RUN_ID_KEY, Event, Noted, describe
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
+from judge.records.checks import NO_CHECKS
 from judge.results.identity import identity_in, record_card
 from judge.results.run_record import begin_run, end_run, provenance, spending_before
 from judge.results.submission import (
@@ -33,10 +34,9 @@ from judge.scenario.toml import bundled_tasks, shard
 from judge.server.limits import Capacity, ServiceLimits, settings_of_the_host
 from judge.server.live import LiveHub
 from judge.server.tracing import Tracing
-from judge.store import RunStore, new_run_id
+from judge.store.layout import RunStore, new_run_id
 from shared.a2a.client import ParticipantClient
 from shared.a2a.tasks import TaskSink, Turn
-from shared.checks import NO_CHECKS
 from shared.errors import ConfigError, ModelBudgetSpent, WabeError
 from shared.llm.limits import Budget, Spending
 from shared.settings import Settings

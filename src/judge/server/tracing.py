@@ -22,9 +22,9 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.util.types import Attributes, AttributeValue
 
 from judge.events import Event, RunDone, RunStarted, Sink, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
+from judge.records.steps import Step
 from shared.errors import WabeError
 from shared.llm.model import Completion, Model, ModelRequest
-from shared.models import Step
 from shared.settings import Settings
 from shared.text import one_line
 

@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 from judge.report.build import make_report
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import LiveRecords
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.a2a.serving import address_of, serve_app
 from shared.errors import ConfigError
 

@@ -1,12 +1,12 @@
 """What the judge got for `fetch` checks after the last look: read without a page, stored without secrets."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from judge.trajectory.forms import is_json
-from shared.models import Record
+from shared.models import Address, Record, Recorded
 
 MAX_BODY_BYTES = 65_536
 _MAX_TYPE_CHARS = 200
@@ -31,12 +31,12 @@ class Answer(Record):
 class Fetched(Record):
     """What a `fetch` check with this `url` and `bearer` compares: `body`, or the `error` that fails it."""
 
-    url: str
+    url: Address
     bearer: str | None = Field(default=None, exclude_if=lambda value: value is None)
     status: int = 0
     type: str = ""
     body: str | None = None
-    error: str | None = None
+    error: Annotated[str | None, Recorded(12_000)] = None
 
 
 def stored(url: str, bearer: str | None, answer: Answer, redacted: Redacted) -> Fetched:

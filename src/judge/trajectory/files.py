@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
+from judge.records.steps import Step
+from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import IMAGE_SUFFIXES, V2_SCHEMA, from_document, inside, validated
 from judge.trajectory.formats import browser_use, webeval
 from judge.trajectory.record import RESULT_SCHEMA, Attempt, Trajectory, evidence_sha256
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import read_errors, read_file, read_json, sha256_file
-from shared.models import Step, Verdict
 
 
 class _Layout(NamedTuple):

@@ -12,12 +12,15 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from judge.records.ids import is_reserved
+from judge.records.steps import Outcome, Step
+from judge.records.tasks import Task
+from judge.records.verdicts import JudgeInfo
 from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import MAX_FILE_BYTES, read_errors, read_json, sha256_file, sha256_json
-from shared.ids import is_reserved
-from shared.models import Action, JudgeInfo, Outcome, Step, Task, TokenUsage
+from shared.models import Action, TokenUsage
 from shared.text import one_line
 
 V2_SCHEMA = "online-mind2web-v2"

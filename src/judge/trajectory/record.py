@@ -8,22 +8,14 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, ValidationError
 
+from judge.records.steps import BlameFacts, Navigation, Step, StopReason, Timings
+from judge.records.tasks import Task
+from judge.records.verdicts import TaskOutcome, Verdict
 from judge.trajectory.fetched import Fetched
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import sha256_json
-from shared.models import (
-    BlameFacts,
-    Navigation,
-    Record,
-    Step,
-    StopReason,
-    Task,
-    TaskOutcome,
-    Timings,
-    TokenUsage,
-    Verdict,
-)
+from shared.models import Record, Recorded, TokenUsage
 
 RESULT_SCHEMA = "wabe-2"
 # Results of these versions are read-only: they can be shown, scored and verified, but are never rewritten.
@@ -89,8 +81,8 @@ class Attempt(Record):
     final_look: Step | None = None
     stop_reason: StopReason
     max_steps: int = Field(ge=1)
-    final_answer: str | None = None
-    error: str | None = None
+    final_answer: Annotated[str | None, Recorded(120_000)] = None
+    error: Annotated[str | None, Recorded(12_000)] = None
     # Not `shared.errors.Blame`: older versions used other words.
     blame: str | None = None
     verdict: Verdict | None = None

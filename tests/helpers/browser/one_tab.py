@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from judge.records.tasks import Task
 from judge.trajectory.fetched import Answer
-from shared.models import Notice, Page, Task
+from shared.models import Notice, Page
 
 
 class OneTab:

@@ -22,10 +22,11 @@ from judge.browser.chromium import BrowserSettings
 from judge.browser.session import Browser, Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
+from judge.records.steps import ProbeValue
 from judge.server import service
 from judge.sites import NetworkPolicy
 from shared.errors import SiteUnreachable
-from shared.models import Page, ProbeValue, Tab
+from shared.models import Page, Tab
 
 JPEG = b"\xff\xd8\xff\xe0"
 _HEADINGS = {f"h{level}": "heading" for level in range(1, 7)}

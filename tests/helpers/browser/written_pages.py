@@ -17,8 +17,10 @@ from typing import Any
 from urllib.parse import quote
 
 from judge.evaluators.checks import evaluate
+from judge.records.steps import Step
+from judge.records.tasks import Task
 from judge.trajectory.record import CURRENT_RULES, Attempt, Trajectory
-from shared.models import Page, Step, Task
+from shared.models import Page
 
 _HOSTS = (
     "contenteditable",

@@ -9,6 +9,7 @@ from pathlib import Path
 from helpers.a2a.agents import our_agent
 from helpers.episode.live_judge import served
 from helpers.participants import serving_participant
+from judge.records.tasks import Task
 from judge.runner.follow import RunOutcome, request_assessment
 from judge.runner.launch import child_environ, launched, members_of
 from judge.scenario.logins import with_logins
@@ -17,7 +18,6 @@ from judge.scenario.request import request_text
 from judge.server.service import JudgeService
 from participants.base import Decide
 from shared.a2a.serving import address_of, listen
-from shared.models import Task
 from shared.settings import Settings
 
 

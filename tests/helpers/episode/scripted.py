@@ -13,9 +13,11 @@ from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
-from judge.store import TaskStore
+from judge.records.steps import ProbeValue
+from judge.records.tasks import Task
+from judge.store.layout import TaskStore
 from judge.trajectory.redaction import Redaction
-from shared.models import Action, Page, ProbeValue, Tab, Task, ToolSpec
+from shared.models import Action, Page, Tab, ToolSpec
 from shared.protocol import render_reply
 
 HOME = "https://shop.example/"

@@ -14,10 +14,12 @@ from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.events import Event, TaskRetried
 from judge.judges.factory import open_judge
+from judge.records.steps import ProbeValue
+from judge.records.tasks import Task
 from judge.results.submission import TaskSummary
 from judge.sites import NetworkPolicy
-from judge.store import RunStore
-from shared.models import Page, ProbeValue, Task
+from judge.store.layout import RunStore
+from shared.models import Page
 from shared.protocol import Participant
 from shared.settings import Settings
 

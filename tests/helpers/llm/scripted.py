@@ -9,11 +9,12 @@ from pathlib import Path
 from judge.config import RunConfig
 from judge.judges.engine import JudgeParts
 from judge.judges.prompt_set import REQUIRED, load_prompts
+from judge.records.tasks import Task
 from judge.trajectory.record import Trajectory
 from shared.errors import ModelError
 from shared.llm.cache import CachedModel
 from shared.llm.model import Completion, FinishReason, ImagePart, ModelRequest
-from shared.models import Task, TokenUsage
+from shared.models import TokenUsage
 
 JPEG = b"\xff\xd8\xff\xe0"
 Script = Callable[[ModelRequest], "str | Completion | ModelError"]

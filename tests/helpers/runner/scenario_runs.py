@@ -10,7 +10,7 @@ from judge.results.run_record import begin_run, end_run
 from judge.runner.plan import RunOptions, make_plan
 from judge.runner.run import run
 from judge.scenario.request import parse_request
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.settings import Settings
 
 SCENARIO = """

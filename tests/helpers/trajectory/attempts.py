@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from helpers.llm.scripted import trajectory
+from judge.records.steps import Outcome, Step
+from judge.records.tasks import Task
 from judge.trajectory.record import Trajectory
-from shared.models import Action, Outcome, Step, Task
+from shared.models import Action
 
 SITE = "https://shop.example/"
 ELSEWHERE = "https://evil.test/page"

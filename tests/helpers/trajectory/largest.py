@@ -2,10 +2,13 @@
 
 from helpers.results import JPEG
 from judge.config import MAX_STEPS
-from judge.store import TaskStore, bounded
+from judge.records.checks import MAX_EXPRESSIONS
+from judge.records.steps import Outcome, ProbeValue, Step
+from judge.records.tasks import Task
+from judge.store.bounds import bounded
+from judge.store.layout import TaskStore
 from judge.trajectory.record import Attempt
-from shared.checks import MAX_EXPRESSIONS
-from shared.models import Action, Outcome, Page, ProbeValue, Step, Task
+from shared.models import Action, Page
 
 # Longer than any text that a step may hold.
 LONG = 20_000

@@ -10,11 +10,13 @@ from pydantic import Field
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.evaluators.requests import named_fields
+from judge.records.steps import Outcome, ProbeValue, Step
+from judge.records.tasks import Task
 from judge.trajectory.fetched import Fetched
 from judge.trajectory.network import MessagesLeftOut, write_har
 from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
-from shared.models import Action, Outcome, ProbeValue, Record, Step, Task
+from shared.models import Action, Record
 
 SHOP = "http://shop.test"
 VIEWPORT = (1280, 720)

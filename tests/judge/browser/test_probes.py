@@ -11,7 +11,7 @@ from helpers.browser.hostile_site import hostile_site
 from helpers.browser.sessions import a_browser
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.probes import NO_ANSWER, read_values
-from shared.models import ProbeValue
+from judge.records.steps import ProbeValue
 
 PLAIN = "<p id=total>pending</p><input value=typed><ul><li>a<li>b</ul>"
 LYING = f"""{PLAIN}<script>

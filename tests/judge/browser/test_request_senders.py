@@ -11,8 +11,8 @@ from helpers.browser.hostile_site import hostile_site
 from helpers.browser.senders import Document, Planted, Sent, random_page, sent_by
 from helpers.browser.sessions import browser_settings, with_flags
 from judge.browser.pool import BrowserPool, browser_pool
+from judge.records.tasks import Task
 from judge.trajectory.network import BROWSER
-from shared.models import Task
 
 pytestmark = pytest.mark.e2e
 

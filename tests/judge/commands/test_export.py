@@ -9,9 +9,11 @@ from typer.testing import CliRunner
 
 from helpers.results import a_finished_run, a_result
 from judge.commands.app import app as wabe
-from judge.store import RunStore
+from judge.records.steps import Outcome, Step, StopReason
+from judge.records.tasks import Task
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
-from shared.models import Action, Outcome, Page, Step, StopReason, Task
+from shared.models import Action, Page
 
 
 @pytest.fixture

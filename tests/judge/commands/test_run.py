@@ -18,7 +18,7 @@ from judge.runner.boundary import run_command
 from judge.runner.plan import RunOptions, make_plan, resume_command
 from judge.scenario.request import parse_request
 from judge.scenario.toml import load_scenario
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.settings import Settings
 

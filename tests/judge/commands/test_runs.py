@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from helpers.results import a_finished_run, a_result, a_verdict
 from judge.commands.app import command_app
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
 
 OLD_RUN = Path(__file__).resolve().parents[2] / "fixtures" / "runs" / "20261121-235844-81a1"

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from helpers.llm.servers import ModelCall, ModelServer, openai_answer
 from helpers.results import a_finished_run, a_result, a_step, a_verdict
 from judge.commands.app import app
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
 
 JPEG = b"\xff\xd8\xff\xe0"

@@ -16,9 +16,9 @@ from judge.commands.score_costs import Costs
 from judge.commands.score_tasks import Edits, next_save, signature
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
+from judge.records.tasks import Task
 from judge.results.verify import verify_run
-from judge.store import RunStore
-from shared.models import Task
+from judge.store.layout import RunStore
 
 SCENARIO = """
 [green_agent]

@@ -13,10 +13,11 @@ from typer.testing import CliRunner
 from helpers.participants import serving_participant
 from helpers.results import a_result, a_step, a_verdict
 from judge.commands.app import app as wabe
-from judge.store import RunStore
+from judge.records.steps import Outcome
+from judge.store.layout import RunStore
 from participants.base import Observation
 from shared.errors import ConfigError
-from shared.models import Action, Outcome, Page
+from shared.models import Action, Page
 
 SNAPSHOT = '- textbox "Search" [ref=e1] [box=10,20,100,30]\n- button "Go" [ref=e2] [box=200,20,40,30]'
 PNG = (

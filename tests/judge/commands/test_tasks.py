@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from helpers.ports import free_port
 from judge.commands.app import app as wabe
+from judge.records.tasks import Task
 from judge.scenario.sources import scenario_toml
 from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
-from shared.models import Task
 
 
 @pytest.fixture

@@ -14,10 +14,12 @@ from judge.config import RunConfig
 from judge.events import Event, StepBegun, StepDone
 from judge.judges.base import Judge
 from judge.judges.checked import ChecksJudge
+from judge.records.steps import Step
+from judge.records.verdicts import Verdict
 from judge.results.submission import TaskSummary
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.record import Trajectory
-from shared.models import Action, Step, Verdict
+from shared.models import Action
 from shared.protocol import render_reply
 
 STEPS = 4

@@ -7,7 +7,8 @@ import pytest
 from helpers.browser.hops import typed, went
 from judge.browser.session import Hop
 from judge.episode.blame import Route, address_of, shortened
-from shared.models import Navigation, Page
+from judge.records.steps import Navigation
+from shared.models import Page
 
 HOME = "https://shop.example/"
 OTHER = "https://other.example/"

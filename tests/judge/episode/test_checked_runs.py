@@ -9,7 +9,7 @@ from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import LiveJudge, always_yes, finish, live_judge, participant, some_tasks
 from helpers.llm.servers import ModelServer
 from judge.results.verify import verify_run
-from judge.store import RunStore
+from judge.store.layout import RunStore
 
 pytestmark = pytest.mark.usefixtures("text_browser")
 

@@ -8,7 +8,7 @@ import pytest
 
 from helpers.episode.one_page_shop import assess_in_shop
 from judge.events import Event, RunDone, RunStarted, TaskStarted
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.record import SHARED_STATE
 from shared.models import Action
 from shared.protocol import render_reply

@@ -8,7 +8,7 @@ import pytest
 from helpers.episode.one_page_shop import assess_in_shop
 from judge.events import Event, TaskDone
 from judge.results.submission import TaskSummary, build_submission
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.files import read_attempt
 from shared.models import Action
 from shared.protocol import render_reply

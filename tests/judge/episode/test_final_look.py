@@ -12,7 +12,8 @@ from helpers.results import a_result, a_step
 from judge.episode.episode import EpisodeEnd
 from judge.judges.rescoring import judge_stored
 from judge.judges.webjudge import WebJudge
-from judge.store import TaskStore, load_trajectory
+from judge.store import load_trajectory
+from judge.store.layout import TaskStore
 from shared.errors import BrowserFault, ParticipantUnreachable
 from shared.llm.model import ImagePart
 from shared.models import Action, Page

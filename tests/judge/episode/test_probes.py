@@ -7,7 +7,8 @@ from typing import Any
 
 from helpers.episode.scripted import FINISH, ScriptedBrowser, play_episode
 from judge.browser.session import Traffic
-from shared.models import Action, ProbeValue
+from judge.records.steps import ProbeValue
+from shared.models import Action
 
 CLICK = Action(tool="browser_click")
 REWARD = {"kind": "probe", "expression": "reward", "expected": 1, "keep": "first", "ends": True}

@@ -17,10 +17,11 @@ from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.reset import SiteTurns, Turn, reset_site
 from judge.events import Event, TaskRetried, TaskStarted
+from judge.records.tasks import Task
 from judge.sites import NetworkPolicy
 from judge.trajectory.record import Attempt
 from shared.errors import SiteFault
-from shared.models import Action, Notice, Page, Task, ToolSpec
+from shared.models import Action, Notice, Page, ToolSpec
 from shared.protocol import Participant, render_reply
 
 SHOP = "https://example.org/"

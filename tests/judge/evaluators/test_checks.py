@@ -7,7 +7,8 @@ import pytest
 
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
 from judge.evaluators.checks import describe, evaluate
-from shared.models import ProbeValue, Task
+from judge.records.steps import ProbeValue
+from judge.records.tasks import Task
 
 LIST = """- main [ref=e1]:
   - group "Material" [ref=e2]:

@@ -13,9 +13,9 @@ from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.evaluators.fetches import Fetches
 from judge.evaluators.requests import named_fields
+from judge.records.tasks import Task
 from judge.trajectory.fetched import MAX_BODY_BYTES, Answer, Fetched, stored
 from judge.trajectory.redaction import REDACTED, Redaction
-from shared.models import Task
 
 CART = '{"items": [{"sku": "D-1", "qty": 2}], "total": 518, "token": "abc"}'
 JSON = "application/json"

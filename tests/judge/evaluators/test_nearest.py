@@ -8,7 +8,7 @@ import pytest
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, recorded_attempt
 from judge.evaluators.base import Assertion, assertions_in
 from judge.evaluators.checks import evaluate
-from shared.models import Verdict
+from judge.records.verdicts import Verdict
 
 COLOURS = """- group "Colour" [ref=e1]:
   - checkbox "Red" [ref=e2]

@@ -4,7 +4,9 @@ from typing import Any
 import pytest
 
 from judge.evaluators.probes import Probes
-from shared.models import Page, ProbeValue, Task
+from judge.records.steps import ProbeValue
+from judge.records.tasks import Task
+from shared.models import Page
 
 SHOP = "http://shop.test/"
 

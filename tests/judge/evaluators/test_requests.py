@@ -8,9 +8,9 @@ import pytest
 from helpers.trajectory.recordings import SHOP, RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
 from judge.evaluators.checks import evaluate
 from judge.evaluators.requests import named_fields
+from judge.records.tasks import Task
 from judge.trajectory.network import LeftOut, write_har
 from judge.trajectory.redaction import Redaction
-from shared.models import Task
 
 CHECK: dict[str, Any] = {"kind": "request", "method": "POST", "url": "/order"}
 EVIL = "http://evil.test"

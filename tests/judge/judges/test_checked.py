@@ -7,9 +7,10 @@ from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.checked import CheckedJudge, ChecksJudge
 from judge.judges.factory import check_judge_model, open_judge
+from judge.records.tasks import Task
+from judge.records.verdicts import JudgeInfo, Verdict
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError
-from shared.models import JudgeInfo, Task, Verdict
 from shared.settings import Settings
 
 AT_HOME = {"kind": "page", "url": "/", "description": "The start page is open"}

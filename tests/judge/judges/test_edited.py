@@ -9,7 +9,9 @@ from helpers.trajectory.recordings import RecordedRequest, RecordedStep, recorde
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.judges.edited import Edit, EditedJudge, edit_in, paired
-from shared.models import ProbeValue, Task, Verdict
+from judge.records.steps import ProbeValue
+from judge.records.tasks import Task
+from judge.records.verdicts import Verdict
 
 PAGE = {"kind": "page", "url": "/done"}
 SEEN = [RecordedStep(), RecordedStep(path="/done")]

@@ -23,11 +23,11 @@ from judge.judges.prompt_set import load_prompts
 from judge.judges.published import published_status
 from judge.judges.published_source import read_source, write_prompts
 from judge.judges.webjudge import WebJudge, WebJudgeKeyPoints
+from judge.records.verdicts import Verdict
 from judge.trajectory.files import load_trajectory
 from shared.errors import ConfigError, ModelBlocked
 from shared.llm.cache import CachedModel
 from shared.llm.model import Completion, ImagePart, ModelRequest
-from shared.models import Verdict
 from shared.settings import Settings
 
 KEY_POINTS = "Here:\n**Points**:\n  1. a lamp {x}\n\n  2. under $50\n\n\nEnd"

@@ -11,10 +11,10 @@ from helpers.llm.scripted import JPEG, ScriptedModel, parts_for, webjudge_script
 from helpers.results import a_result, a_step
 from judge.judges.rescoring import Scored, find_trajectories, judge_stored, score_all
 from judge.judges.webjudge import WebJudge
-from judge.store import TaskStore
+from judge.records.verdicts import Verdict
+from judge.store.layout import TaskStore
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, ModelUnavailable
-from shared.models import Verdict
 
 
 def v1_folder(parent: Path, name: str, **more: Any) -> Path:

@@ -16,7 +16,7 @@ from helpers.llm.scripted import (
     trajectory,
 )
 from judge.judges.rubric import Criterion, RubricJudge, parse_criteria, parse_marks, parse_reading
-from shared.models import Task
+from judge.records.tasks import Task
 
 CRITERIA = (Criterion(id="c1", requirement="Red"), Criterion(id="c2", requirement="Under $5"))
 

@@ -10,9 +10,9 @@ import pytest
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from helpers.webarena import ABOUT, entry, har, imitation
 from judge.judges.webarena import WebArenaJudge
+from judge.records.verdicts import Verdict
 from judge.scenario.webarena import SiteAddresses
 from judge.trajectory.record import Trajectory
-from shared.models import Verdict
 
 ADDRESSES = SiteAddresses.model_validate({"environments": {"__SHOPPING__": {"urls": ["http://shop.test"]}}})
 TASK = {"task_id": 7, "sites": ["shopping", "reddit"], "start_urls": ["__SHOPPING__"], "intent": "x", "fields": []}

@@ -18,9 +18,10 @@ from helpers.llm.scripted import (
 )
 from helpers.results import a_result
 from judge.judges.webjudge import WebJudge, WebJudgeKeyPoints
+from judge.records.tasks import Task
 from shared.errors import ModelBlocked, ModelMalformed, ModelUnavailable
 from shared.llm.model import ImagePart, ModelRequest
-from shared.models import Task, TokenUsage
+from shared.models import TokenUsage
 
 
 def outcome_request(model: ScriptedModel) -> ModelRequest:

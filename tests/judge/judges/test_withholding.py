@@ -28,10 +28,13 @@ from judge.judges.rubric import RubricJudge
 from judge.judges.single_question import AgentTrekJudge, AutonomousJudge, WebVoyagerJudge
 from judge.judges.webjudge import WebJudge
 from judge.judges.withholding import MARK, Provenance
+from judge.records.steps import Step
+from judge.records.tasks import Task
+from judge.records.verdicts import Verdict
 from judge.trajectory.record import Trajectory
 from shared.errors import ModelBlocked, ModelUnavailable
 from shared.llm.model import Completion, ModelRequest
-from shared.models import Step, Task, TokenUsage, Verdict
+from shared.models import TokenUsage
 
 ALL_MET = {"criteria": [{"criterion": name, "verdict": "met"} for name in ("c1", "c2")]}
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from helpers.runs import a_png, say_everywhere, write_synthetic_run, write_task
+from judge.records.tasks import Task
 from judge.report.build import make_report
 from judge.report.data import read_task
 from judge.report.pages import Renderer
 from judge.results.folders import FolderStore
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
-from shared.models import Task
 
 TASK = Task(task_id="t1", website="https://www.lamps.example/", task="Find a lamp.")
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'><!-- {{ 7*7 }} \u202e"

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from helpers.runs import JUDGE_ID, write_synthetic_run, write_task
+from judge.records.tasks import Task
+from judge.records.verdicts import Verdict
 from judge.report.data import TaskView, host_of, read_run, read_task
-from judge.store import RunStore
-from shared.models import Task, Verdict
+from judge.store.layout import RunStore
 
 TASK = Task(task_id="t1", website="https://www.lamps.example/", task="Find a lamp.", level="easy", reference_length=3)
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import a_verdict
+from judge.records.tasks import Task
 from judge.report.evidence import PointView, pieces_of, points_of, verdict_view
-from shared.models import Task
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

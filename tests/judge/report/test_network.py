@@ -8,12 +8,12 @@ import pytest
 
 from helpers.results import A_TRACE, a_finished_run, a_result, a_step
 from helpers.trajectory.recordings import SHOP, RecordedRequest
+from judge.records.tasks import Task
 from judge.report.build import make_report
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.console import write_console
 from judge.trajectory.network import LeftOut, write_har
 from judge.trajectory.redaction import Redaction
-from shared.models import Task
 
 HOSTILE = "/x?<script>alert(1)</script>\u202e"
 

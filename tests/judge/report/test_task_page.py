@@ -14,7 +14,7 @@ from helpers.results import a_finished_run, a_result, a_verdict, write_verdict_o
 from helpers.runs import SNAPSHOT, a_png, write_synthetic_run
 from judge.commands.app import command_app
 from judge.report.build import make_report
-from judge.store import RunStore
+from judge.store.layout import RunStore
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
 

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from helpers.results import a_result, a_step, a_verdict
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
+from judge.records.steps import Outcome, Step, StopReason
+from judge.records.tasks import Task
+from judge.records.verdicts import Verdict
 from judge.results.categories import failure_categories
 from judge.trajectory.record import Attempt, Trajectory
-from shared.models import Action, Outcome, Step, StopReason, Task, Verdict
+from shared.models import Action
 
 SITE = "https://shop.example"
 

@@ -18,7 +18,7 @@ from judge.results.tables import Tabled, csv_of, left_out_rows, markdown, table_
 from judge.results.verify import verify_run
 from judge.runner.junit import write_junit
 from judge.scenario.models import Launch
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError
 

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from helpers.results import a_result
+from judge.records.steps import Outcome, Step, StopReason
+from judge.records.tasks import Task
 from judge.results.export import export_tasks, read_reference_lengths, validate_folder
-from judge.store import TaskStore, load_trajectory
+from judge.store import load_trajectory
+from judge.store.layout import TaskStore
 from shared.errors import ConfigError
-from shared.models import Action, Outcome, Page, Step, StopReason, Task
+from shared.models import Action, Page
 
 LINES = ["<Search textbox> -> TYPE: tent", "<Search button> -> CLICK", "<page> -> FINISH"]
 

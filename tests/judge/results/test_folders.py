@@ -15,7 +15,7 @@ from judge.report.build import make_report
 from judge.report.data import read_task
 from judge.results.folders import FolderStore, resolve_store
 from judge.results.verify import verify_run
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from shared.errors import ConfigError
 from wabe import RunConfig, score
 

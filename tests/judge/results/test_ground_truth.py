@@ -9,7 +9,7 @@ import pytest
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from judge.evaluators.base import Assertion
 from judge.results.ground_truth import differences_of, measure
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.files import write_json
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_verdict
 from judge.results.judgings import cost_of, judge_names, judged_by, judging_of, judgings_in, names_in, plain_name
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from shared.models import TokenUsage
 
 MODEL = JUDGE.model_copy(update={"model": "openai:gpt-4.1-mini"})

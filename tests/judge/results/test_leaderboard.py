@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_result, a_submission, a_verdict
+from judge.records.tasks import Task
 from judge.results.leaderboard import query_names
 from judge.results.leaderboard import rows as whole_rows
 from shared.errors import ConfigError
-from shared.models import Task
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 QUERIES = Path(__file__).parents[3] / "src" / "judge" / "results" / "queries"

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from helpers.results import JUDGE, a_result, a_submission, a_verdict
+from judge.records.tasks import Task
 from judge.results.merge import merge
 from judge.results.submission import Submission, TaskSummary
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError
-from shared.models import Task
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 

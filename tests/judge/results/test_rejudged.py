@@ -8,13 +8,13 @@ import pytest
 
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, verdict_of_checks, write_verdict_on
 from judge.judges.code import code_checksum
+from judge.records.tasks import Task
 from judge.results.rejudged import take_over
 from judge.results.run_record import settings_checksum
 from judge.results.verify import verify_run
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.files import write_json
-from shared.models import Task
 
 # The offline judge has no prompts: its code stands for both.
 OWN = JUDGE.model_copy(update={"code_checksum": code_checksum(), "prompt_checksum": code_checksum()})

@@ -8,7 +8,7 @@ import pytest
 
 from helpers.results import a_finished_run, a_result
 from judge.results.removal import removable, remove
-from judge.store import RunStore, newest_run, runs_in
+from judge.store.layout import RunStore, newest_run, runs_in
 from shared.errors import ConfigError
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from helpers.results import a_finished_run, a_result, a_step, a_submission, verdict_of_checks
+from judge.records.steps import ProbeValue
 from judge.results.leaderboard import rows
 from judge.results.tables import Tabled, table_of
 from judge.results.verify import verify_run
 from judge.scenario.miniwob import MiniwobTask
 from judge.scenario.miniwob.rewards import SuccessRule
 from judge.trajectory.record import Attempt
-from shared.models import ProbeValue
 
 
 def played(*rewards: float | None, rule: SuccessRule = "exact") -> Attempt:

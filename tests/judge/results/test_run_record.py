@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from helpers.results import a_result
 from judge.config import RunConfig
+from judge.records.tasks import Task
 from judge.results.run_record import begin_run, package_versions, provenance, settings_checksum, task_set_checksum
 from judge.results.submission import TaskSummary
-from judge.store import RunStore
-from shared.models import Task
+from judge.store.layout import RunStore
 
 TASKS = [Task(task_id=f"t{n}", website="https://shop.test/", task=f"Do {n}.") for n in range(5)]
 

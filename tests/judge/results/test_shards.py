@@ -20,7 +20,7 @@ from judge.results.run_record import end_run, sha256_of, task_digests
 from judge.results.shards import merge_shards
 from judge.results.verify import verify_run
 from judge.scenario.models import Shard
-from judge.store import RunStore, newest_run, resolve_run
+from judge.store.layout import RunStore, newest_run, resolve_run
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError
 

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_result, a_step, a_submission, a_verdict
+from judge.records.tasks import Task
+from judge.records.verdicts import Verdict
 from judge.results.submission import Submission, TaskSummary, counts_of, result_text
 from judge.trajectory.record import Attempt
-from shared.models import Task, Verdict
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 TASK_KEYS = ["task_id", "task_id_with_timestamp", "website", "task_description", "level", "success", "steps_taken"]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, recorded_attempt
 from judge.evaluators.checks import evaluate
+from judge.records.tasks import Task
 from judge.results.suggestions import Suggestion, Suggestions, at_start, suggest, suggestions_toml
 from shared.errors import ConfigError
-from shared.models import Task
 
 START = """- heading "Shop" [level=1] [ref=e1]
 - banner:

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from helpers.paths import ROOT
 from helpers.results import JUDGE, a_finished_run, a_result, a_row, a_step, a_verdict, write_attempt, write_verdict_on
+from judge.records.steps import Timings
 from judge.results.identity import record_card
 from judge.results.tables import AttemptRow, Tabled, Unreadable, csv_of, jsonl_of, parquet_of, table_of
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
-from shared.models import Timings, TokenUsage
+from shared.models import TokenUsage
 
 
 def assertion(description: str, passed: bool | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from helpers.results import A_TRACE, JUDGE, a_finished_run, a_result, a_step, a_
 from judge.commands.app import app
 from judge.judges.code import code_checksum
 from judge.results.verify import verify_run
-from judge.store import OLDER_RUN_SCHEMAS, RunStore
+from judge.store.layout import OLDER_RUN_SCHEMAS, RunStore
 from judge.trajectory.record import evidence_sha256
 from shared.errors import ConfigError
 

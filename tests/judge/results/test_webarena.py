@@ -9,7 +9,7 @@ import pytest
 from helpers.results import a_result, write_attempt
 from helpers.webarena import entry, har
 from judge.results.export import WEBARENA, Exported, export_tasks
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.record import NetworkTrace
 from shared.errors import ConfigError
 from shared.files import sha256_file

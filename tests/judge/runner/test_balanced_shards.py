@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.records.tasks import Level, Task
 from judge.runner.shards import balanced_shards, expected_steps
-from shared.models import Level, Task
 
 
 def a_task(number: int, level: Level | None = None, reference_length: int | None = None) -> Task:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from helpers.results import a_finished_run, a_result, a_submission, a_verdict
+from judge.records.tasks import Task
 from judge.runner.baseline import Baseline, Compared, compared, read_baseline
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.files import write_json
-from shared.models import Task
 
 
 def entries(**outcomes: str) -> list[dict[str, Any]]:

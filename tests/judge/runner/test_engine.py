@@ -19,7 +19,7 @@ from judge.runner.engine import Whole, event_of
 from judge.runner.plan import RunOptions, resume_command
 from judge.runner.terminal import Progress
 from judge.server.live import LiveHub
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.settings import Settings
 

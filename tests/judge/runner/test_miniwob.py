@@ -9,11 +9,12 @@ import pytest
 
 from helpers.browser.text_browser import TextBrowser
 from helpers.miniwob_package import fake_package
+from judge.records.steps import ProbeValue
 from judge.runner import miniwob
 from judge.runner.miniwob import unreachable_notes, with_utterances
 from judge.scenario.miniwob import PORT, MiniwobTask
 from shared.errors import WabeError
-from shared.models import Page, ProbeValue
+from shared.models import Page
 from shared.settings import Settings
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from helpers.ports import free_ports
+from judge.records.access import HttpCredentials
+from judge.records.tasks import Task
 from judge.runner.launch import Member, launched
 from judge.runner.playable import require_first_pages, require_folders, served_folder
-from shared.access import HttpCredentials
 from shared.errors import ConfigError
-from shared.models import Task
 
 
 def a_site(cmd: str | None, port: int = 9) -> Member:

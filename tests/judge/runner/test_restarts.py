@@ -13,12 +13,12 @@ import pytest
 from helpers.ports import free_port
 from judge.config import RunConfig
 from judge.episode.reset import SiteTurns, restart_site
+from judge.records.tasks import Task
 from judge.runner.launch import Child, launched, site_member
 from judge.runner.restarts import restarts_of
 from judge.scenario.models import SiteEntry
 from judge.sites import NetworkPolicy
 from shared.errors import SiteFault
-from shared.models import Task
 
 # It counts its visitors as long as it runs, and ends for good once it is told to.
 COUNTER = """

@@ -14,6 +14,7 @@ from helpers.ports import free_port
 from helpers.results import a_result, a_submission, a_verdict
 from helpers.runner.scenario_runs import write_scenario
 from helpers.runs import write_synthetic_run
+from judge.records.checks import NO_CHECKS
 from judge.runner.baseline import Baseline
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import Member
@@ -21,8 +22,7 @@ from judge.runner.plan import Plan, RunOptions
 from judge.runner.run import conclude, linger
 from judge.runner.terminal import Progress
 from judge.scenario.toml import load_scenario
-from judge.store import RunStore
-from shared.checks import NO_CHECKS
+from judge.store.layout import RunStore
 from shared.errors import WabeError
 
 JUDGE = Member(name="green_agent", endpoint="http://127.0.0.1:9009", cmd=None, is_agent=True)

@@ -11,10 +11,10 @@ from rich.console import Console
 
 from helpers.results import a_result, a_submission, a_verdict
 from judge.events import Event, RunDone, RunStarted, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
+from judge.records.verdicts import BUDGET_SPENT
 from judge.runner.live_page import LivePage
 from judge.runner.terminal import Display, Progress, print_summary
-from judge.store import RunStore
-from shared.models import BUDGET_SPENT
+from judge.store.layout import RunStore
 
 
 class Clock:

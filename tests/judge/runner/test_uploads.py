@@ -15,7 +15,7 @@ from judge.results.run_record import sha256_of, task_digests
 from judge.runner.plan import RunOptions, make_plan
 from judge.runner.uploads import ObjectStore, Uploads, fetch_shards
 from judge.scenario.models import Shard
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.settings import Settings
 

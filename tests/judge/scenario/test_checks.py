@@ -3,11 +3,11 @@ from typing import Any
 import pytest
 import tomli
 
+from judge.records.tasks import Task
 from judge.scenario.checks import contradictions_of, warnings_of
 from judge.scenario.models import TASKS
 from judge.scenario.sources import tasks_toml
 from shared.errors import ConfigError
-from shared.models import Task
 from shared.validation import validated
 
 SOCKET = {"kind": "request", "socket": True, "url": "/ws", "direction": "received", "message": {"type": "saved"}}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from judge.records.tasks import Task
 from judge.scenario.models import Scenario
 from judge.scenario.request import parse_request, request_text
 from judge.scenario.toml import exclusions, parse_scenario, select
 from shared.errors import ConfigError
-from shared.models import Task
 
 AGENTS = """
 [green_agent]

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from helpers.scenario.texts import AGENTS, value_or_complaint
+from judge.records.access import StorageState
+from judge.records.tasks import Task
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.request import parse_request, request_text
 from judge.scenario.sources import tasks_toml
 from judge.scenario.toml import load_scenario
-from shared.access import StorageState
-from shared.models import Task
 
 SITE = 'name = "shop"\nendpoint = "http://127.0.0.1:9100"\n'
 TASK = 'task_id = "t"\nwebsite = "http://127.0.0.1:9100/"\ntask = "x"\n'

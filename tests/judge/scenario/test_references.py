@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from judge.records.tasks import Task
 from judge.scenario.references import reference_problems
-from shared.models import Task
 
 SCRIPT = '[[scripts]]\ntask = "Find the  red shoes."\n[[scripts.steps]]\nsay = "x"\n'
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.scenario.texts import AGENTS, GOOD, TASK, value_or_complaint
+from judge.records.tasks import Task
 from judge.scenario.models import MAX_TASKS
 from judge.scenario.request import MAX_REQUEST_CHARS, parse_request, request_text
 from judge.scenario.toml import parse_scenario
 from shared.errors import ConfigError
-from shared.models import Task
 
 
 def no_bundled(name: str) -> tuple[Task, ...]:

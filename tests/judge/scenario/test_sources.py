@@ -12,6 +12,7 @@ import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.records.tasks import Task
 from judge.scenario.checks import repeated
 from judge.scenario.sources import (
     DATASET,
@@ -25,7 +26,6 @@ from judge.scenario.sources import (
 )
 from judge.scenario.toml import parse_scenario, problems_of
 from shared.errors import ConfigError
-from shared.models import Task
 
 RECORD: dict[str, Any] = {
     "task_id": "ab12_110325",

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from helpers.paths import ROOT
 from helpers.scenario.texts import AGENTS, GOOD, value_or_complaint
 from judge.config import RunConfig
+from judge.records.tasks import Task
 from judge.scenario.toml import bundled_tasks, idle_sites, load_scenario, parse_scenario, select, shard
 from shared.errors import ConfigError
-from shared.models import Task
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 

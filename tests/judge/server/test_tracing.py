@@ -13,10 +13,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from judge.events import RunDone, RunStarted, Sink, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
+from judge.records.steps import Outcome, Step, Timings
 from judge.server.tracing import Tracing, open_tracing
 from shared.errors import ModelUnavailable
 from shared.llm.model import Completion, ModelRequest
-from shared.models import Action, Outcome, Step, Timings, TokenUsage
+from shared.models import Action, TokenUsage
 from shared.settings import Settings
 
 proto = pytest.importorskip(

@@ -11,7 +11,7 @@ import pytest
 
 from helpers.runs import a_png, write_synthetic_run
 from judge.server.view import report_address, serve_run
-from judge.store import RunStore
+from judge.store.layout import RunStore
 from shared.a2a.serving import listen
 from shared.errors import ConfigError
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from helpers.results import A_TRACE, a_result, a_step, write_attempt
 from judge import store
-from judge.store import TaskStore
+from judge.records.steps import Step
+from judge.store.layout import TaskStore
 from judge.trajectory.fetched import Fetched
 from judge.trajectory.files import load_trajectory, read_steps
 from shared.errors import TrajectoryError
-from shared.models import Step
 
 
 def write(folder: Path, result: Any, images: tuple[str, ...] = ()) -> Path:
@@ -143,22 +143,22 @@ def test_a_damaged_line_in_the_middle_of_the_steps_is_an_error(tmp_path: Path) -
 
 
 def test_the_network_trace_is_a_part_of_the_trajectory(tmp_path: Path) -> None:
-    write_attempt(store.TaskStore(tmp_path), a_result("t1", network=A_TRACE))
+    write_attempt(TaskStore(tmp_path), a_result("t1", network=A_TRACE))
     trajectory = load_trajectory(tmp_path)
     assert trajectory.network == tmp_path / "network.har"
-    write_attempt(store.TaskStore(tmp_path), a_result("t1"))
+    write_attempt(TaskStore(tmp_path), a_result("t1"))
     assert load_trajectory(tmp_path).sha256 != trajectory.sha256
 
 
 def test_a_changed_network_trace_is_named(tmp_path: Path) -> None:
-    write_attempt(store.TaskStore(tmp_path), a_result("t1", network=A_TRACE))
+    write_attempt(TaskStore(tmp_path), a_result("t1", network=A_TRACE))
     (tmp_path / "network.har").write_text('{"log": {"entries": []}}')
     with pytest.raises(TrajectoryError, match=r"network\.har: not the file that was recorded"):
         load_trajectory(tmp_path)
 
 
 def test_a_withheld_network_trace_is_named_and_changes_no_digest(tmp_path: Path) -> None:
-    write_attempt(store.TaskStore(tmp_path), a_result("t1", network=A_TRACE))
+    write_attempt(TaskStore(tmp_path), a_result("t1", network=A_TRACE))
     whole = load_trajectory(tmp_path)
     (tmp_path / "network.har").unlink()
     trajectory = load_trajectory(tmp_path)
@@ -167,7 +167,7 @@ def test_a_withheld_network_trace_is_named_and_changes_no_digest(tmp_path: Path)
 
 
 def test_a_network_trace_outside_the_folder_is_refused(tmp_path: Path) -> None:
-    write_attempt(store.TaskStore(tmp_path), a_result("t1", network=A_TRACE))
+    write_attempt(TaskStore(tmp_path), a_result("t1", network=A_TRACE))
     result = json.loads((tmp_path / "result.json").read_text())
     result["network"]["file"] = "../network.har"
     (tmp_path / "result.json").write_text(json.dumps(result))

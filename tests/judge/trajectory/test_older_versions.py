@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from judge.commands.app import app
 from judge.report.build import make_report
 from judge.results.verify import verify_run
-from judge.store import OLDER_RUN_SCHEMAS, RunStore, load_trajectory
+from judge.store import load_trajectory
+from judge.store.layout import OLDER_RUN_SCHEMAS, RunStore
 from judge.trajectory.files import read_result
 from judge.trajectory.record import FIRST_RULES, OLDER_RESULT_SCHEMAS
 from shared.errors import TrajectoryError

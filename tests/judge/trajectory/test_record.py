@@ -7,11 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_result, a_step, a_verdict, write_attempt
-from judge.store import TaskStore
+from judge.records.steps import Navigation, StopReason
+from judge.records.tasks import Task
+from judge.records.verdicts import VerdictOutcome
+from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import MAX_THOUGHT_CHARS, Attempt
 from shared.errors import TrajectoryError
-from shared.models import Action, Navigation, StopReason, Task, VerdictOutcome
+from shared.models import Action
 
 
 @pytest.mark.parametrize("verdict", [None, "success", "failure", "unscored"])

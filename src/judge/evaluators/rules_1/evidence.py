@@ -6,7 +6,7 @@ For recordings of version 1 only. Later ones say which elements are inside an ed
 import re
 from collections.abc import Collection, Iterator
 
-from shared.models import Step
+from judge.records.steps import Step
 from shared.snapshot import FIELDS, Node, Snapshot
 
 # Reference and role of an element.

@@ -2,9 +2,9 @@
 
 from judge.evaluators.base import Decision, Found
 from judge.evaluators.evidence import MissingEvidence
+from judge.records.checks import RequestCheck
 from judge.sites import Site
 from judge.trajectory.network import Entry, Log
-from shared.checks import RequestCheck
 from shared.text import counted
 
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
+from judge.records.elements import ROLES
 from judge.results.steps.reference import Operation, Page, Reference, image_beside, json_rows
 from judge.trajectory.foreign import MAX_IMAGE_BYTES, usable_id
-from shared.elements import ROLES
 from shared.errors import ConfigError
 from shared.fields import as_mapping, first_mistake
 from shared.imports import optional_package

@@ -12,14 +12,16 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from judge.browser.tools import CheckedAction, check_action
-from judge.store import TaskStore
+from judge.records.steps import Step
+from judge.records.tasks import TaskId
+from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.foreign import MAX_IMAGE_BYTES, inside
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import first_mistake
 from shared.files import MAX_FILE_BYTES, read_errors, read_file, write_atomic
-from shared.models import Record, Step, TaskId, ToolSpec
+from shared.models import Record, ToolSpec
 from shared.snapshot import REF, parse_snapshot
 from shared.strict_json import parse_json
 

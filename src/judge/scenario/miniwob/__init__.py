@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from judge.records.tasks import Task
 from judge.scenario.miniwob.rewards import SuccessRule, success_check
 from judge.scenario.models import SiteEntry
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
-from shared.models import Task
 
 ALL = "all"
 PORT = 9182

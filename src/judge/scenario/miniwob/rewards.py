@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from shared.checks import Check, ProbeCheck
+from judge.records.checks import Check, ProbeCheck
 
 # `exact`: a raw reward of 1. `positive`: any above 0, which BrowserGym counts.
 SuccessRule = Literal["exact", "positive"]

@@ -19,6 +19,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from judge.records.steps import Outcome, Step, StopReason
+from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
     evaluator_named,
@@ -35,7 +37,7 @@ from shared.errors import TrajectoryError
 from shared.fields import as_mapping
 from shared.files import read_errors, read_file, write_atomic
 from shared.images import SUFFIXES, media_type
-from shared.models import Action, Outcome, Step, StopReason, TokenUsage, Verdict
+from shared.models import Action, TokenUsage
 from shared.text import clip
 
 _IMAGES = "screenshots"

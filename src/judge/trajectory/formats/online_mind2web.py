@@ -21,10 +21,11 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from judge.records.steps import Step
 from judge.trajectory.foreign import IMAGE_SUFFIXES, V2_SCHEMA
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
-from shared.models import Record, Step
+from shared.models import Record
 from shared.protocol import ENDING_TOOLS
 from shared.text import counted, split_line, without_surrogates
 

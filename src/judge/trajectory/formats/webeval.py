@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
+from judge.records.steps import Outcome, Step, StopReason
+from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
     evaluator_named,
@@ -37,7 +39,7 @@ from judge.trajectory.foreign import (
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.files import MAX_FILE_BYTES, read_errors, read_file, reason_of
-from shared.models import Action, Outcome, Record, Step, StopReason, Verdict
+from shared.models import Action, Record
 from shared.strict_json import parse_json
 from shared.text import clip, one_line, split_line, without_surrogates
 

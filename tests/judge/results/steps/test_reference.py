@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from helpers.results import a_result, a_step, a_verdict
+from judge.records.steps import Outcome, Step
 from judge.results.steps.reference import make_references, read_references
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from shared.errors import ConfigError
-from shared.models import Action, Outcome, Page, Step
+from shared.models import Action, Page
 
 SNAPSHOT = """- textbox "Search" [ref=e1] [box=10,20,100,30]
 - combobox "Wood" [ref=e2]:

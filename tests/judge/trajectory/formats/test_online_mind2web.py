@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from judge.browser.action_lines import action_line, one_line
 from judge.browser.tools import CheckedAction
+from judge.records.steps import Outcome, Step
+from judge.records.tasks import Task
 from judge.trajectory.formats.online_mind2web import action_v2, check_document, submission
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
-from shared.models import Action, Outcome, Step, Task
+from shared.models import Action
 from shared.snapshot import parse_snapshot
 
 SNAPSHOT = parse_snapshot('- textbox "Search" [ref=e1]\n- link "STANDINGS" [ref=e2]\n- button [ref=e3]')

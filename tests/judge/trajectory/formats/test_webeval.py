@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from helpers.results import JPEG, JUDGE, a_result, a_step, a_verdict, write_attempt, write_verdict_on
 from helpers.trajectory.webeval import ACTIONS, THOUGHTS, structured, write_score, write_webeval
+from judge.records.steps import Outcome
+from judge.records.tasks import Task
 from judge.results.export import export_tasks, write_tasks
 from judge.results.folders import FolderStore, give_tasks
-from judge.store import TaskStore
+from judge.store.layout import TaskStore
 from judge.trajectory.files import foreign_verdicts, load_trajectory
 from shared.errors import ConfigError, TrajectoryError
-from shared.models import Action, Outcome, Task, TokenUsage
+from shared.models import Action, TokenUsage
 
 
 @pytest.mark.parametrize("dialect", ["structured", "spoken"])

@@ -1,0 +1,1 @@
+"""The judge's vocabulary: tasks with their checks and log-ins, steps, verdicts."""

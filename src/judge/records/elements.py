@@ -1,0 +1,130 @@
+"""The element language of checks: `role "name" [state]: value`, written like a line of an accessibility snapshot. Pure.
+
+The role may be left out, `/pattern/` may stand for the name, and `[checked=false]` asks for a state that is off.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from judge.records.patterns import Pattern
+from shared.fields import Invalid, closest, did_you_mean
+from shared.snapshot import YAML_QUOTED, scalar
+
+MAX_ELEMENT_CHARS = 1_000
+# WAI-ARIA 1.2, with the names that Playwright's snapshots add: `generic`, `iframe`, `text`.
+ROLES = frozenset(
+    """alert alertdialog application article banner blockquote button caption cell checkbox code columnheader combobox
+    complementary contentinfo definition deletion dialog directory document emphasis feed figure form generic grid
+    gridcell group heading iframe img image insertion link list listbox listitem log main mark marquee math menu menubar
+    menuitem menuitemcheckbox menuitemradio meter navigation none note option paragraph presentation progressbar radio
+    radiogroup region row rowgroup rowheader scrollbar search searchbox separator slider spinbutton status strong
+    subscript superscript switch tab table tablist tabpanel term text textbox time timer toolbar tooltip tree treegrid
+    treeitem""".split()
+)
+STATES = ("active", "checked", "disabled", "expanded", "invalid", "level", "pressed", "selected")
+# All parts are optional, in a fixed order and with the spaces after them: the match stops at the mistake.
+_ELEMENT = re.compile(
+    r"""\s*+(?:-[ ]\s*+)?
+        (?:(?P<role>[A-Za-z][A-Za-z0-9_-]*+)\s*+)?
+        (?:(?:(?P<name>"(?:[^"\\]|\\.)*+")|/(?P<pattern>(?:[^/\\]|\\.)*+)/)\s*+)?
+        (?P<states>(?:\[\s*+[A-Za-z-]++\s*+(?:=\s*+[^\]\s]*+\s*+)?\]\s*+)*+)
+        (?::(?P<value>.*+))?""",
+    re.VERBOSE | re.DOTALL,
+)
+_STATE = re.compile(r"\[\s*([A-Za-z-]+)\s*(?:=\s*([^\]\s]*)\s*)?\]")
+_UNCLOSED: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        '"': ("the name has no closing quote", 'close it with "'),
+        "/": ("the pattern has no closing slash", "close it with /"),
+        "[": ("the state is not closed", "write it like [checked] or [checked=false]"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Element:
+    """The element that a check looks for; a field that is `None` or absent matches anything.
+
+    `states` maps a state to its value: `"true"` for a bare one, `"false"` for one that must be off.
+    """
+
+    written: str
+    role: str | None = None
+    name: str | None = None
+    pattern: Pattern | None = None
+    states: tuple[tuple[str, str], ...] = ()
+    value: str | None = None
+
+
+def parse_element(written: str) -> Element:
+    """Read one element. Raises `Invalid` with the column of the mistake."""
+    if len(written) > MAX_ELEMENT_CHARS:
+        problem = f"more than {MAX_ELEMENT_CHARS} characters"
+        raise Invalid(problem, "shorten it", column=MAX_ELEMENT_CHARS + 1)
+    line, written = written, _without_yaml_quotes(written)
+    found = _ELEMENT.match(written)
+    assert found is not None
+    role, name, pattern, value = found.group("role", "name", "pattern", "value")
+    if role is not None and role not in ROLES:
+        remedy = closest(role.lower(), sorted(ROLES)).strip() or "use a role as the page's snapshot shows it"
+        raise Invalid(f"{role[:40]!r} is not a role", remedy, column=found.start("role") + 1)
+    if (at := found.end()) < len(written):
+        is_named = name is not None or pattern is not None
+        usual = f"{written[at : at + 20]!a} is not expected here", 'write it like: role "name" [state]: value'
+        problem, remedy = usual if is_named and written[at] in '"/' else _UNCLOSED.get(written[at], usual)
+        raise Invalid(problem, remedy, column=at + 1)
+    if not (role or name or pattern is not None or found["states"] or value is not None):
+        raise Invalid("empty", 'write it like: button "Buy"', column=1)
+    return Element(
+        written=line,
+        role=role,
+        name=None if name is None else _unquoted(name, found.start("name")),
+        pattern=None if pattern is None else _pattern(pattern, found.start("pattern")),
+        states=_states(found["states"], found.start("states")),
+        value=None if value is None else scalar(value.strip()),
+    )
+
+
+def _without_yaml_quotes(line: str) -> str:
+    """The line without YAML's quotes around the key; spaces in their place keep the columns in error messages right."""
+    at = len(line) - len(line.lstrip().removeprefix("- ").lstrip())
+    quoted = YAML_QUOTED.match(line, at)
+    if quoted is None:
+        return line
+    return " " * (at + 1) + quoted[1].replace("''", "'") + line[quoted.end(1) + 1 :]
+
+
+def _unquoted(name: str, start: int) -> str:
+    try:
+        # Not strict, because a name may contain tabs and line breaks as they are.
+        return str(json.loads(name, strict=False))
+    except ValueError:
+        raise Invalid("the name has an unknown escape", 'write \\" and \\\\ only', column=start + 1) from None
+
+
+def _pattern(source: str, start: int) -> Pattern:
+    try:
+        return Pattern(source.replace("\\/", "/"))
+    except Invalid as error:
+        raise Invalid(error.problem, error.remedy, column=start + (error.column or 0)) from None
+
+
+def _states(written: str, start: int) -> tuple[tuple[str, str], ...]:
+    states: dict[str, str] = {}
+    for found in _STATE.finditer(written):
+        at, key = start + found.start(), found[1]
+        if key in ("ref", "box", "cursor"):
+            raise Invalid(f"[{key}] differs from run to run", "remove it", column=at + 1)
+        if key not in STATES:
+            raise Invalid(f"{key[:40]!r} is not a state", did_you_mean(key, STATES), column=at + 2)
+        value = (found[2] or "true").strip("\"'").lower()
+        if states.setdefault(key, value) != value:
+            raise Invalid(f"[{key}] has two values", "keep one", column=at + 1)
+        if key == "level" and not (value.isascii() and value.isdigit()):
+            raise Invalid(f"{value[:20]!a} is not a level", "write it like [level=2]", column=at + 1)
+        if key != "level" and value not in ("true", "false", "mixed"):
+            raise Invalid(f"{value[:20]!a} is not a value of a state", "use true, false or mixed", column=at + 1)
+    return tuple(states.items())

@@ -1,0 +1,29 @@
+"""Task ids as names of folders: usable on every file system, and different from each other on each. Pure."""
+
+import re
+
+from judge.records.tasks import TASK_ID
+
+USABLE = "use 1 to 128 of A-Z a-z 0-9 _ -"
+# Names of devices on Windows, with or without an extension.
+_RESERVED = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])")
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a file system refuses a folder of this name."""
+    return _RESERVED.fullmatch(name) is not None
+
+
+def problem_of(task_id: str, known: dict[str, str]) -> str:
+    """What is wrong with an id, to follow it in a sentence; empty if nothing is.
+
+    `known` contains the ids before it, by their form on file systems that do not distinguish case; the id is added.
+    """
+    if not TASK_ID.fullmatch(task_id):
+        return f"is not usable as a folder name: {USABLE}"
+    if is_reserved(task_id):
+        return "is a name that Windows reserves"
+    before = known.setdefault(task_id.casefold(), task_id)
+    if before != task_id:
+        return f"differs from {before} only in case: on some file systems both are one folder"
+    return ""

@@ -1,0 +1,324 @@
+"""Typed values in free text, made comparable: numbers, currencies, dates, booleans, lists, JSON. Pure.
+
+As in WebArena-Verified, values are compared by meaning and not by notation. `only_value` finds the single value of a
+type in a participant's answer; an answer that contains two different ones is refused as ambiguous.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
+from typing import Any, Literal
+
+from shared.strict_json import STRICT, require_shallow
+from shared.text import plain
+
+ValueType = Literal["string", "number", "boolean", "date", "currency", "list", "json"]
+MAX_TEXT_CHARS = 20_000
+_MAX_DIGITS = 40
+# What separates groups of thousands: spaces (ordinary, no-break, thin) and apostrophes, as in Switzerland.
+_GAP = " \u00a0\u2009\u202f'’"
+# A number in prose, but no piece of a word or of a longer number. Possessive, because answers are hostile text.
+_NUMBER = re.compile(
+    rf"(?<![\w.,])(?P<sign>[-−+]?)(?P<digits>\d{{1,3}}(?:[{_GAP}]\d{{3}})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*+)(?!\w)"
+)
+_UNITS: Mapping[str, str] = MappingProxyType(
+    {
+        "€": "EUR", "$": "USD", "£": "GBP", "¥": "JPY", "₹": "INR", "₩": "KRW", "₽": "RUB", "₺": "TRY", "₪": "ILS",
+        "₫": "VND", "₴": "UAH", "₿": "BTC", "us$": "USD", "a$": "AUD", "c$": "CAD", "r$": "BRL", "nz$": "NZD",
+        "hk$": "HKD", "s$": "SGD", "zł": "PLN", "kč": "CZK", "kr": "KR", "kr.": "KR", "fr.": "CHF", "euro": "EUR",
+        "euros": "EUR", "dollar": "USD", "dollars": "USD", "pound": "GBP", "pounds": "GBP", "yen": "JPY",
+    }
+)  # fmt: skip
+_CODES = frozenset(
+    """AED ARS AUD BGN BRL BTC CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR ISK JPY KRW MXN MYR NGN NOK
+    NZD PEN PHP PKR PLN QAR RON RSD RUB SAR SEK SGD THB TRY TWD UAH USD VND ZAR""".split()
+)
+_UNIT = "|".join(re.escape(unit) for unit in sorted((*_UNITS, *_CODES), key=len, reverse=True))
+_BEFORE = re.compile(rf"(?:^|(?<![^\W\d_]))(?P<unit>{_UNIT})[{_GAP}]?$", re.IGNORECASE)
+_AFTER = re.compile(rf"[{_GAP}]?(?P<unit>{_UNIT})(?![^\W\d_])", re.IGNORECASE)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+# ISO; 3 May 2024; May 3, 2024; 3.5.2024 (day first); 5/3/2024 (month first where both are possible).
+_DATES = tuple(
+    re.compile(rf"(?<![\w]){form}(?![\w])", re.IGNORECASE)
+    for form in (
+        r"(?P<year>\d{4})(?P<mark>[-/.])(?P<number>\d{1,2})(?P=mark)(?P<day>\d{1,2})(?:T[\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?",
+        rf"{_DAY}\s+(?:of\s+)?{_MONTH},?\s+(?P<year>\d{{4}})",
+        rf"{_MONTH}\s+{_DAY},?\s+(?P<year>\d{{4}})",
+        r"(?P<day>\d{1,2})\.\s?(?P<number>\d{1,2})\.\s?(?P<year>\d{4})",
+        r"(?P<number>\d{1,2})/(?P<day>\d{1,2})/(?P<year>\d{4})",
+    )
+)
+_BOOLEANS: Mapping[str, bool] = MappingProxyType({"yes": True, "true": True, "no": False, "false": False})
+_WORD = re.compile(r"[^\W\d_]+")
+_FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*?)```", re.DOTALL)
+_JSON_START = re.compile(r"[\[{]")
+_MAX_JSON_STARTS = 1_000
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
+_QUOTES = "\"'`“”„‘’«»"
+
+
+class NormaliseError(ValueError):
+    """The text contains no value of the type, or several different ones. The message lists those found."""
+
+
+def parse_number(text: str) -> Decimal | None:
+    """The text as one number, whatever its thousands mark: `1,299`, `1.299,50`, `1 299.5`, `-3`, `12 %`."""
+    found = _NUMBER.fullmatch(text.strip().removesuffix("%").strip())
+    return None if found is None else _decimal(found["sign"], found["digits"])
+
+
+def string(value: object) -> str:
+    """The text without differences in case, white space, surrounding quotes and a final full stop."""
+    text = plain(value if isinstance(value, str) else str(value)).casefold()
+    return text.strip(_QUOTES + " ").rstrip(".!").strip(_QUOTES + " ")
+
+
+def only_value(text: str, kind: ValueType, *, expected: Any = None) -> Any:
+    """The only value of that type in the text, comparable with `normalise(expected, kind)`. Raises `NormaliseError`.
+
+    The same value may occur several times. As a string, the value is the complete text. `expected` helps to choose
+    between the ways to read a list.
+    """
+    text = text[:MAX_TEXT_CHARS]
+    if kind == "string":
+        return string(text)
+    if kind == "list":
+        return _list_in(text, expected)
+    if kind == "json":
+        return _json_in(text)
+    found = list(dict.fromkeys(_FINDERS[kind](text)))
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(shown(value) for value in found[:5])
+    raise NormaliseError(f"{len(found)} different values of type {kind}: {listed}" if found else f"no {kind}")
+
+
+def normalise(value: Any, kind: ValueType) -> Any:
+    """A declared value in the form that `only_value` returns. Raises `NormaliseError` if it is not of that type."""
+    if kind == "json":
+        try:
+            return _DECODER.decode(json.dumps(value))
+        except (TypeError, ValueError, RecursionError):
+            raise NormaliseError("not a JSON value") from None
+    if kind == "list":
+        if not isinstance(value, list | tuple):
+            raise NormaliseError("not a list")
+        return tuple(_item(item) for item in value)
+    if kind == "boolean" and isinstance(value, bool):
+        return value
+    if isinstance(value, bool) or not isinstance(value, str | int | float | date):
+        raise NormaliseError(f"not a {kind}")
+    if kind == "currency" and isinstance(value, int | float):
+        return _decimal_of(value), None
+    if kind == "currency" and (amount := parse_number(str(value))) is not None:
+        return amount, None
+    if kind == "number" and isinstance(value, int | float):
+        return _decimal_of(value)
+    text = value.isoformat() if isinstance(value, date) else str(value)
+    return only_value(text, kind)
+
+
+def is_same(actual: Any, expected: Any, kind: ValueType, *, ordered: bool = False) -> bool:
+    """Whether two normalised values mean the same. An amount without a currency matches every currency."""
+    if kind == "currency":
+        return bool(actual[0] == expected[0] and expected[1] in (None, actual[1]))
+    if kind == "list" and not ordered:
+        # As text, because numbers and strings cannot be sorted together.
+        return sorted(map(str, actual)) == sorted(map(str, expected))
+    if kind == "json":
+        # Compared as text, because in Python `True == 1`.
+        return json.dumps(actual, sort_keys=True) == json.dumps(expected, sort_keys=True)
+    return bool(actual == expected)
+
+
+def shown(value: Any) -> str:
+    """A normalised value for a reader."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Decimal):
+        return f"{value[0]} {value[1]}" if value[1] else str(value[0])
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(shown, value)) + "]"
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+def _decimal(sign: str, digits: str) -> Decimal | None:
+    """Digits with separators as a number.
+
+    The last of two different separators is the decimal separator; one that occurs more than once separates thousands,
+    and so does a comma before exactly three digits; a single point is a decimal point.
+    """
+    for gap in _GAP:
+        digits = digits.replace(gap, "")
+    marks = [char for char in digits if char in ".,"]
+    if len(set(marks)) == 2:
+        if marks.count(marks[-1]) > 1:
+            return None
+        digits = digits.replace(marks[0], "").replace(",", ".")
+    elif len(marks) > 1:
+        if any(len(group) != 3 for group in re.split("[.,]", digits)[1:]):
+            return None
+        digits = re.sub("[.,]", "", digits)
+    elif marks == [","]:
+        head, _, tail = digits.partition(",")
+        digits = head + tail if len(tail) == 3 and 0 < len(head) <= 3 and head != "0" else f"{head}.{tail}"
+    if len(digits) > _MAX_DIGITS:
+        return None
+    try:
+        number = Decimal(digits)
+    except InvalidOperation:
+        return None
+    return -number if sign in ("-", "−") and number else number
+
+
+def _decimal_of(value: object) -> Decimal:
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        raise NormaliseError("not a number") from None
+    if not number.is_finite():
+        raise NormaliseError("not a finite number")
+    return number
+
+
+def _numbers_in(text: str) -> Iterator[Decimal]:
+    for found in _NUMBER.finditer(text):
+        number = _decimal(found["sign"], found["digits"])
+        if number is not None:
+            yield number
+
+
+def _currencies_in(text: str) -> Iterator[tuple[Decimal, str]]:
+    for found in _NUMBER.finditer(text):
+        before = _BEFORE.search(text[max(0, found.start() - 10) : found.start()])
+        unit = before or _AFTER.match(text, found.end())
+        if unit is None:
+            continue
+        digits = found["digits"]
+        if re.fullmatch(r"\d{1,3}\.\d{3}", digits):
+            # Three decimals are unusual for a currency; much of Europe writes thousands like this.
+            digits = digits.replace(".", "")
+        number = _decimal(found["sign"], digits)
+        written = unit["unit"]
+        # The pattern's IGNORECASE matches more letters than `casefold` maps together, so the lookup may fail.
+        code = written.upper() if written.upper() in _CODES else _UNITS.get(written.casefold())
+        if code and number is not None:
+            yield number, code
+
+
+def _dates_in(text: str) -> Iterator[date]:
+    for form in _DATES:
+        for found in form.finditer(text):
+            parts = found.groupdict()
+            named = parts.get("month")
+            month = _MONTHS.index(named.lower()) + 1 if named else 0
+            first, day = month or int(parts["number"]), int(parts["day"])
+            if not named and form is _DATES[-1] and first > 12:
+                # 31/12/2024 can only be read with the day first.
+                first, day = day, first
+            try:
+                yield date(int(parts["year"]), first, day)
+            except ValueError:
+                continue
+
+
+def _booleans_in(text: str) -> Iterator[bool]:
+    return (_BOOLEANS[word] for word in _WORD.findall(text.casefold()) if word in _BOOLEANS)
+
+
+_FINDERS: Mapping[str, Callable[[str], Iterator[Any]]] = MappingProxyType(
+    {"number": _numbers_in, "currency": _currencies_in, "date": _dates_in, "boolean": _booleans_in}
+)
+
+
+def _item(value: Any) -> Any:
+    """A list entry: a number if it is one, otherwise a normalised string."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    number = _decimal_of(value) if is_number else parse_number(value) if isinstance(value, str) else None
+    if number is None:
+        return string(value)
+    # Lists are compared as texts: 1.50 must be written like 1.5.
+    whole = number.to_integral_value()
+    return whole if number == whole else number.normalize()
+
+
+def _list_in(text: str, expected: Any) -> tuple[Any, ...]:
+    readings = [tuple(_item(entry) for entry in entries) for entries in _readings(text)]
+    wanted = None if expected is None else sorted(map(str, expected))
+    return next((reading for reading in readings if sorted(map(str, reading)) == wanted), readings[0])
+
+
+def _readings(text: str) -> Iterator[list[Any]]:
+    """The ways to read a text as a list: JSON, lines, semicolons, commas; with and without words before a colon."""
+    try:
+        value = _json_in(text)
+    except NormaliseError:
+        value = None
+    if isinstance(value, list):
+        yield value
+        return
+    _, colon, rest = text.partition(":")
+    for part in (rest, text) if colon and rest.strip() else (text,):
+        lines = [_BULLET.sub("", line).strip().rstrip(",;") for line in part.strip().splitlines() if line.strip()]
+        if len(lines) > 1:
+            yield lines
+        elif ";" in part:
+            yield [entry for entry in part.split(";") if entry.strip()]
+        else:
+            listed = [entry for entry in part.split(",") if entry.strip()]
+            # "and" may separate entries or belong to one, so both readings are offered.
+            yield [piece for entry in listed for piece in re.split(r"^\s*and\s|\sand\s", entry) if piece.strip()]
+            yield [re.sub(r"^\s*and\s", "", entry) for entry in listed]
+
+
+def _json_in(text: str) -> Any:
+    """The only table or list in the text; without one, the text as a JSON value."""
+    found = {json.dumps(value, sort_keys=True): value for value in _tables_and_lists(text)}
+    if len(found) > 1:
+        raise NormaliseError(f"{len(found)} different values of type json: {', '.join(list(found)[:5])}")
+    if found:
+        return next(iter(found.values()))
+    fenced = _FENCE.search(text)
+    try:
+        return _DECODER.decode((fenced[1] if fenced else text).strip())
+    except (ValueError, RecursionError):
+        raise NormaliseError("no JSON") from None
+
+
+def _tables_and_lists(text: str) -> Iterator[Any]:
+    """The outermost ones. Raises `NormaliseError` for too many brackets: each may need a pass over the text."""
+    at = 0
+    for _ in range(_MAX_JSON_STARTS):
+        start = _JSON_START.search(text, at)
+        if start is None:
+            return
+        try:
+            value, at = _DECODER.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            at = start.end()
+            continue
+        try:
+            require_shallow(value)
+        except ValueError as error:
+            raise NormaliseError(str(error)) from None
+        yield value
+    raise NormaliseError(f"more than {_MAX_JSON_STARTS} brackets")
+
+
+def _float(digits: str) -> float:
+    """The number, as an `int` if it is integral: 1.0 equals 1."""
+    value: float = STRICT["parse_float"](digits)
+    # Above 2^53 (9e15) a double stands for several integers.
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+_DECODER = json.JSONDecoder(**{**STRICT, "parse_float": _float})

@@ -1,0 +1,125 @@
+"""The steps of an attempt, each with one observation, one reply and one outcome; and how the attempt ended."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from shared.models import Action, Address, Notice, Record, Recorded, Tab, Title
+
+StopReason = Literal[
+    "finished",  # the participant called `finish` or `browser_close`
+    "ended_by_page",  # a probe with `ends` found a value
+    "max_steps",  # over the step budget, no answer
+    "task_timeout",  # over the time budget, no answer
+    "participant_error",  # erred, timed out, disconnected
+    "unreadable_replies",  # three unreadable replies in a row
+    "environment_fault",  # browser, site or judge fault: aborted
+    "site_blocked",  # a bot wall or CAPTCHA instead of the first page: aborted
+    "cancelled",  # the assessment was stopped: aborted
+    "excluded",  # excluded before the first attempt (`--exclude`): never played
+]
+
+
+class Outcome(Record):
+    """The result of an action. `line` is the factual action line; only executed actions have one.
+
+    `message` is the browser's text, bounded; the participant receives it as feedback if `ok` is false. `refs` are the
+    references of the elements that the line names; an empty one is an element without a reference.
+    """
+
+    ok: bool
+    message: Annotated[str, Recorded(3_000)] = ""
+    line: Annotated[str | None, Recorded(3_000)] = None
+    refs: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+
+
+class Timings(Record):
+    """Where a step's wall time went, in seconds. `settle_s` is part of `observe_s`; `page_s` is page time."""
+
+    observe_s: float = 0.0
+    reply_s: float = 0.0
+    act_s: float = 0.0
+    settle_s: float = 0.0
+    page_s: float = 0.0
+
+
+class Navigation(Record):
+    """One request for a page or for a frame's document, and who led the browser there (`judge.episode.blame`).
+
+    `cause`: the judge's browser was told to open the address or to go back; otherwise a page navigated.
+    """
+
+    url: Address
+    is_redirect: bool = False
+    by: Literal["participant", "site"]
+    in_frame: bool = Field(default=False, exclude_if=lambda value: not value)
+    cause: Literal["goto", "back"] | None = Field(default=None, exclude_if=lambda value: value is None)
+
+
+class BlameFacts(Record):
+    """What decided whose fault it was that the browser's process was lost or the site was unreachable.
+
+    For a lost browser: the `address` of the document that decided (of the participant's doing, if any was), whether it
+    was in a frame and not on the task's site (`is_elsewhere`), whether the participant had named it (`is_named`),
+    whether the task's site had led there before the participant wrote anything (`is_linked`), and whether it had
+    (`has_written`). `is_incomplete`: too many documents to record. For a site: whether the participant `has_acted` in
+    every attempt, and whether the site `works_again` after another reset.
+    """
+
+    fault: Literal["browser_lost", "site_unreachable"]
+    party: Literal["participant", "site"]
+    address: str = ""
+    in_frame: bool = False
+    is_elsewhere: bool = False
+    is_named: bool = False
+    is_linked: bool = False
+    has_written: bool = False
+    is_incomplete: bool = Field(default=False, exclude_if=lambda value: not value)
+    has_acted: bool | None = Field(default=None, exclude_if=lambda value: value is None)
+    works_again: bool | None = Field(default=None, exclude_if=lambda value: value is None)
+
+
+class ProbeValue(Record):
+    """What the judge read in the page for one expression, or why it could not be read."""
+
+    value: bool | int | float | str | None = None
+    error: Annotated[str | None, Recorded(12_000)] = None
+
+
+class Step(Record):
+    """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
+
+    The digests are of the two files' bytes; runs of the first version have none. `viewport` is width and height in CSS
+    pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
+    step, so they include the ones that led to this observation. `probes` are the values of the expressions that the
+    task's checks name, in order. `origin` is that of whoever wrote the main document; the snapshot holds those of
+    frames (`judge.browser.provenance`). `is_mixed` is as in `Page`. `notice`: why the page was not observed as usual.
+    """
+
+    index: int
+    url: Address
+    # Left out unless known or set, because records of older versions do not have them either.
+    origin: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    is_mixed: bool = Field(default=False, exclude_if=lambda value: not value)
+    title: Title
+    screenshot: str | None = None
+    screenshot_sha256: str | None = None
+    snapshot: str | None = None
+    snapshot_sha256: str | None = None
+    dialog: Annotated[str | None, Recorded(1_500)] = None
+    reply: Annotated[str, Recorded(10_000)] = ""
+    action: Action | None = None
+    outcome: Outcome | None = None
+    feedback: Annotated[str | None, Recorded(3_000)] = None
+    flags: Annotated[tuple[str, ...], Recorded(500)] = ()
+    refused: Annotated[tuple[str, ...], Recorded(2_500)] = ()
+    tabs: tuple[Tab, ...] = ()
+    viewport: tuple[int, int] | None = None
+    downloads: tuple[str, ...] = ()
+    navigations: tuple[Navigation, ...] = ()
+    vanished: tuple[str, ...] = ()
+    waited_for: tuple[str, ...] = ()
+    probes: tuple[ProbeValue, ...] = ()
+    # Not written when there is none, because records of older versions do not have it either.
+    notice: Notice | None = Field(default=None, exclude_if=lambda value: value is None)
+    timings: Timings = Timings()

@@ -1,0 +1,63 @@
+"""A task of a scenario, as the judge plays and judges it: frozen, plain, validated once."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from judge.records.access import HttpCredentials, StorageState, secrets_of
+from judge.records.checks import Check
+from shared.models import Record
+
+TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+TaskId = Annotated[str, Field(pattern=f"^{TASK_ID.pattern}$")]
+Level = Literal["easy", "medium", "hard"]
+
+
+def key_of(task_id: str, epoch: int) -> str:
+    """The name of a task in an epoch, for files and tables: `t1`, then `t1.2`. Unique because task ids have no dots."""
+    return task_id if epoch == 1 else f"{task_id}.{epoch}"
+
+
+class Task(Record):
+    """One task of a scenario.
+
+    `start_urls` are opened in tabs before the first observation, with the first one in front; by default, `website`.
+    `keep_fields` are names of fields, parameters, headers and cookies that an external evaluator reads: the network
+    trace keeps their values, unless the scenario lists them as secrets.
+    `storage_state` and `http_credentials` are secret and excluded from every dump; code that sends a task adds them
+    explicitly.
+    `reference` is a replay script beside the scenario, and `excluded` the reason why the scenario leaves the task out:
+    both are the author's, so neither is in a dump and no digest depends on them.
+    """
+
+    task_id: TaskId
+    website: str
+    task: str
+    level: Level | None = None
+    reference_length: int | None = Field(default=None, ge=1)
+    key_points: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    allowed_sites: tuple[str, ...] = ()
+    start_urls: tuple[str, ...] = ()
+    keep_fields: tuple[str, ...] = ()
+    storage_state: StorageState | str | None = Field(default=None, exclude=True, repr=False)
+    http_credentials: tuple[HttpCredentials, ...] = Field(default=(), exclude=True, repr=False)
+    reference: str | None = Field(default=None, exclude=True)
+    excluded: str | None = Field(default=None, exclude=True)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values of `storage_state` and `http_credentials`, which must never be recorded or shown."""
+        return secrets_of(self.storage_state, self.http_credentials)
+
+
+class Exclusion(Record):
+    """A task that is not played: left out by its scenario, or excluded from one run before its first attempt.
+
+    One that a run excludes still counts as one of its tasks; one that the scenario excludes is none of them.
+    """
+
+    task_id: TaskId
+    reason: str
+    by: Literal["scenario", "run"]

@@ -1,0 +1,69 @@
+"""Verdicts: what checks or a judge method decided on one trajectory, and who judged."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from shared.models import Record, Recorded, TokenUsage
+
+VerdictOutcome = Literal["success", "failure", "unscored"]
+# What decides a task: its declared checks, WebArena-Verified's own evaluator, or a judge model.
+Truth = Literal["checks", "webarena_verified", "judge"]
+TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
+
+
+class ImageScore(Record):
+    """The judge's score for one screenshot's relevance; `Score` is `None` if the reply contained none.
+
+    With `fidelity = "published"` it is 0 instead, as in the published evaluator, unless the provider refused to answer.
+    """
+
+    # Named as in Online-Mind2Web's result files.
+    Response: Annotated[str, Recorded(4_000)]
+    Score: int | None = Field(default=None, ge=0, le=5)
+
+
+class JudgeInfo(Record):
+    """Who judged: enough to repeat the judgement. `code_checksum` covers the judging code.
+
+    `fidelity` says how unreadable replies were treated: `strict` (unscored) or as the `published` evaluator does (0).
+    """
+
+    method: str
+    model: str
+    prompt_set: str
+    prompt_version: str
+    prompt_checksum: str
+    threshold: int
+    package_version: str
+    code_checksum: str
+    # Not written when strict, because records of older versions do not have it either.
+    fidelity: str = Field(default="strict", exclude_if=lambda value: value == "strict")
+    note: str | None = None
+
+
+# The `reason_code` of a verdict that a budget prevented.
+BUDGET_SPENT = "budget_spent"
+
+
+class Verdict(Record):
+    """The result of checks or of a judge method for one trajectory: `unscored` if there is no usable answer.
+
+    It is valid only for the trajectory whose digest is `trajectory_sha256`. `reason_code` is the reason in a form for
+    programs, where there is one: `withheld_evidence`, `budget_spent`. `flags` contains `suspected_injection` if the
+    evidence includes text addressed to the judge.
+    """
+
+    outcome: VerdictOutcome
+    reason: Annotated[str, Recorded(12_000)]
+    # Not written when absent, like the flags.
+    reason_code: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    # Not written when empty, because records of older versions do not have it either.
+    flags: Annotated[tuple[str, ...], Recorded(500)] = Field(default=(), exclude_if=lambda value: not value)
+    trajectory_sha256: str | None = None
+    judge: JudgeInfo | None = None
+    key_points: Annotated[tuple[str, ...], Recorded(200_000)] = ()
+    image_judge_record: tuple[ImageScore, ...] = ()
+    evidence: Annotated[dict[str, Any], Recorded(40_000_000)] = Field(default_factory=dict)
+    token_usage: TokenUsage = TokenUsage()
+    cost_usd: float | None = None

@@ -1,0 +1,346 @@
+"""The run folder: where everything is, and how it is found.
+
+Layout (contract): `runs/<run_id>/results/<task_id>/{result.json, trajectory/, snapshots/, steps.jsonl, verdicts/}`,
+and `final/` if a final observation was recorded. Later epochs are in `runs/<run_id>/epochs/<n>/results/<task_id>/`.
+A shard is a run of its own in `runs/<run_id>/shards/003-of-020/`.
+Every step is flushed before the next begins; everything else is written atomically.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from judge.records.steps import Step
+from judge.records.tasks import TASK_ID, key_of
+from judge.records.verdicts import Verdict
+from judge.store.bounds import bounded
+from judge.store.locks import is_locked, locked
+from shared.errors import ConfigError, WabeError
+from shared.files import read_json, write_errors, write_json
+from shared.images import SUFFIXES
+from shared.models import Page
+from shared.settings import Settings
+from shared.snapshot import cut_snapshot
+from shared.text import excerpt
+
+RUN_SCHEMA = "wabe-run-2"
+# Runs of these versions are read-only: they can be shown, scored and verified, but are never resumed or rewritten.
+OLDER_RUN_SCHEMAS = ("wabe-run-1",)
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}(/shards/[0-9]{3,4}-of-[0-9]{3,4})?")
+# JSON allows these characters inside strings, but many line readers treat them as line breaks.
+_LINE_BREAKS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
+_ATTEMPTS = "attempts"
+_EPOCHS = "epochs"
+_IN_EPOCH = re.compile(rf"/{_EPOCHS}/([1-9][0-9]{{0,2}})/results/[^/]+$")
+_FINAL = "final"
+_MAX_SNAPSHOT_CHARS = 4_000_000
+
+
+class TaskStore:
+    """One task's folder. Every attempt begins in an empty one, so files of an earlier attempt cannot count for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.name = folder.name
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch, from 1, derived from the folder's path."""
+        found = _IN_EPOCH.search(self.folder.as_posix())
+        return int(found[1]) if found else 1
+
+    @property
+    def key(self) -> str:
+        """The name of the task in this epoch, unique in the run."""
+        return key_of(self.name, self.epoch)
+
+    def begin(self) -> None:
+        """Prepare for a new attempt: move all files of an earlier one to `attempts/<n>/`."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        left = [path for path in self.folder.iterdir() if path.name != _ATTEMPTS]
+        if left:
+            attempts = self.folder / _ATTEMPTS
+            attempts.mkdir(exist_ok=True)
+            before = [int(path.name) for path in attempts.iterdir() if path.name.isdecimal()]
+            target = attempts / f"{max(before, default=0) + 1:03d}"
+            target.mkdir()
+            for path in left:
+                path.rename(target / path.name)
+        for name in ("trajectory", "snapshots"):
+            (self.folder / name).mkdir()
+
+    def attempts(self) -> int:
+        """How many attempts have begun here, including the current one."""
+        before = len(list((self.folder / _ATTEMPTS).glob("*")))
+        return before + any(path.name != _ATTEMPTS for path in self.folder.glob("*"))
+
+    def write_page(self, index: int, page: Page) -> dict[str, str | None]:
+        """Write a step's screenshot, unchanged from the browser, and its snapshot.
+
+        Returns the fields of the step that refer to them: paths relative to the task's folder, and digests of the
+        files. Those of the screenshot are `None` if there was none.
+        """
+        return self._write_page(page, f"trajectory/step_{index:03d}", f"snapshots/step_{index:03d}")
+
+    def write_final_page(self, page: Page) -> dict[str, str | None]:
+        """Like `write_page`, for the final observation; `trajectory/` contains only observations before an action."""
+        (self.folder / _FINAL).mkdir(exist_ok=True)
+        return self._write_page(page, f"{_FINAL}/screenshot", f"{_FINAL}/snapshot")
+
+    def _write_page(self, page: Page, screenshot: str, snapshot: str) -> dict[str, str | None]:
+        text = cut_snapshot(page.snapshot, _MAX_SNAPSHOT_CHARS).encode("utf-8", "backslashreplace")
+        files = {"snapshot": (f"{snapshot}.yaml", text)}
+        if page.screenshot is not None:
+            files["screenshot"] = (f"{screenshot}.{SUFFIXES.get(page.media_type, 'jpg')}", page.screenshot)
+        fields: dict[str, str | None] = {"screenshot": None, "screenshot_sha256": None}
+        for kind, (name, data) in files.items():
+            (self.folder / name).write_bytes(data)
+            fields |= {kind: name, f"{kind}_sha256": hashlib.sha256(data).hexdigest()}
+        return fields
+
+    def append_step(self, step: Step) -> Step:
+        """Append one line to `steps.jsonl`; it is handed to the operating system before this returns.
+
+        Returns the step as recorded: within the limits of `bounded`.
+        """
+        step = bounded(step)
+        line = json.dumps(step.model_dump(mode="json"), ensure_ascii=False, allow_nan=False)
+        line = line.translate(_LINE_BREAKS) + "\n"
+        # One unbuffered write: if the process is killed, the line is complete or absent; readers skip a torn last line.
+        with (self.folder / "steps.jsonl").open("ab", buffering=0) as stream:
+            stream.write(line.encode("utf-8", "backslashreplace"))
+        return step
+
+    def write_result(self, result: dict[str, Any]) -> None:
+        """Write `result.json` atomically; once it exists, the attempt is over."""
+        write_json(self.folder / "result.json", result)
+
+    def write_verdict(self, judge_id: str, verdict: Verdict) -> None:
+        """Write `verdicts/<method>-<digest>.json` atomically. Raises `OSError`, also where `verdicts` is a link."""
+        verdicts = self.folder / "verdicts"
+        # In a folder that somebody else made, it may lead to any place of this machine.
+        if verdicts.is_symlink():
+            raise OSError(errno.ELOOP, "a link, through which nothing is written", str(verdicts))
+        write_json(verdicts / f"{judge_id}.json", verdict.model_dump(mode="json"))
+
+    def read_verdict(self, judge_id: str) -> Verdict | None:
+        """The stored verdict of this judge, or `None` if it is missing or unreadable."""
+        with contextlib.suppress(OSError, ValueError):
+            return Verdict.model_validate(read_json(self.folder / "verdicts" / f"{judge_id}.json"))
+        return None
+
+
+class RunStore:
+    """One run's folder under `<output_dir>/runs/<run_id>`. The id of a shard is `<run_id>/shards/003-of-020`."""
+
+    def __init__(self, output_dir: Path, run_id: str) -> None:
+        if not RUN_ID.fullmatch(run_id):
+            raise ConfigError(
+                f"run id {run_id[:60]!r} is not usable as a folder name",
+                remedy="use letters, digits, '.', '_' and '-', starting with a letter or digit",
+            )
+        self.output_dir = output_dir
+        self.run_id = run_id
+        self.folder = output_dir / "runs" / run_id
+        self.results = self.folder / "results"
+        self.logs = self.folder / "logs"
+        # The folder for reports and exports of the run.
+        self.derived = self.folder
+
+    @property
+    def is_being_judged(self) -> bool:
+        """Whether a process holds the folder as its judge. Always false on file systems without locks."""
+        return is_locked(self.folder / ".judge.lock")
+
+    @property
+    def is_in_progress(self) -> bool:
+        """Whether a process holds the folder or a shard in it. Always false on file systems without locks."""
+        return any(is_locked(path) for path in (*self.folder.glob(".*.lock"), *self.folder.glob("shards/*/.*.lock")))
+
+    @contextlib.contextmanager
+    def held(self, by: Literal["judge", "runner"]) -> Iterator[None]:
+        """Lock the folder as its only judge (which writes results) or its only runner (`agentbeats-run`).
+
+        A folder that was created for this is removed again if no run began in it. Raises `ConfigError` if another
+        process holds the lock, or the folder cannot be written.
+        """
+        made = [path for path in (self.output_dir, self.folder.parent, self.folder) if not path.exists()]
+        with self._writing():
+            self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with locked(self.folder / f".{by}.lock", f"run {self.run_id}"):
+                yield
+        finally:
+            if self.folder in made and not self.has_begun:
+                shutil.rmtree(self.folder, ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    for parent in reversed(made[:-1]):
+                        parent.rmdir()
+
+    def shards(self) -> "list[RunStore]":
+        """The shards that have begun, in numerical order."""
+        return [store for store in _stores(self.output_dir, f"{self.run_id}/shards/") if store.has_begun]
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a run was recorded here; a run that never started leaves only logs."""
+        return any((self.folder / name).exists() for name in ("run.json", "results", "results.json"))
+
+    def create(self) -> None:
+        """Create the folders and point `<output_dir>/results` at this run, unless it is a shard."""
+        with self._writing():
+            self.results.mkdir(parents=True, exist_ok=True)
+            if "/" not in self.run_id:
+                link_latest(self.output_dir, self.results)
+
+    def _writing(self) -> contextlib.AbstractContextManager[None]:
+        return write_errors(f"cannot write under {self.output_dir}", "choose another --output-dir or free some space")
+
+    def task(self, task_id: str, epoch: int = 1) -> TaskStore:
+        """The folder of one task in one epoch. Ids are validated again here, because they become paths."""
+        if not TASK_ID.fullmatch(task_id):
+            raise WabeError(f"task id {task_id[:60]!r} is not usable as a folder name")
+        results = self.results if epoch == 1 else self.folder / _EPOCHS / str(epoch) / "results"
+        return TaskStore(results / task_id)
+
+    def tasks(self) -> Iterator[TaskStore]:
+        """Every task folder of the run, epoch by epoch, in name order."""
+        for results in (self.results, *later_results(self.folder)):
+            if results.is_dir():
+                for folder in sorted(results.iterdir()):
+                    if folder.is_dir():
+                        yield TaskStore(folder)
+
+    def write_run(self, record: dict[str, Any]) -> None:
+        """Write `run.json` atomically."""
+        write_json(self.folder / "run.json", record)
+
+    def read_run(self) -> dict[str, Any] | None:
+        """The stored `run.json`, or `None` if it is missing or damaged.
+
+        Raises `ConfigError` if a newer version wrote it. A record without a version counts as old.
+        """
+        path = self.folder / "run.json"
+        with contextlib.suppress(OSError, ValueError):
+            value = read_json(path)
+            if isinstance(value, dict):
+                version = value.get("schema_version", OLDER_RUN_SCHEMAS[-1])
+                if version not in (RUN_SCHEMA, *OLDER_RUN_SCHEMAS):
+                    raise ConfigError(
+                        f"{path}: unknown schema_version {excerpt(str(version))}",
+                        remedy=f"upgrade wabe; this version reads up to {RUN_SCHEMA}",
+                    )
+                return value
+        return None
+
+    def write_submission(self, submission: dict[str, Any]) -> None:
+        """Write `results.json` atomically."""
+        write_json(self.folder / "results.json", submission)
+
+
+def later_results(folder: Path) -> list[Path]:
+    """The results folders of a run's epochs after the first, in order."""
+    found = [path for path in (folder / _EPOCHS).glob("*/results") if _IN_EPOCH.search(f"{path.as_posix()}/x")]
+    return sorted(found, key=lambda path: int(path.parent.name))
+
+
+def new_run_id() -> str:
+    """A new id: the time first, so that names sort by age, then random letters, so that no two runs collide."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+
+
+def output_folder(option: Path | None, settings: Settings | None = None) -> Path:
+    """The folder that contains `runs/`: `--output-dir`, else `WABE_OUTPUT_DIR`, else `.output`."""
+    return option or Path((settings or Settings.from_environ()).output_dir or ".output")
+
+
+def runs_in(output_dir: Path) -> list[RunStore]:
+    """Every run, sharded or not, that was begun under `output_dir`, oldest first."""
+    return [store for store in _stores(output_dir) if store.has_begun or store.shards()]
+
+
+def _stores(output_dir: Path, under: str = "") -> list[RunStore]:
+    """The folders in `runs/<under>` whose names can be ids, in name order."""
+    folder = output_dir / "runs" / under
+    names = sorted(f"{under}{path.name}" for path in folder.iterdir()) if folder.is_dir() else []
+    return [RunStore(output_dir, name) for name in names if RUN_ID.fullmatch(name)]
+
+
+def newest_run(output_dir: Path) -> RunStore | None:
+    """The run that was started or resumed last, or `None`.
+
+    `<output_dir>/results` points at it; without that link it is the last one by name.
+    """
+    # Not `Path.resolve`, which raises for links that form a loop.
+    target = Path(os.path.realpath(output_dir / "results")).parent
+    if target.parent == Path(os.path.realpath(output_dir / "runs")) and target.is_dir():
+        return RunStore(output_dir, target.name)
+    found = runs_in(output_dir)
+    return found[-1] if found else None
+
+
+def run_of(folder: Path) -> RunStore | None:
+    """The run or shard whose folder this is, judging by its path; `None` if it does not belong to a run."""
+    path = folder.resolve()
+    whole = path.parent.parent if path.parent.name == "shards" else path
+    run_id = path.relative_to(whole.parent).as_posix()
+    if whole.parent.name != "runs" or not RUN_ID.fullmatch(run_id):
+        return None
+    return RunStore(whole.parent.parent, run_id)
+
+
+def resolve_run(argument: str, output_dir: Path) -> RunStore:
+    """A run by id, by its folder, or `latest`.
+
+    Raises `ConfigError` if there is none, a newer version wrote it, or its shards were not merged.
+    """
+    store = find_run(argument, output_dir)
+    if not store.has_begun and store.shards():
+        raise ConfigError(f"run {store.run_id} is in shards", remedy=f"merge them: wabe merge {argument}")
+    store.read_run()
+    return store
+
+
+def find_run(argument: str, output_dir: Path) -> RunStore:
+    """Like `resolve_run`, but also finds runs whose shards were not merged. Raises `ConfigError` if there is none."""
+    path = Path(argument)
+    if argument in ("", "latest"):
+        newest = newest_run(output_dir)
+        if newest is None:
+            raise ConfigError(f"no run under {output_dir / 'runs'}", remedy="run agentbeats-run first")
+        store = newest
+    elif (output_dir / "runs" / argument).is_dir() and RUN_ID.fullmatch(argument):
+        store = RunStore(output_dir, argument)
+    elif path.is_dir() and (found := run_of(path)) is not None:
+        store = found
+    elif (path / "run.json").is_file():
+        home = output_dir / "runs" / path.resolve().name
+        raise ConfigError(f"{argument} is not in a folder named runs, as every run is", remedy=f"move it to {home}")
+    else:
+        raise ConfigError(f"no run {argument!r} under {output_dir / 'runs'}", remedy="give a run id or a run's folder")
+    return store
+
+
+def link_latest(output_dir: Path, results: Path) -> None:
+    """Make `<output_dir>/results` a relative link to `results`. A real folder of that name is left alone."""
+    link = output_dir / "results"
+    if link.exists() and not link.is_symlink():
+        return
+    fresh = output_dir / f".results.{os.getpid()}"
+    fresh.unlink(missing_ok=True)
+    try:
+        fresh.symlink_to(os.path.relpath(results, output_dir), target_is_directory=True)
+        # In one step, so that readers always find a link.
+        fresh.replace(link)
+    except OSError:
+        # On a file system without links (some mounted volumes), only this convenience is missing.
+        fresh.unlink(missing_ok=True)

@@ -1,0 +1,131 @@
+"""A run that was recorded before the code was rearranged: what is read and derived from it stays the same.
+
+The tests use the command line and the facade, so that they outlive the modules behind them.
+"""
+
+import csv
+import json
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import wabe
+from helpers.paths import ROOT
+from judge.commands.app import app
+from judge.episode.assessment import Assessment
+from judge.judges.factory import open_judge
+from judge.runner.plan import RunOptions, make_plan
+from judge.scenario.toml import load_scenario
+from judge.store.layout import RunStore
+from shared.settings import Settings
+
+RECORDED = ROOT / "tests" / "fixtures" / "recorded_run"
+RUN_ID = "20261123-143450-dbeb033b"
+OUTCOMES = {"one_lamp": "success", "red_rugs": "failure", "chair_price": "success"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of a copy of the run; its output folder is a copy of the fixture's."""
+    return shutil.copytree(RECORDED / "runs" / RUN_ID, tmp_path / "runs" / RUN_ID)
+
+
+def invoke(*arguments: str | Path, code: int = 0) -> str:
+    done = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert done.exit_code == code, done.output
+    return done.stdout
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def attempts_of(folder: Path) -> list[Path]:
+    found = sorted(path.parent for path in folder.rglob("result.json"))
+    assert len(found) == 2 * len(OUTCOMES)
+    return found
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    """Every file but verdicts, which another version's judge adds, and locks."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "verdicts")
+    return {str(path): path.read_bytes() for path in paths if not path.name.startswith(".")}
+
+
+def test_it_verifies(folder: Path) -> None:
+    # Other code may have recomputed the verdicts of checks: that is a note.
+    assert invoke("verify", folder).endswith(f"Run {RUN_ID}: 3 tasks, checksums, counts and rates match.\n")
+
+
+def test_its_trajectories_have_the_digests_that_were_recorded(folder: Path) -> None:
+    for attempt in attempts_of(folder):
+        assert wabe.load_trajectory(attempt).sha256 == read(attempt / "result.json")["trajectory_sha256"]
+
+
+async def test_its_checks_decide_as_before_with_the_same_evidence(folder: Path) -> None:
+    scored = {one.folder.resolve(): one for one in await wabe.score(folder, again=True)}
+    for attempt in attempts_of(folder):
+        recorded = read(next((RECORDED / "runs" / RUN_ID / attempt.relative_to(folder)).glob("verdicts/*.json")))
+        verdict = scored[attempt.resolve()].verdict
+        assert verdict is not None
+        made = json.loads(verdict.model_dump_json())
+        # These name the code.
+        del recorded["judge"], made["judge"]
+        assert made == recorded
+
+
+def test_scoring_it_again_changes_no_result(folder: Path) -> None:
+    before = results(folder)
+    output = folder.parent.parent
+    said = invoke("score", RUN_ID, "--output-dir", output, "--model", "offline", "--again", "--json")
+    summary = json.loads(said)
+    assert [summary[key] for key in ("trajectories", "success", "failure", "unscored")] == [6, 4, 2, 0]
+    assert results(folder) == before
+
+
+def test_its_rows_are_unchanged(folder: Path) -> None:
+    assert invoke("export", folder, "--format", "csv", "--output", "-") == (RECORDED / "attempts.csv").read_text()
+
+
+@pytest.mark.parametrize("query", ["overall", "by_level"])
+def test_its_leaderboard_rows_are_unchanged(folder: Path, query: str) -> None:
+    found = json.loads(invoke("leaderboard", folder / "results.json", "--query", query, "--json"))
+    assert found == read(RECORDED / "leaderboard.json")[query]
+
+
+def test_it_is_reported_with_the_same_table(folder: Path) -> None:
+    invoke("report", folder, "--output", folder.parent / "report")
+    with (folder.parent / "report" / "tasks.csv").open() as made, (RECORDED / "tasks.csv").open() as recorded:
+        assert list(csv.DictReader(made)) == list(csv.DictReader(recorded))
+
+
+def test_it_may_be_resumed_with_its_scenario(folder: Path) -> None:
+    # Nothing is started, but there must be a browser.
+    settings = Settings.from_environ({"WABE_BROWSER_PATH": sys.executable})
+    options = RunOptions(scenario=RECORDED / "scenario.toml", output_dir=folder.parent.parent, resume=RUN_ID)
+    assert make_plan(options, settings).resumes
+
+
+async def test_a_resumed_run_plays_none_of_its_tasks_again(folder: Path) -> None:
+    opened: list[object] = []
+
+    @asynccontextmanager
+    async def noted(*asked: object) -> AsyncIterator[Any]:
+        opened.append(asked)
+        yield None
+
+    scenario = load_scenario(RECORDED / "scenario.toml")
+    judge = open_judge(scenario.config, Settings(), cache_dir=None)
+    before = {attempt: read(attempt / "result.json")["trajectory_sha256"] for attempt in attempts_of(folder)}
+    store = RunStore(folder.parent.parent, RUN_ID)
+    assessment = Assessment(scenario.tasks, scenario.config, noted, noted, judge, store, emit=lambda _: None)
+    found = await assessment.run()
+    assert opened == []
+    assert [(one.task.task_id, one.outcome) for one in found] == [*OUTCOMES.items()] * 2
+    assert {attempt: read(attempt / "result.json")["trajectory_sha256"] for attempt in before} == before
