@@ -23,7 +23,8 @@ class Answer(Record):
 
     status: int = 0
     type: str = ""
-    body: str | None = None
+    # Compared as a whole: a character of the answer takes up to six bytes as written.
+    body: Annotated[str | None, Recorded(6 * MAX_BODY_BYTES)] = None
     location: str | None = None
     error: str | None = None
 
@@ -35,7 +36,8 @@ class Fetched(Record):
     bearer: str | None = Field(default=None, exclude_if=lambda value: value is None)
     status: int = 0
     type: str = ""
-    body: str | None = None
+    # Compared as a whole: a character of the answer takes up to six bytes as written.
+    body: Annotated[str | None, Recorded(6 * MAX_BODY_BYTES)] = None
     error: Annotated[str | None, Recorded(12_000)] = None
 
 
