@@ -117,7 +117,7 @@ def test_a_request_to_another_site_is_not_proposed(tmp_path: Path) -> None:
     ],
 )
 def test_an_answer_is_proposed(tmp_path: Path, answer: str, check: dict[str, Any]) -> None:
-    assert proposed(tmp_path, RecordedStep(), answer=answer) == [check]
+    assert proposed(tmp_path, RecordedStep(), answer=answer, task="What is it?") == [check]
 
 
 def test_steps_are_proposed_as_comments_only(tmp_path: Path) -> None:
