@@ -31,6 +31,7 @@ _MIN_WORD_CHARS = 3
 _MIN_DIGITS = 2
 _VALUES = ("TYPE", "SELECT")
 _MAX_VALUES = 50
+_MAX_AROUND_CHARS = 10
 # A task that asks for an answer.
 _ASKING = re.compile(
     r"\?|\b(?:answer|reply|report|tell|say|state|give|return|what|which|who|whose|whom|when|where|why|how|find|name|"
@@ -112,6 +113,10 @@ class Clues:
         text = text.casefold()
         return frozenset(value for value in self.values if _holds(text, value))
 
+    def is_about_value(self, text: str) -> bool:
+        """Whether a text holds a value and little else."""
+        return any(len(text) <= 2 * len(value) + _MAX_AROUND_CHARS for value in self.found_in(text))
+
     def names(self, value: str) -> bool:
         """Whether a whole value (of a field, of a parameter) is in the task, was typed, or is what was pressed."""
         value = plain(value).casefold()
@@ -155,6 +160,7 @@ _VARYING = re.compile(
     r"|\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\b\.?)?"
     r"|\b(?:\d+|an?|a few)\s(?:second|minute|hour|day|week|month|year)s?\sago\b|\bjust now\b"
     r"|\b\d{1,2}/\d{1,2}/\d{2,4}\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s\d{1,2},?\s\d{4}\b"
+    r"|(?-i:\b(?=[A-Z]*[0-9])(?=[0-9]*[A-Z])[A-Z0-9]{5,}\b)"
     r"|\b[0-9a-f]{8}-[0-9a-f]{4}(?:-[0-9a-f]{4,})*|\b[0-9a-f]{16,}\b|\d{5,}",
     re.IGNORECASE,
 )

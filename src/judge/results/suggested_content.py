@@ -57,7 +57,7 @@ _ROLE_ORDER = (
 )
 _MAX_ELEMENTS = 8
 # With so many proposals, weak ones are left out.
-_ENOUGH = 3
+_ENOUGH = 2
 _MAX_OF_ROLE = 3
 _MAX_HEADINGS = 4
 _MAX_GONE = 2
@@ -276,12 +276,12 @@ def _rank(fact: Fact, *, has_changed: bool, clues: Clues) -> Rank:
         return Rank.ON if fact.is_on or role in FIELDS else Rank.NONE
     if (role in _LONG and len(written) > _MAX_LONG_CHARS) or fact.is_around_controls:
         return Rank.NONE
-    telling = clues.telling(fact.said if fact.is_text else f"{written} {fact.said}")
     if fact.is_text:
         is_confirming = _CONFIRMING.search(fact.said) is not None and len(fact.said.split()) >= _MIN_WORDS
-        return Rank.VALUE if telling is Telling.VALUE else Rank.SAID if is_confirming else Rank.NONE
+        return Rank.VALUE if clues.is_about_value(fact.said) else Rank.SAID if is_confirming else Rank.NONE
+    telling = clues.telling(f"{written} {fact.said}")
     if telling is Telling.VALUE:
-        return Rank.VALUE
+        return Rank.VALUE if role not in _AROUND or clues.is_about_value(written) else Rank.WORDS
     if has_changed and any(character.isdigit() for character in written):
         # As in `Cart (2)`.
         return Rank.CHANGED

@@ -195,7 +195,7 @@ class _Source:
         why = "the last address"
         further: dict[str, Any] = {}
         pairs = parse_qsl(parts.query, keep_blank_values=True)
-        telling = self._telling(pairs, self._of_wrong_address(parts.path))
+        telling = self._telling(pairs, self._other_queries(parts.path))
         path, varies = self._path(parts)
         address = path + (f"?{parts.query}" if parts.query else "")
         if telling and len(telling) < len(pairs):
@@ -219,27 +219,29 @@ class _Source:
             made, at = made + parts.path[at:start] + "*", end
         return (made + parts.path[at:]) or "/", bool(spans)
 
-    def _of_wrong_address(self, path: str) -> _Pairs | None:
-        """The parameters with which the wrong attempt ended at the same path."""
-        looks = [look for look in self._wrong.looks if look.is_own] if self._wrong else []
-        end = urlsplit(looks[-1].step.url) if looks else None
-        return parse_qsl(end.query, keep_blank_values=True) if end is not None and end.path == path else None
+    def _other_queries(self, path: str) -> list[_Pairs]:
+        """The parameters that earlier looks at the same path had, and the end of the wrong attempt."""
+        ends = [look for look in self._wrong.looks if look.is_own][-1:] if self._wrong else []
+        seen = [urlsplit(look.step.url) for look in (*self._looks[:-1], *ends)]
+        queries = dict.fromkeys(each.query for each in seen if each.path == path)
+        return [parse_qsl(query, keep_blank_values=True) for query in queries]
 
-    def _telling(self, pairs: _Pairs, wrong: _Pairs | None) -> list[tuple[str, Any]]:
-        """The fields that the wrong attempt sent with another value, and those that the task names or that were typed.
+    def _telling(self, pairs: _Pairs, others: Iterable[_Pairs]) -> list[tuple[str, Any]]:
+        """The fields that the task names or that were typed, and those that had another value (or none) before.
 
-        Of several with the same value, those whose name the task uses.
+        Of several with the same value, those whose name the task uses. Names that occur several times do not count.
         """
+        others = list(others)
         counts = Counter(name for name, _ in pairs)
         single = [(name, value) for name, value in pairs if counts[name] == 1]
-        named = [(name, value) for name, value in single if self._clues.names(str(value))]
+        found = [pair for pair in single if self._clues.names(str(pair[1])) or any(pair not in each for each in others)]
         kept = []
-        for name, value in named:
-            same = [each for each, other in named if str(other).casefold() == str(value).casefold()]
+        for name, value in found:
+            same = [each for each, other in found if str(other).casefold() == str(value).casefold()]
             meant = [each for each in same if self._is_meant(each)]
             if not meant or name in meant:
                 kept.append((name, value))
-        return [pair for pair in single if pair in kept or (wrong is not None and pair not in wrong)]
+        return kept
 
     def _is_meant(self, name: str) -> bool:
         """Whether the task uses a field's name, as in "grouped by" for `group`."""
@@ -253,8 +255,9 @@ class _Source:
         made = []
         for key, entry in found.items():
             pairs, secret = _fields(entry)
-            other = wrong.get(key)
-            telling = self._telling(pairs, _fields(other)[0] if other is not None else None)
+            others = [each for each in self._changes if _key(each) == key and each is not entry]
+            others += [wrong[key]] if key in wrong else []
+            telling = self._telling(pairs, (_fields(each)[0] for each in others))
             made.append((not telling, self._request(entry, pairs, telling, secret)))
         # Those with a value of the task come first: pages also send what nobody asked for.
         yield from [each for _, each in sorted(made, key=lambda each: each[0])][:_MAX_REQUESTS]
