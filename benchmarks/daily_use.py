@@ -82,7 +82,9 @@ def judge_with_a_model(session: Session, run: str) -> None:
         judge = ("score", run, "--model", MODEL, "--base-url", f"{url}/v1", "--limit", str(JUDGED))
         stopped = ("The budget is spent, \\d+ verdicts missing: score again with a higher --max-cost-usd\\.",)
         session.run(*judge, "--max-cost-usd", "0.005", "--max-calls", "2", promises=stopped, code=1)
-        estimate = f"{name}: {JUDGED} trajectories, \\d verdicts to ask for: about \\d+ calls, [\\d,]+ tokens, \\$0\\.\\d+"
+        estimate = (
+            f"{name}: {JUDGED} trajectories, \\d verdicts to ask for: about \\d+ calls, [\\d,]+ tokens, \\$0\\.\\d+"
+        )
         total = "This command: \\d+ calls, \\d+ cached, \\$0\\.\\d+; all verdicts: \\$0\\.\\d+"
         session.run(*judge, promises=[estimate, total])
         session.run(*judge, promises=["nothing to ask", "This command: 0 calls, 0 cached, \\$0.00"])
