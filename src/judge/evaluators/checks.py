@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from judge.evaluators.addresses import is_at
+from judge.evaluators.addresses import is_at, query_difference
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Decision, Found
 from judge.evaluators.evidence import ActionDone, Look, MissingEvidence, Recording
 from judge.evaluators.fetches import fetched
@@ -185,12 +185,29 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look], Foun
         if look.step.index in missing:
             return Found(False, f"{missing[look.step.index]} was not visited before {there}")
         if target and not is_at(look, target, extra_query=check.extra_query):
-            return Found(False, there)
+            return Found(False, _other_query(check, look, target) + there)
         if check.title is not None and not (look.is_own and plain(look.step.title) == plain(check.title)):
             return Found(False, f"{there}, titled {excerpt(look.step.title, 200)}")
         return Found(True, there)
 
     return test
+
+
+def _other_query(check: PageCheck, look: Look, target: str) -> str:
+    """The parameters that are missing, different or not expected, for the finding; empty if more than they differ."""
+    found = query_difference(look, target, extra_query=check.extra_query)
+    if found is None:
+        return ""
+    instead = dict(found.instead)
+    parts = [
+        f"{one_line(name, 60)} is {excerpt(instead[name])}"
+        if name in instead
+        else f"no {one_line(f'{name}={value}', 100)}"
+        for name, value in found.missing
+    ]
+    parts += [f"also {one_line(f'{name}={value}', 100)}" for name, value in found.extra]
+    more = [f"{len(parts) - _MAX_SHOWN} more differences"] if len(parts) > _MAX_SHOWN else []
+    return f"{', '.join([*parts[:_MAX_SHOWN], *more])} in " if parts else ""
 
 
 def _probe_test(check: ProbeCheck, looks: Sequence[Look], expressions: Sequence[str]) -> Callable[[Look], Found]:
