@@ -64,20 +64,18 @@ def evidence(
 
     `editable`: what is inside an editor is evidence too.
     """
-    if not any(fact.is_inside or fact.marks or not _is_of(fact, counts) for fact in facts):
+    # Asked once for each origin, because a page has thousands of nodes of the same one.
+    counting = {origin for origin in {fact.origin for fact in facts} if origin is not None and counts(origin)}
+    if not any(fact.is_inside or fact.marks or fact.origin not in counting for fact in facts):
         return page
     nodes = []
     for node, fact in zip(page.nodes, facts, strict=True):
-        if not _is_of(fact, counts) or (fact.is_inside and not editable):
+        if fact.origin not in counting or (fact.is_inside and not editable):
             nodes.append(_blank(node))
         else:
             nodes.append(_without_typed(node, fact) if fact.marks and not editable else node)
     hosts = [node for node, fact in zip(nodes, facts, strict=True) if "host" in fact.marks and node.role in FIELDS]
     return Snapshot(tuple(nodes), {node.position: _value(page, page.nodes[node.position]) for node in hosts})
-
-
-def _is_of(fact: Written, counts: Callable[[str], bool]) -> bool:
-    return fact.origin is not None and counts(fact.origin)
 
 
 def _blank(node: Node) -> Node:
@@ -115,6 +113,6 @@ class LeftOut(NamedTuple):
 
 def why_left_out(fact: Written, counts: Callable[[str], bool]) -> LeftOut | None:
     """Why a node, or its name, does not count; `None` if it does."""
-    if not _is_of(fact, counts):
+    if fact.origin is None or not counts(fact.origin):
         return LeftOut("origin", fact.origin)
     return LeftOut("editor") if fact.is_inside or "name" in fact.marks else None
