@@ -59,7 +59,13 @@ def copy_task(source: Path, target: Path) -> TaskSummary:
 
 def _with_request(task: Task, task_id: str) -> Task:
     path = urlsplit(task.website).path or "/"
-    opened = {"kind": "request", "method": "GET", "url": path, "at": "any", "description": "The first page is asked for"}
+    opened = {
+        "kind": "request",
+        "method": "GET",
+        "url": path,
+        "at": "any",
+        "description": "The first page is asked for",
+    }
     fields = task.model_dump(mode="json", exclude_defaults=True)
     return Task.model_validate({**fields, "task_id": task_id, "checks": [*fields.get("checks", ()), opened]})
 
@@ -70,7 +76,9 @@ def write_copies(recorded: RunStore, folder: Path, tasks: int) -> RunStore:
     sources = [task.folder for task in recorded.tasks()]
     picked = [sources[number % len(sources)] for number in range(tasks)]
     targets = [store.results / f"{source.name}_{number:05d}" for number, source in enumerate(picked)]
-    declared = [_with_request(read_attempt(source).task, target.name) for source, target in zip(picked, targets, strict=True)]
+    declared = [
+        _with_request(read_attempt(source).task, target.name) for source, target in zip(picked, targets, strict=True)
+    ]
     judge_id = ChecksJudge(CONFIG).id
     begin_run(store, config=CONFIG, tasks=declared, role=ROLE, url="http://127.0.0.1:9019", judge_id=judge_id)
     with ProcessPoolExecutor() as pool:

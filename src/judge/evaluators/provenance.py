@@ -13,6 +13,7 @@ from shared.snapshot import FIELDS, Node, Snapshot
 # The marks of nodes that are inside an editor, and of nodes whose content without a reference may be.
 _INSIDE = frozenset({"true", "unknown"})
 _MIXED = frozenset({"host", "text"})
+_NONE: frozenset[str] = frozenset()
 
 
 class Written(NamedTuple):
@@ -40,12 +41,16 @@ def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool = False) ->
     below: list[_Around] = []
     for node in page.nodes:
         around = _Around(origin, is_mixed=is_mixed) if node.parent is None else below[node.parent]
-        marks = frozenset(filter(None, node.states.get("editable", "").split("+")))
+        editable = node.states.get("editable")
+        marks = frozenset(filter(None, editable.split("+"))) if editable else _NONE
         is_loose = node.ref is None and around.is_mixed
         is_inside = around.is_inside or is_loose or bool(marks & _INSIDE)
         found.append(Written(around.origin, is_inside, marks))
         is_mixed_below = is_inside or bool(marks & _MIXED)
-        if node.role == "iframe":
+        if not (is_inside or is_mixed_below or around.is_mixed) and node.role != "iframe":
+            # It passes on what it inherits, as most nodes do.
+            below.append(around)
+        elif node.role == "iframe":
             below.append(_Around(_origin_in(node), is_inside, is_mixed_below))
         else:
             below.append(_Around(around.origin, around.is_inside, is_mixed_below or is_loose))
