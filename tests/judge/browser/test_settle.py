@@ -36,6 +36,11 @@ REPORT: dict[str, Any] = {
 }
 BUTTON = "<title>A page</title><p id='out' role='status'>before</p><button onclick='act()'>Act</button>"
 SCRIPTS = {
+    # Each time for longer than the judge waits for the time that it granted.
+    "held": """const hold = left => { for (let i = 0; i < 2; i++) {
+        const request = new XMLHttpRequest(); request.open('GET', '/slow', false); request.send() }
+        if (left) setTimeout(() => hold(left - 1), 10); else out.textContent = 'after' }
+        function act() { setTimeout(() => hold(4), 50) }""",
     "timer": "function act() { setTimeout(() => out.textContent = 'after', 2000) }",
     "fetch": "function act() { fetch('/slow').then(r => r.text()).then(t => out.textContent = t) }",
     "polling": """async function act() {
@@ -92,7 +97,7 @@ LEADING_NOWHERE_IN: dict[SettleMode, tuple[str, ...]] = {
     "page-time": tuple(LEADING_NOWHERE),
     "real-time": ("redirected to no content", "on a click"),
 }
-IN_PAGE_TIME = [name for name in SCRIPTS if name not in ("loop", "dialog", "clock")]
+IN_PAGE_TIME = [name for name in SCRIPTS if name not in ("loop", "dialog", "clock", "held")]
 
 
 class Site(BaseHTTPRequestHandler):
@@ -142,7 +147,16 @@ async def after_the_click(browser: PlaywrightBrowser, address: str, mode: Settle
 
 async def ticks_of(browser: PlaywrightBrowser, page: Page) -> int:
     """How often the page's timer has fired, without looking at the page, which would move its clock."""
-    (read,) = await browser.probe(page, ["window.ticks"])
+    return await number_in(browser, page, "window.ticks")
+
+
+async def clock_of(browser: PlaywrightBrowser, page: Page) -> int:
+    """The page's clock, in milliseconds."""
+    return await number_in(browser, page, "Date.now()")
+
+
+async def number_in(browser: PlaywrightBrowser, page: Page, expression: str) -> int:
+    (read,) = await browser.probe(page, [expression])
     assert isinstance(read.value, int)
     return read.value
 
@@ -173,6 +187,12 @@ async def test_in_page_time_every_effect_of_an_action_is_seen(
             said = re.search(r"(\d+) ticks", (await browser.observe()).snapshot)
             assert said is not None
             assert int(said[1]) >= after
+        with subtests.test("after a script that held the page up, its clock goes as fast as before"):
+            page = await after_the_click(browser, f"{site}/held")
+            began, before = time.monotonic(), await clock_of(browser, page)
+            await asyncio.sleep(1.0)
+            passed_ms = await clock_of(browser, page) - before
+            assert passed_ms > 800 * (time.monotonic() - began)
         with subtests.test("a dialog that opens meanwhile is observed"):
             assert (await after_the_click(browser, f"{site}/dialog")).dialog == "alert: Sure?"
             await browser.act("browser_handle_dialog", {"accept": True})

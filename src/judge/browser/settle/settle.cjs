@@ -25,6 +25,8 @@ const COARSE_SLICE = 400;
 const SLICE_REAL = 15;
 // Of 64 pages, the final state was seen on 58 after 1 s of page time; in real time on 43 after 500 ms, 25 after 200 ms.
 const QUIET_PAGE = 1000;
+// After so long without a change, a timer or anything else that is known to go on, the rest passes in coarse slices.
+const CALM_PAGE = 250;
 const QUIET_REAL = 500;
 const MAX_PAGE = 4000;
 const MAX_CHANGES = 3000;
@@ -263,7 +265,9 @@ class Settler {
   // The combined state of all frames; `quiet` is the time since the last change in any of them.
   async look(round) {
     const limit = this.isPageTime ? QUIET_PAGE : QUIET_REAL;
-    const found = await Promise.all(this.all().map(target => target.evaluate(`wabe.state(${limit}, ${this.openSockets.size > 0})`)));
+    // What is only determined of a quiet page decides early whether a page is calm.
+    const calm = this.isPageTime ? CALM_PAGE : limit;
+    const found = await Promise.all(this.all().map(target => target.evaluate(`wabe.state(${calm}, ${this.openSockets.size > 0})`)));
     const states = found.flat();
     const scrolls = states.reduce((sum, state) => sum + state.scrolls, 0);
     const now = performance.now();
@@ -279,12 +283,13 @@ class Settler {
       blank: states.some(state => state.blank),
     };
     const isQuiet = seen.quiet >= limit;
+    const isCalm = seen.quiet >= calm && !seen.timer && !seen.worker && !seen.busy && !seen.moving;
     if (!isQuiet && seen.quiet < now - round.began) round.waits.add("changes");
     for (const reason of ["timer", "worker", "busy", "moving"]) if (seen[reason]) round.waits.add(reason);
     const isDone = isQuiet && !seen.timer && !seen.busy && !seen.moving;
     const awaitsServer = this.awaitsStream(round, seen.quiet) || this.awaitsSocket(round, seen.busy || seen.blank);
     const needsRealTime = this.needsRealTime(round, seen.worker) || awaitsServer;
-    return { isQuiet, isMoving: seen.moving, isBusy: seen.busy, isDone, needsRealTime };
+    return { isQuiet, isCalm, isMoving: seen.moving, isBusy: seen.busy, isDone, needsRealTime };
   }
 
   // Activity that neither follows the page's clock nor is a request in flight. Smooth scrolling follows drawn frames.
@@ -361,12 +366,13 @@ class Settler {
       round.pageTime += slice;
       slices += 1;
       await this.requestsPass(round);
-      if (round.pageTime < QUIET_PAGE && slices % SLICES_PER_LOOK) continue;
-      const { isQuiet, isMoving, isDone, needsRealTime } = await this.look(round);
+      if (round.pageTime < QUIET_PAGE && slice === SLICE && slices % SLICES_PER_LOOK) continue;
+      const { isQuiet, isCalm, isMoving, isDone, needsRealTime } = await this.look(round);
       if (isDone && !needsRealTime && round.pageTime >= QUIET_PAGE) break;
       if (needsRealTime) await this.realTimePasses(round);
       // Nothing happens until a timer fires, so pacing would only cost time.
-      slice = isQuiet && !isMoving && round.pageTime >= QUIET_PAGE ? COARSE_SLICE : SLICE;
+      const isWaiting = isQuiet && !isMoving && round.pageTime >= QUIET_PAGE;
+      slice = isWaiting || (isCalm && !needsRealTime) ? COARSE_SLICE : SLICE;
     }
   }
 

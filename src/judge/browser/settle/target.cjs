@@ -22,6 +22,10 @@ const SLOW_TICK = 100;
 const LEAD = 200;
 const MAX_PAUSE = 500;
 const MAX_LAG = 60000;
+// How long one call waits for granted time to pass, and how long no other time is granted meanwhile.
+const MAX_GRANT = 1000;
+const MAX_PENDING = 5000;
+const GRANTS_PER_CHECK = 20;
 // A page that has not answered for so long is silent: a script computes, or waits for a clock that stands still.
 const SILENCE = 1000;
 const LISTEN = 250;
@@ -50,6 +54,9 @@ class Target {
     this.stops = 0;
     this.hasDialog = false;
     this.granted = performance.now();
+    this.grants = 0;
+    // Until granted time has passed.
+    this.pending = null;
     this.usedAt = performance.now();
   }
 
@@ -63,6 +70,7 @@ class Target {
       for (const worlds of [this.worlds, this.snapshotWorlds]) worlds.delete(event.executionContextId);
     });
     session.on("Runtime.executionContextsCleared", () => {
+      this.pending = null;
       for (const worlds of [this.worlds, this.snapshotWorlds]) worlds.clear();
     });
     session.on("Page.javascriptDialogOpening", () => { this.hasDialog = true; });
@@ -128,28 +136,52 @@ class Target {
     return (await Promise.all(asked)).filter(value => value !== undefined);
   }
 
-  // Move the page's clock. `virtualTimeBudgetExpired` does not name its budget, so only one may be pending.
+  // Move the page's clock.
   advance(ms) {
     const grant = async () => {
       const now = performance.now();
       // Between two documents there is no answer, or only after the next document has arrived.
       this.stoodStill ||= this.isNavigating() || now - this.granted > MAX_PAUSE;
       this.granted = now;
-      if (this.isNavigating()) return;
-      if (this.stoodStill) ms = Math.max(ms, await this.lag());
+      if (this.isNavigating() || await this.isPending()) return;
+      const isChecked = this.stoodStill || ++this.grants % GRANTS_PER_CHECK === 0;
+      const before = isChecked ? await this.clock() : undefined;
+      if (before !== undefined) ms = Math.max(ms, Math.min(Date.now() + LEAD - before, MAX_LAG));
       this.stoodStill = false;
-      const expired = new Promise(done => { this.expired = done; });
-      await this.send("Emulation.setVirtualTimePolicy", { policy: "advance", budget: ms });
-      await Promise.race([expired, delay(1000)]);
+      await this.grant(ms);
+      if (before === undefined || this.pending) return;
+      const lost = ms - (await this.clock() - before);
+      // The same instant at which the time that was cut off ends.
+      if (lost > 1) await this.grant(lost);
     };
     // A navigation may interrupt a command, so continue unless the page is gone.
     return this.queue = this.queue.then(grant).catch(error => { this.isClosed ||= /closed/.test(error.message); });
   }
 
-  // How far the page's clock is behind its target: a page whose clock is behind the wall clock draws no frames.
-  async lag() {
-    const { result } = await this.send("Runtime.evaluate", { expression: "Date.now()" });
-    return Math.min(Date.now() + LEAD - result.value, MAX_LAG);
+  async grant(ms) {
+    this.pendingSince = performance.now();
+    const pending = this.pending = new Promise(done => { this.expired = done; });
+    void pending.then(() => { if (this.pending === pending) this.pending = null; });
+    await this.send("Emulation.setVirtualTimePolicy", { policy: "advance", budget: ms });
+    await Promise.race([pending, delay(MAX_GRANT)]);
+  }
+
+  // Whether time that was granted has still not passed, because the page is busy. It is not replaced: Chromium would stop
+  // the clock in the middle of the new one, when the old one ends, and so on with every later one. A new document may
+  // have taken it along.
+  async isPending() {
+    if (!this.pending) return false;
+    await Promise.race([this.pending, delay(MAX_GRANT)]);
+    this.stoodStill = true;
+    return this.pending !== null && performance.now() - this.pendingSince < MAX_PENDING;
+  }
+
+  // The page's clock, where no script of the page can change what it says.
+  async clock() {
+    const [contextId] = this.worlds.keys();
+    if (contextId === undefined) return undefined;
+    const { result } = await this.send("Runtime.evaluate", { expression: "Date.now()", contextId });
+    return result.value;
   }
 
   // Between settles the page's clock runs at the speed of the wall clock.
