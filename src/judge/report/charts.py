@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from judge.report.data import OUTCOMES, TaskRow
+from judge.report.data import TaskRow
 from judge.report.totals import Totals
+from judge.results.rates import OUTCOMES
 from shared.text import counted
 
 WIDTH = 460

@@ -25,6 +25,7 @@ from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import Difference, differences_of
 from judge.results.identity import identity_in, player
 from judge.results.judgings import JudgeName, Judging, judge_names, once
+from judge.results.rates import RowOutcome
 from judge.results.run_record import epochs_of, excluded_by_run, excluded_by_scenario, task_names
 from judge.results.submission import decided_by
 from judge.store.layout import RunStore, TaskStore
@@ -37,9 +38,6 @@ from shared.models import TokenUsage
 from shared.snapshot import REF, parse_snapshot
 from shared.text import one_line
 
-# `unfinished`: a task without a readable result. Not an official outcome, but it must not be hidden.
-RowOutcome = Literal["success", "failure", "unscored", "aborted", "unfinished"]
-OUTCOMES: tuple[RowOutcome, ...] = ("success", "failure", "unscored", "aborted", "unfinished")
 LEVELS = ("easy", "medium", "hard", "unknown")
 # Other tools put images in the folder itself or in a subfolder of any name.
 _IMAGE = re.compile(r"(?:[A-Za-z0-9_-]{1,64}/)?([A-Za-z0-9_-]{1,64}\.(?:jpg|jpeg|png|webp))")

@@ -22,11 +22,12 @@ from markupsafe import Markup
 
 from judge.records.notices import notice_text
 from judge.report.charts import charts_of, duration
-from judge.report.data import LEVELS, RowOutcome, RunView, TaskRow, TaskView
+from judge.report.data import LEVELS, RunView, TaskRow, TaskView
 from judge.report.network import ConsoleView
 from judge.report.setup import moment, setup_of
 from judge.report.totals import Comparison, MatrixRow, Totals, differences, grouped, task_counts
 from judge.results.categories import CATEGORIES
+from judge.results.rates import RowOutcome
 from shared.text import counted, show_hidden, usd, without_surrogates
 
 # Outcomes that need attention first.

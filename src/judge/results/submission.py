@@ -11,10 +11,9 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 
@@ -22,8 +21,9 @@ from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
 from judge.records.tasks import Level, Task, key_of
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
+from judge.results.rates import Counted, Rate
 from judge.results.rewards import reward_keys
-from judge.results.statistics import interval_95, repeats_of, success_rate, success_rate_of_all, tallies_of
+from judge.results.statistics import repeats_of, tallies_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
@@ -32,8 +32,6 @@ from shared.files import read_errors, read_json, sha256_json
 from shared.text import clip, counted
 from shared.validation import validated
 
-# A submission is incomplete if more than this percentage of its tasks has no verdict.
-_MAX_LOST_PERCENT = 5
 _MAX_ENTRIES = 100
 _MAX_THOUGHT_CHARS = 400
 _MAX_ACTION_CHARS = 300
@@ -179,65 +177,25 @@ def _entry(attempt: Attempt) -> dict[str, Any]:
 
 
 def counts_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The counts and rates of entries, one for each attempt, computed from the entries alone.
-
-    Rates are in percent to one decimal. `success_rate` is the mean over the tasks of each one's rate over its scored
-    attempts, 0.0 when nothing was scored; `confidence_interval_95` is its interval (`judge.results.statistics`),
-    [0.0, 100.0] when nothing was scored. `success_rate_of_all` has every attempt in its denominators, so an aborted or
-    unscored one weighs as much as a failure.
-
-    A task counts once, however often it was played: it is scored if any attempt is, else unscored if any attempt is,
-    and completed if all its attempts are. `attempts`, `scored_attempts` and `judged_successes` count attempts.
-    """
-    listed = list(entries)
-    tasks = [_task_of(entry, place) for place, entry in enumerate(listed)]
-    outcomes = [entry_outcome(entry) for entry in listed]
-    tallies = tallies_of(zip(tasks, outcomes, strict=True))
-    undecided = {task for task, tally in tallies.items() if not tally.scored}
-    unscored = {task for task, outcome in zip(tasks, outcomes, strict=True) if outcome == "unscored"} & undecided
-    ended = len(tallies.keys() - {task for task, entry in zip(tasks, listed, strict=True) if not _ended_itself(entry)})
-    scored_attempts = sum(tally.scored for tally in tallies.values())
-    low, high = interval_95(tallies.values())
-    return {
-        "success_rate": _percent(success_rate(tallies.values())),
-        "successful_tasks": ended,
-        "completed_tasks": ended,
-        "total_tasks": len(tallies),
-        "judged_successes": sum(tally.successes for tally in tallies.values()),
-        "scored_tasks": len(tallies) - len(undecided),
-        "unscored_tasks": len(unscored),
-        "aborted_tasks": len(undecided - unscored),
-        "success_rate_of_all": _percent(success_rate_of_all(tallies.values())),
-        "is_complete": is_complete(scored_attempts, len(listed)),
-        "attempts": len(listed),
-        "scored_attempts": scored_attempts,
-        "confidence_interval_95": [round(100 * low, 1), round(100 * high, 1)],
-    }
+    """The published counts and rates of entries, one for each attempt, computed from the entries alone."""
+    return Rate.of(_counted(entries)).published()
 
 
 def repeats_in(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     """The statistics of repeats (`repeats_of`), from task entries."""
-    return repeats_of(tallies_of((_task_of(entry, n), entry_outcome(entry)) for n, entry in enumerate(entries)))
+    return repeats_of(tallies_of((each.task, each.outcome) for each in _counted(entries)))
 
 
-def _task_of(entry: Mapping[str, Any], place: int) -> str:
-    """A key that is equal for entries of the same task. In files without epochs, every entry is another task."""
-    return str(entry.get("task_id")) if "epoch" in entry else f"entry {place}"
+def _counted(entries: Iterable[Mapping[str, Any]]) -> Iterator[Counted]:
+    """What each entry contributes to a rate. In files without epochs, every entry is another task."""
+    for place, entry in enumerate(entries):
+        task = str(entry.get("task_id")) if "epoch" in entry else f"entry {place}"
+        yield Counted(task, entry_outcome(entry), _ended_itself(entry))
 
 
 def entry_key(entry: Mapping[str, Any]) -> str:
     """The name of an entry's task in its epoch."""
     return key_of(str(entry["task_id"]), entry.get("epoch", 1))
-
-
-def _percent(share: Fraction | None) -> float:
-    """A share in percent to one decimal; 0.0 for `None`."""
-    return round(float(100 * share), 1) if share is not None else 0.0
-
-
-def is_complete(scored: int, total: int) -> bool:
-    """Whether at most `_MAX_LOST_PERCENT` of the attempts are aborted or unscored; never without an attempt."""
-    return total > 0 and 100 * (total - scored) <= _MAX_LOST_PERCENT * total
 
 
 def rate_text(counts: Mapping[str, Any]) -> str:

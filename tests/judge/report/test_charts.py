@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.report.charts import Chart, categories_chart, charts_of, duration, steps_chart
-from judge.report.data import LEVELS, OUTCOMES, Phases, TaskRow
+from judge.report.data import LEVELS, Phases, TaskRow
 from judge.report.totals import totals_of
 from judge.results.categories import Finding
+from judge.results.rates import OUTCOMES
 
 ROW = TaskRow("t", "Find it.", "https://a.example/", "a.example", "easy", "success", "", steps=3, reference_length=4)
 ROWS = st.lists(

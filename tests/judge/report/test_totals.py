@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.report.data import OUTCOMES, RowOutcome, RunView, TaskRow
+from judge.report.data import RunView, TaskRow
 from judge.report.pages import ComparedRun, Renderer
-from judge.report.totals import Rate, compare, differences, matrix_of, mcnemar_exact, rate_of, task_counts, totals_of
+from judge.report.totals import compare, differences, matrix_of, mcnemar_exact, task_counts, totals_of
 from judge.results.judgings import Judging
+from judge.results.rates import OUTCOMES, Counted, Rate, RowOutcome
 from judge.results.submission import counts_of
 from shared.models import TokenUsage
 
@@ -20,7 +21,7 @@ ROW = TaskRow("t", "Find it.", "https://a.example/", "a.example", "easy", "succe
 
 
 def rate_of_tasks(outcomes: Sequence[RowOutcome]) -> Rate:
-    return rate_of((f"t{number}", outcome) for number, outcome in enumerate(outcomes))
+    return Rate.of(Counted(f"t{number}", outcome) for number, outcome in enumerate(outcomes))
 
 
 @given(st.lists(st.sampled_from(OUTCOMES), max_size=40))
