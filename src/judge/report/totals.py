@@ -17,11 +17,10 @@ from typing import Any, TypeVar
 
 from judge.records.tasks import key_of
 from judge.report.data import LEVELS, Phases, TaskRow
-from judge.results.judgings import Judged, JudgeName, cost_of, judge_names, judged_by, once
+from judge.results.judgings import Judged, JudgeName, cost_of, judge_names, judged_by, method_of, once
 from judge.results.rates import Counted, Rate, RowOutcome
 from judge.results.run_record import NO_RESULT
 from judge.results.statistics import bootstrap, repeats_of, tallies_of
-from judge.results.submission import method_of
 from shared.fields import as_mapping
 from shared.models import TokenUsage
 
@@ -139,13 +138,17 @@ class TaskGroup:
     @property
     def steps(self) -> float:
         """The mean number of steps."""
-        return fmean(row.steps for row in self.attempts)
+        return self.mean("steps")
 
     @property
     def duration_s(self) -> float | None:
         """The mean duration, as far as known."""
-        known = [row.duration_s for row in self.attempts if row.duration_s is not None]
+        known = [row.duration_s for row in self.attempts if row.has_result]
         return fmean(known) if known else None
+
+    def mean(self, column: str) -> float:
+        """The mean of a column of numbers."""
+        return fmean(getattr(row, column) or 0 for row in self.attempts)
 
     @property
     def cost_usd(self) -> float | None:
@@ -209,26 +212,26 @@ def matrix_of(runs: Sequence[Sequence[TaskRow]]) -> list[MatrixRow]:
         found = tuple(groups.get(task_id) for groups in by_task)
         known = [row for group in found if group for row in group.attempts]
         # An unfinished task has no result that contains its text.
-        best = next((row for row in known if row.outcome != "unfinished"), known[0])
-        matrix.append(MatrixRow(task_id, best.task, best.level, found))
+        best = next((row for row in known if row.has_result), known[0])
+        matrix.append(MatrixRow(task_id, best.task, best.difficulty, found))
     return sorted(matrix, key=lambda each: each.order)
 
 
 def totals_of(rows: Sequence[TaskRow]) -> Totals:
     """All totals of a run."""
-    costs = [row.cost_usd for row in rows if row.outcome != "unfinished"]
+    costs = [row.cost_usd for row in rows if row.has_result]
     known = [cost for cost in costs if cost is not None]
-    durations = [row.duration_s for row in rows if row.duration_s is not None]
-    attempts = [_counted(row) for row in rows]
+    durations = [row.duration_s for row in rows if row.has_result]
+    attempts = [row.counted for row in rows]
     completed = [attempt for attempt in attempts if attempt.ended_itself]
     judgings = [each for row in rows for each in row.judgings]
     names = judge_names({each.judge_id: each.name for each in judgings})
     names |= {once(judge_id): name for judge_id, name in names.items()}
-    by_level = _rates((row.level, _counted(row)) for row in rows)
+    by_level = _rates((row.difficulty, row.counted) for row in rows)
     return Totals(
         all=Rate.of(attempts),
         by_level={level: by_level[level] for level in LEVELS if level in by_level},
-        by_site=_rates((row.site, _counted(row)) for row in rows),
+        by_site=_rates((row.site, row.counted) for row in rows),
         cost_usd=sum(known) if len(known) == len(costs) else None,
         known_cost_usd=sum(known),
         tokens=sum((row.tokens for row in rows), TokenUsage()),
@@ -240,7 +243,7 @@ def totals_of(rows: Sequence[TaskRow]) -> Totals:
         retried=sum(row.attempt > 1 for row in rows),
         scores=_scores(rows),
         flags=dict(Counter(flag for row in rows for flag in row.flags)),
-        by_truth=_rates((row.decided_by, _counted(row)) for row in rows if row.decided_by),
+        by_truth=_rates((row.decided_by, row.counted) for row in rows if row.decided_by),
         by_judge=_rates(
             (names[each.judge_id], Counted(row.task_id, each.outcome))
             for row in rows
@@ -297,7 +300,7 @@ def _texts(rows: Sequence[TaskRow]) -> dict[str, set[tuple[str, str]]]:
     """The texts and websites of each task; none for a task without a readable result."""
     found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for row in rows:
-        if row.outcome != "unfinished":
+        if row.has_result:
             found[row.task_id].add((row.task, row.website))
     return found
 
@@ -329,10 +332,6 @@ def _judges(records: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
 def task_counts(matrix: Sequence[MatrixRow], runs: int) -> tuple[int, ...]:
     """How many of the tasks each run has."""
     return tuple(sum(each.groups[run] is not None for each in matrix) for run in range(runs))
-
-
-def _counted(row: TaskRow) -> Counted:
-    return Counted(row.task_id, row.outcome, row.stop_reason == "finished")
 
 
 def _rates(attempts: Iterable[tuple[Group, Counted]]) -> dict[Group, Rate]:

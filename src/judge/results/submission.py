@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 from judge.records.tasks import Level, Task, key_of
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
 from judge.results.rates import Counted, Rate
-from judge.results.rewards import reward_keys
+from judge.results.rows import EXCLUDED, Played, entry_of
 from judge.results.statistics import repeats_of, tallies_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
@@ -35,7 +35,11 @@ from shared.validation import validated
 _MAX_ENTRIES = 100
 _MAX_THOUGHT_CHARS = 400
 _MAX_ACTION_CHARS = 300
-_MAX_TEXT_CHARS = 2000
+# The contract's keys, in its order; the others follow.
+_FIRST_KEYS = (
+    *("task_id", "task_id_with_timestamp", "website", "task_description", "level", "success", "steps_taken"),
+    *("max_steps", "thoughts", "action_history", "screenshots", "error", "verdict", "stop_reason"),
+)
 _LISTS = ("thoughts", "action_history", "screenshots")
 _TEXTS = ("task_description", "error", "reason")
 _LEVELS: tuple[str, ...] = get_args(Level)
@@ -46,8 +50,6 @@ _MAX_FILE_BYTES = 256_000_000
 _REMEDY = "give a submission's JSON file"
 
 Submission = dict[str, Any]
-# In an entry, why the run excluded its task; in a detail, the excluded tasks.
-EXCLUDED = "excluded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class TaskSummary:
     @classmethod
     def of(cls, attempt: Attempt, judge_id: str | None = None) -> Self:
         """The summary of the attempt that counts; `judge_id` is the task's judge, for attempts without a verdict."""
-        entry = _entry(attempt) | {"decided_by": decided_by(attempt, judge_id)}
+        entry = _entry(attempt, judge_id)
         return cls(
             task=attempt.task,
             outcome=attempt.outcome,
@@ -82,22 +84,6 @@ class TaskSummary:
     def entry(self) -> dict[str, Any]:
         """The task's entry in the submission."""
         return dict(json.loads(zlib.decompress(self.packed_entry)))
-
-
-def decided_by(attempt: Attempt, judge_id: str | None = None) -> Truth:
-    """What decides the attempt's task, whether or not there is a verdict yet."""
-    method = method_of(judge_id) if judge_id else None
-    if attempt.verdict is not None and attempt.verdict.judge is not None:
-        method = attempt.verdict.judge.method
-    if method == "webarena_verified":
-        return "webarena_verified"
-    # The judge of an offline run is that of checks, even for a task without any.
-    return "checks" if attempt.task.checks and method in (None, "checks") else "judge"
-
-
-def method_of(judge_id: str) -> str:
-    """The method in a judge's id, `<method>-<digest>`."""
-    return judge_id.rpartition("-")[0]
 
 
 def decided(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -141,39 +127,26 @@ def result_text(submission: Submission) -> str:
     return json.dumps(submission["results"][0], allow_nan=False)
 
 
-def _entry(attempt: Attempt) -> dict[str, Any]:
-    """One entry of a submission's `tasks`. Screenshot paths are relative to the run's folder."""
-    task, verdict = attempt.task, attempt.verdict
+def _entry(attempt: Attempt, judge_id: str | None) -> dict[str, Any]:
+    """One entry of a submission's `tasks`: the columns of its row, and what only an entry has.
+
+    Screenshot paths are relative to the run's folder.
+    """
+    task = attempt.task
     started = datetime.fromtimestamp(attempt.started_at, UTC)
     above = "" if attempt.epoch == 1 else f"epochs/{attempt.epoch}/"
     screenshots = [f"{above}results/{task.task_id}/{step.screenshot}" for step in attempt.steps if step.screenshot]
-    return {
-        "task_id": task.task_id,
+    entry = {
+        **entry_of(Played(attempt, task.task_id, attempt.epoch, attempt.verdict, judge_id=judge_id)),
         "task_id_with_timestamp": f"{task.task_id}_{started:%Y%m%d_%H%M%S_%f}",
-        "website": task.website,
-        "task_description": clip(task.task, _MAX_TEXT_CHARS),
-        "level": task.level,
-        "success": attempt.outcome == "success",
-        "steps_taken": attempt.steps_taken,
-        "max_steps": attempt.max_steps,
         "thoughts": [clip(thought, _MAX_THOUGHT_CHARS) for thought in attempt.thoughts[:_MAX_ENTRIES]],
         "action_history": [clip(line, _MAX_ACTION_CHARS) for line in attempt.action_history[:_MAX_ENTRIES]],
         "screenshots": screenshots[:_MAX_ENTRIES],
-        "error": None if attempt.cause is None else clip(attempt.cause, _MAX_TEXT_CHARS),
-        "verdict": attempt.outcome,
-        "stop_reason": attempt.stop_reason,
-        # Keys in addition to the documented ones.
-        "reason": clip(verdict.reason, _MAX_TEXT_CHARS) if verdict else None,
-        **({"reason_code": verdict.reason_code} if verdict and verdict.reason_code else {}),
-        "flags": attempt.flags,
         "settle": attempt.settle,
-        "duration_s": round(attempt.ended_at - attempt.started_at, 3),
         # Without defaults, so that keys added to tasks in later versions do not change existing digests.
         "task_sha256": sha256_json(task.model_dump(mode="json", exclude_defaults=True)),
-        "epoch": attempt.epoch,
-        **({} if attempt.excluded is None else {EXCLUDED: clip(attempt.excluded, _MAX_TEXT_CHARS)}),
-        **reward_keys(attempt),
     }
+    return {key: entry[key] for key in (*_FIRST_KEYS, *entry)}
 
 
 def counts_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

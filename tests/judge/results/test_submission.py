@@ -49,13 +49,13 @@ def test_a_submission_has_the_keys_of_the_contract_in_order() -> None:
     assert list(detail(submission)) == DETAIL_KEYS
     assert list(detail(submission)["tasks"][0]) == [
         *TASK_KEYS,
-        "reason",
-        "flags",
-        "settle",
-        "duration_s",
-        "task_sha256",
         "epoch",
         "decided_by",
+        "reason",
+        "flags",
+        "duration_s",
+        "settle",
+        "task_sha256",
     ]
 
 
