@@ -63,6 +63,11 @@ class Played:
         return self.attempt.verdict.reason_code if self.attempt.verdict else None
 
     @property
+    def rejected(self) -> int:
+        """How many replies led to no executed action: unreadable, naming something that is not there, or failed."""
+        return sum(step.outcome is not None and not step.outcome.ok for step in self.attempt.steps)
+
+    @property
     def usage(self) -> TokenUsage:
         """Tokens used for judging."""
         return self.attempt.token_usage
@@ -179,6 +184,7 @@ class AttemptRow:
     )
     success_rule: str | None = column(lambda it: it.rule, entry=True, when=lambda it: it.rule is not None, added=True)
     categories: Mapping[Category, str] = column(lambda it: dict(failure_categories(it.attempt, it.verdict)))
+    not_executed: int = column(lambda it: it.rejected, entry=True, heading="Not executed", added=True)
 
     @classmethod
     def of(cls, played: Played, *, max_chars: int | None = None, **more: Any) -> Self:

@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 
 from helpers.results import a_finished_run, a_result, a_step, a_submission, a_verdict
-from judge.report.data import read_run, read_task
+from judge.records.steps import Outcome
+from judge.report.data import RunView, TaskRow, read_run, read_task
+from judge.report.pages import Renderer
+from judge.report.totals import totals_of
 from judge.results.rows import COLUMNS, ENTRY_COLUMNS, MAX_TEXT_CHARS, AttemptRow, Played
 from judge.results.tables import Tabled, table_of
 from judge.trajectory.record import Attempt
 
-NOT_DOCUMENTED = ["epoch", "decided_by", "reason", "flags", "duration_s", "settle", "task_sha256"]
+NOT_DOCUMENTED = ["epoch", "decided_by", "reason", "flags", "duration_s", "not_executed", "settle", "task_sha256"]
 CONTRACT = 14
 ATTEMPTS = (
     a_result("judged", steps=(a_step(0, flags=("off_site",)), a_step(1)), final_answer="80"),
@@ -68,3 +71,13 @@ def test_a_row_without_an_attempt_has_every_column() -> None:
     row = AttemptRow.without_attempt(task_id="t1", verdict="unfinished")
     assert list(row.values()) == [column.name for column in COLUMNS]
     assert (row.task_id, row.steps, row.level, row.flags, row.categories) == ("t1", 0, None, (), {})
+
+
+def test_replies_without_an_executed_action_are_counted_and_shown_where_there_are_any() -> None:
+    failed = a_step(1).model_copy(update={"outcome": Outcome(ok=False, message="no such element")})
+    attempt = a_result(steps=(a_step(0), failed, a_step(2).model_copy(update={"outcome": None})))
+    assert row_of(attempt).not_executed == 1
+    rows = [TaskRow.of(Played(each, "t1", epoch, each.verdict)) for epoch, each in ((1, attempt), (2, a_result()))]
+    page = Renderer().index(RunView("r", {}, "p", ("t1",), epochs=2), totals_of(rows), rows)
+    assert ("Not executed" in page, '<td class="num" data-v="0.5">0.5</td>' in page) == (True, True)
+    assert "Not executed" not in Renderer().index(RunView("r", {}, "p", ("t1",)), totals_of(rows[1:]), rows[1:])
