@@ -9,13 +9,14 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from judge.records.steps import StopReason, Timings
 from judge.records.tasks import Exclusion, Level, Task
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth, Verdict
+from judge.results.rows import ENTRY_COLUMNS, AttemptRow
 from judge.results.submission import counts_of
 from judge.scenario.miniwob.rewards import SuccessRule
 from judge.trajectory.network import HarFile
@@ -79,9 +80,8 @@ _NUMBERS: Fields = {
     name: (type(value) if not isinstance(value, list) else list[float], ...) for name, value in counts_of([]).items()
 }
 COUNTS = create_model("Counts", __doc__="Counts of attempts, and rates in percent.", **_NUMBERS)
-ENTRY = create_model(
-    "TaskEntry",
-    __doc__="One task. Screenshots are relative to the run's folder; texts and lists are bounded.",
+# The keys with a closer description than their column's type.
+_ENTRY = Fields(
     **fields_of(Task, "task_id", "website"),
     task_id_with_timestamp=(str, ...),
     task_description=(str, ...),
@@ -106,6 +106,24 @@ ENTRY = create_model(
     excluded=(str, Field(None, description="Why the run excluded the task before its first attempt.")),
     reward=(float | None, None),
     success_rule=(SuccessRule | None, None),
+)
+
+
+def columns_beside(known: Fields) -> Fields:
+    """The other columns of an entry, as they are declared."""
+    types = get_type_hints(AttemptRow)
+    return {
+        each.entry: (types[each.name], None if each.when or each.added else ...)
+        for each in ENTRY_COLUMNS
+        if each.entry not in known
+    }
+
+
+ENTRY = create_model(
+    "TaskEntry",
+    __doc__="One task. Screenshots are relative to the run's folder; texts and lists are bounded.",
+    **_ENTRY,
+    **columns_beside(_ENTRY),
 )
 DETAIL = create_model(
     "Detail",

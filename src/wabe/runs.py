@@ -43,7 +43,7 @@ def load_run(run: Path | str = "latest") -> Run:
     for found in table_of(store):
         if isinstance(found, Unreadable):
             raise TrajectoryError(found.reason)
-        row = found.row.model_dump()
+        row = found.row.cells()
         found_run.attempts.append(row)
         found_run.tasks.append(row | {"steps_taken": row["steps"]})
         attempt = {key: row[key] for key in ("run_id", "task_id", "epoch")}

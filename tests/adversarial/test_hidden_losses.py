@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from helpers.results import a_result, a_submission, a_verdict
-from judge.report.totals import rate_of
 from judge.results.leaderboard import rows
 from judge.results.merge import merge
+from judge.results.rates import Counted, Rate
 from judge.results.submission import Submission, counts_of
 from judge.runner.terminal import print_summary
 from judge.store.layout import RunStore
@@ -77,7 +77,7 @@ def check_mix(outcomes: Sequence[str], dice: random.Random) -> None:
     assert hidden["is_complete"] <= counts["is_complete"]
     spoilt = counts_of({"verdict": dice.choice((outcome, *LOST))} for outcome in outcomes)
     assert spoilt["success_rate_of_all"] <= counts["success_rate_of_all"]
-    report = rate_of((str(number), outcome) for number, outcome in enumerate(outcomes))
+    report = Rate.of(Counted(str(number), outcome) for number, outcome in enumerate(outcomes))
     assert round(report.rate_of_all, 1) == counts["success_rate_of_all"]
     assert report.is_complete is counts["is_complete"]
 

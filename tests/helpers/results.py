@@ -11,9 +11,9 @@ from judge.records.steps import Outcome, Step, StopReason
 from judge.records.tasks import Task
 from judge.records.verdicts import ImageScore, JudgeInfo, Verdict
 from judge.results.identity import identity_in
+from judge.results.rows import COLUMNS, AttemptRow
 from judge.results.run_record import begin_run, end_run, provenance
 from judge.results.submission import Submission, TaskSummary, build_submission
-from judge.results.tables import AttemptRow
 from judge.scenario.models import Launch, Shard
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory
@@ -153,7 +153,7 @@ def a_finished_run(
 
 
 def a_row(**changes: Any) -> AttemptRow:
-    """A row of a table: texts are `x`, numbers 1."""
-    fields = AttemptRow.model_fields.items()
-    values: dict[str, Any] = {name: "x" if field.annotation in (str, str | None) else 1 for name, field in fields}
-    return AttemptRow(**(values | {"success": True} | changes))
+    """A row of a table: texts are `x`, numbers 1, lists empty."""
+    known: dict[type, Any] = {int: 1, float: 1.0, bool: True, str: "x"}
+    values: dict[str, Any] = {column.name: known.get(column.type, column.empty) for column in COLUMNS}
+    return AttemptRow(**(values | changes))

@@ -18,8 +18,9 @@ from judge.results.export import (
     write_tasks,
 )
 from judge.results.folders import resolve_store
+from judge.results.rows import AttemptRow
 from judge.results.run_record import excluded_by_scenario, tasks_of
-from judge.results.tables import AttemptRow, Unreadable, csv_of, jsonl_of, left_out_rows, markdown, parquet_of, table_of
+from judge.results.tables import Unreadable, csv_of, jsonl_of, left_out_rows, markdown, parquet_of, table_of
 from judge.runner.boundary import EXIT_LOST
 from judge.store.layout import RunStore, TaskStore, output_folder
 from shared.errors import ConfigError

@@ -12,9 +12,9 @@ from judge.records.tasks import key_of
 from judge.report.data import TaskRow, TaskView, read_run, read_task
 from judge.report.output import Folder, Output, SingleFile, write
 from judge.report.pages import ComparedRun, Renderer
-from judge.report.table import csv_table, json_table
 from judge.report.totals import Totals, compare, matrix_of, totals_of
 from judge.results.processes import in_processes
+from judge.results.tables import csv_of, json_of
 from judge.store.layout import RunStore
 from judge.trajectory.network import NETWORK_FILE
 from shared.errors import ConfigError
@@ -143,7 +143,7 @@ class _Run:
         if key not in self._plays:
             return None
         store = self._store.task(*self._plays[key])
-        task = read_task(store)
+        task = read_task(store, self.view)
         self._place_files(store.folder, task)
         before, after = self._places[key]
         page = self._renderer.task(task, before=before, after=after, run=self.view)
@@ -158,8 +158,8 @@ class _Run:
         """Write the front page with its tables, once all tasks are written."""
         totals = totals_of(self.rows)
         up = "../index.html" if self._folder else ""
-        self._out.table(f"{self._folder}tasks.csv", csv_table(self.view, self.rows))
-        self._out.table(f"{self._folder}tasks.json", json_table(self.view, self.rows))
+        self._out.table(f"{self._folder}tasks.csv", csv_of(self.rows))
+        self._out.table(f"{self._folder}tasks.json", json_of(self.rows))
         self._out.page(f"{self._folder}index.html", self._renderer.index(self.view, totals, self.rows, up=up))
         return totals
 

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from judge.report.data import OUTCOMES, TaskRow
+from judge.report.data import TaskRow
 from judge.report.totals import Totals
+from judge.results.rates import OUTCOMES
 from shared.text import counted
 
 WIDTH = 460
@@ -172,7 +173,7 @@ def ends_chart(rows: Sequence[TaskRow]) -> Chart | None:
 def categories_chart(rows: Sequence[TaskRow]) -> Chart | None:
     """How many failures fall into each category; one can fall into several."""
     failed = [row for row in rows if row.outcome == "failure"]
-    counts = Counter(finding.category.replace("_", " ") for row in failed for finding in row.categories)
+    counts = Counter(name.replace("_", " ") for row in failed for name in row.categories)
     if not counts:
         return None
     known = sum(bool(row.categories) for row in failed)

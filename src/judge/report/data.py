@@ -20,15 +20,15 @@ from judge.records.verdicts import ImageScore, Verdict
 from judge.report.evidence import JudgeView, VerdictView, verdict_view
 from judge.report.network import ConsoleView, NetworkView, console_view, network_view
 from judge.report.snapshots import pack
-from judge.results.categories import Finding, failure_categories
 from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import Difference, differences_of
 from judge.results.identity import identity_in, player
 from judge.results.judgings import JudgeName, Judging, judge_names, once
-from judge.results.run_record import epochs_of, excluded_by_run, excluded_by_scenario, task_names
-from judge.results.submission import decided_by
+from judge.results.rates import OUTCOMES, RowOutcome
+from judge.results.rows import MAX_TEXT_CHARS, AttemptRow, Played
+from judge.results.run_record import epochs_of, excluded_by_run, excluded_by_scenario, judge_id_of, task_names
 from judge.store.layout import RunStore, TaskStore
-from judge.trajectory.files import foreign_verdicts, read_attempt, read_steps
+from judge.trajectory.files import foreign_verdicts, read_result, read_steps
 from judge.trajectory.record import JUDGED_ENDS, Attempt
 from shared.errors import TrajectoryError
 from shared.files import read_file, read_json
@@ -37,9 +37,6 @@ from shared.models import TokenUsage
 from shared.snapshot import REF, parse_snapshot
 from shared.text import one_line
 
-# `unfinished`: a task without a readable result. Not an official outcome, but it must not be hidden.
-RowOutcome = Literal["success", "failure", "unscored", "aborted", "unfinished"]
-OUTCOMES: tuple[RowOutcome, ...] = ("success", "failure", "unscored", "aborted", "unfinished")
 LEVELS = ("easy", "medium", "hard", "unknown")
 # Other tools put images in the folder itself or in a subfolder of any name.
 _IMAGE = re.compile(r"(?:[A-Za-z0-9_-]{1,64}/)?([A-Za-z0-9_-]{1,64}\.(?:jpg|jpeg|png|webp))")
@@ -68,37 +65,61 @@ class Disagreement(NamedTuple):
     asked: int
 
 
-@dataclass(frozen=True)
-class TaskRow:
-    """One row of the task table: small, so that the rows of a large run fit in memory.
+@dataclass(frozen=True, kw_only=True)
+class TaskRow(AttemptRow):
+    """One row of the task table: the attempt's row with texts cut, so that the rows of a large run fit in memory.
 
-    `image` is the last screenshot's file name in the task's image folder, `judgings` are all verdicts on the attempt.
+    A task without a readable result has the verdict `unfinished`. `image` is the last screenshot's file name in the
+    task's image folder, `judgings` are all verdicts on the attempt, `scores` those that the judge gave to screenshots.
     """
 
-    task_id: str
-    task: str
-    website: str
-    site: str
-    level: str
-    outcome: RowOutcome
-    why: str
-    stop_reason: str | None = None
-    steps: int = 0
-    max_steps: int | None = None
-    reference_length: int | None = None
-    duration_s: float | None = None
-    phases: Phases = Phases()
-    cost_usd: float | None = None
-    tokens: TokenUsage = field(default_factory=TokenUsage)
-    scores: tuple[int | None, ...] = ()
-    flags: tuple[str, ...] = ()
-    attempt: int = 1
-    decided_by: str = ""
-    differences: tuple[Difference, ...] = ()
-    categories: tuple[Finding, ...] = ()
     image: str | None = None
-    epoch: int = 1
+    scores: tuple[int | None, ...] = ()
+    differences: tuple[Difference, ...] = ()
     judgings: tuple[Judging, ...] = ()
+
+    @property
+    def outcome(self) -> RowOutcome:
+        """The verdict."""
+        return next((each for each in OUTCOMES if each == self.verdict), "unfinished")
+
+    @property
+    def has_result(self) -> bool:
+        """Whether there is an attempt that can be read."""
+        return self.outcome != "unfinished"
+
+    @property
+    def site(self) -> str:
+        """The host of the website."""
+        return host_of(self.website)
+
+    @property
+    def difficulty(self) -> str:
+        """The level, or `unknown`."""
+        return self.level or "unknown"
+
+    @property
+    def why(self) -> str:
+        """Why the attempt has its outcome, in one line."""
+        reason = None if self.verdict == "aborted" else self.reason
+        return one_line(reason or self.error or self.stop_reason, 240)
+
+    @property
+    def phases(self) -> Phases:
+        """How the attempt's time was spent."""
+        other_s = max(0.0, self.duration_s - self.observe_s - self.reply_s - self.act_s)
+        return Phases(self.observe_s, self.reply_s, self.act_s, self.judge_s or 0.0, other_s)
+
+    @property
+    def tokens(self) -> TokenUsage:
+        """Tokens used for judging."""
+        return TokenUsage(
+            calls=self.judge_calls,
+            input=self.input_tokens,
+            output=self.output_tokens,
+            cached=self.cached_tokens,
+            reasoning=self.reasoning_tokens,
+        )
 
     @property
     def disagreements(self) -> tuple[Disagreement, ...]:
@@ -112,7 +133,7 @@ class TaskRow:
     @property
     def category_names(self) -> tuple[str, ...]:
         """The names of the categories; `other` for a failure without any."""
-        return tuple(name for name, _ in self.categories) or (("other",) if self.outcome == "failure" else ())
+        return tuple(self.categories) or (("other",) if self.outcome == "failure" else ())
 
     @property
     def key(self) -> str:
@@ -326,15 +347,25 @@ def read_run(store: RunStore) -> RunView:
     return RunView(store.run_id, record, str(role), tuple(dict.fromkeys(task_ids)), epochs, label_key)
 
 
-def read_task(store: TaskStore) -> TaskView:
-    """One task, with all data that can be read."""
+def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
+    """One task, with all data that can be read. `run` is what its row says about the run."""
+    run = run or RunView("", {}, "")
     attempts = store.folder / "attempts"
     earlier_attempts = sum(1 for _ in attempts.iterdir()) if attempts.is_dir() else 0
     try:
-        result = _read_result(store)
+        result, sha256 = _read_result(store)
     except TrajectoryError as error:
         why, steps, name = str(error), _recorded_steps(store), store.name
-        row = TaskRow(name, name, "", "unknown", "unknown", "unfinished", why, steps=len(steps), epoch=store.epoch)
+        row = TaskRow.without_attempt(
+            run_id=run.run_id,
+            participant=run.role,
+            task_id=name,
+            epoch=store.epoch,
+            task=name,
+            verdict="unfinished",
+            error=one_line(why, MAX_TEXT_CHARS),
+            steps=len(steps),
+        )
         views = tuple(_step_view(store, step) for step in steps)
         return TaskView(row=row, steps=views, error=why, earlier_attempts=earlier_attempts)
     verdicts, differences, deciding = _read_verdicts(store, result)
@@ -345,15 +376,23 @@ def read_task(store: TaskStore) -> TaskView:
     score_of = dict(zip(shown, scores, strict=True)) if len(shown) == len(scores) else {}
     seen = tuple(_step_view(store, step, score_of.get(step.index)) for step in result.steps)
     return TaskView(
-        row=replace(
-            _row(result, scores),
+        row=TaskRow.of(
+            # From the folder's path, so that a result that names another task or epoch cannot replace that one's page.
+            Played(
+                result,
+                store.name,
+                store.epoch,
+                deciding,
+                judge_id=judge_id_of(run.record, store.name, store.epoch) if run.record else None,
+                sha256=sha256,
+                run_id=run.run_id,
+                record=run.record,
+            ),
+            max_chars=MAX_TEXT_CHARS,
+            scores=tuple(score.Score for score in scores),
             differences=differences,
-            categories=failure_categories(result, deciding),
             image=next((step.image for step in reversed(seen) if step.image), None),
             judgings=tuple(verdict.judging for verdict in verdicts),
-            # From the folder's path, so that a result that names another task or epoch cannot replace that one's page.
-            task_id=store.name,
-            epoch=store.epoch,
         ),
         steps=seen,
         final_look=_step_view(store, result.final_look) if result.final_look else None,
@@ -376,51 +415,20 @@ def host_of(url: str) -> str:
     return (netloc or url or "unknown").lower().removeprefix("www.")[:100]
 
 
-def _read_result(store: TaskStore) -> Attempt:
+def _read_result(store: TaskStore) -> tuple[Attempt, str | None]:
+    """The attempt, and the digest of its evidence."""
     if isinstance(store, FoundTask):
-        return store.attempt()
+        return store.attempt(), None
     if not (store.folder / "result.json").is_file():
         raise TrajectoryError("no result yet: the attempt is running, was interrupted, or never began")
-    return read_attempt(store.folder, source="result.json")
+    result = read_result(store.folder, source="result.json")
+    return Attempt.from_json(result, source="result.json"), result.get("trajectory_sha256")
 
 
 def _recorded_steps(store: TaskStore) -> tuple[Step, ...]:
     with contextlib.suppress(TrajectoryError):
         return read_steps(store.folder / "steps.jsonl")
     return ()
-
-
-def _row(result: Attempt, scores: tuple[ImageScore, ...]) -> TaskRow:
-    task = result.task
-    timings = [step.timings for step in result.steps]
-    observe_s = sum(timing.observe_s for timing in timings)
-    reply_s = sum(timing.reply_s for timing in timings)
-    act_s = sum(timing.act_s for timing in timings)
-    duration_s = max(0.0, result.ended_at - result.started_at)
-    other_s = max(0.0, duration_s - observe_s - reply_s - act_s)
-    why = (result.verdict.reason if result.verdict and not result.is_aborted else None) or result.cause
-    return TaskRow(
-        task_id=task.task_id,
-        task=task.task,
-        website=task.website,
-        site=host_of(task.website),
-        level=task.level or "unknown",
-        outcome=result.outcome,
-        why=one_line(why or result.stop_reason, 240),
-        stop_reason=result.stop_reason,
-        steps=result.steps_taken,
-        # The step budget of a self-recorded agent is unknown.
-        max_steps=None if result.self_recorded else result.max_steps,
-        reference_length=task.reference_length,
-        duration_s=duration_s,
-        phases=Phases(observe_s, reply_s, act_s, result.judge_s or 0.0, other_s),
-        cost_usd=result.cost_usd,
-        tokens=result.token_usage,
-        scores=tuple(score.Score for score in scores),
-        flags=tuple(result.flags),
-        attempt=result.number,
-        decided_by=decided_by(result),
-    )
 
 
 def _read_verdicts(

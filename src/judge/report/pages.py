@@ -22,11 +22,13 @@ from markupsafe import Markup
 
 from judge.records.notices import notice_text
 from judge.report.charts import charts_of, duration
-from judge.report.data import LEVELS, RowOutcome, RunView, TaskRow, TaskView
+from judge.report.data import LEVELS, RunView, TaskRow, TaskView
 from judge.report.network import ConsoleView
 from judge.report.setup import moment, setup_of
 from judge.report.totals import Comparison, MatrixRow, Totals, differences, grouped, task_counts
 from judge.results.categories import CATEGORIES
+from judge.results.rates import RowOutcome
+from judge.results.rows import COLUMNS
 from shared.text import counted, show_hidden, usd, without_surrogates
 
 # Outcomes that need attention first.
@@ -86,6 +88,7 @@ class Renderer:
             # Columns with the same value in every row are hidden.
             has_sites=len(totals.by_site) > 1,
             has_costs=totals.cost_usd != 0,
+            declared=[each for each in COLUMNS if each.heading and any(getattr(row, each.name) for row in rows)],
             model=record.get("judge_model") or "",
             state=record.get("state") or "",
             began=moment(record.get("started_at")),

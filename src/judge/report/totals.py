@@ -9,72 +9,24 @@ were played several times, it is the sign test on the tasks whose rate rose or f
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from statistics import fmean, median
 from typing import Any, TypeVar
 
 from judge.records.tasks import key_of
-from judge.report.data import LEVELS, OUTCOMES, Phases, RowOutcome, TaskRow
-from judge.results.judgings import Judged, JudgeName, cost_of, judge_names, judged_by, once
+from judge.report.data import LEVELS, Phases, TaskRow
+from judge.results.judgings import Judged, JudgeName, cost_of, judge_names, judged_by, method_of, once
+from judge.results.rates import Counted, Rate, RowOutcome
 from judge.results.run_record import NO_RESULT
-from judge.results.statistics import bootstrap, interval_95, repeats_of, success_rate, tallies_of
-from judge.results.submission import is_complete, method_of
+from judge.results.statistics import bootstrap, repeats_of, tallies_of
 from shared.fields import as_mapping
 from shared.models import TokenUsage
 
 SIGNIFICANT = 0.05
 Group = TypeVar("Group", str, JudgeName)
 _MAX_DIFFERENCES = 20
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A success rate. `rate`, `low` and `high` are in percent: the mean over tasks with its 95 % interval.
-
-    `rate` is `None` if nothing was scored. `rate_of_all` has every attempt in its denominator, and all other numbers
-    are counts of attempts as well: as many as tasks, unless tasks were played in several epochs.
-    """
-
-    counts: dict[RowOutcome, int]
-    rate: float | None
-    low: float
-    high: float
-
-    @property
-    def total(self) -> int:
-        """All attempts."""
-        return sum(self.counts.values())
-
-    @property
-    def successes(self) -> int:
-        """The attempts that succeeded."""
-        return self.counts["success"]
-
-    @property
-    def scored(self) -> int:
-        """The attempts that succeeded or failed."""
-        return self.successes + self.counts["failure"]
-
-    @property
-    def rate_of_all(self) -> float:
-        """Successes among all tasks, in percent: an unscored task counts like a failure."""
-        return 100 * self.successes / self.total if self.total else 0.0
-
-    def segments(self, width: float) -> Iterator[tuple[float, float, RowOutcome]]:
-        """The counts as a stacked bar: x, width and outcome of each part."""
-        x = 0.0
-        for outcome, count in self.counts.items():
-            if count:
-                part = width * count / self.total
-                yield x, part, outcome
-                x += part
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether few enough tasks are aborted, unscored or unfinished, as for a submission's `is_complete`."""
-        return is_complete(self.scored, self.total)
 
 
 @dataclass(frozen=True)
@@ -186,13 +138,17 @@ class TaskGroup:
     @property
     def steps(self) -> float:
         """The mean number of steps."""
-        return fmean(row.steps for row in self.attempts)
+        return self.mean("steps")
 
     @property
     def duration_s(self) -> float | None:
         """The mean duration, as far as known."""
-        known = [row.duration_s for row in self.attempts if row.duration_s is not None]
+        known = [row.duration_s for row in self.attempts if row.has_result]
         return fmean(known) if known else None
+
+    def mean(self, column: str) -> float:
+        """The mean of a column of numbers."""
+        return fmean(getattr(row, column) or 0 for row in self.attempts)
 
     @property
     def cost_usd(self) -> float | None:
@@ -256,37 +212,26 @@ def matrix_of(runs: Sequence[Sequence[TaskRow]]) -> list[MatrixRow]:
         found = tuple(groups.get(task_id) for groups in by_task)
         known = [row for group in found if group for row in group.attempts]
         # An unfinished task has no result that contains its text.
-        best = next((row for row in known if row.outcome != "unfinished"), known[0])
-        matrix.append(MatrixRow(task_id, best.task, best.level, found))
+        best = next((row for row in known if row.has_result), known[0])
+        matrix.append(MatrixRow(task_id, best.task, best.difficulty, found))
     return sorted(matrix, key=lambda each: each.order)
-
-
-def rate_of(attempts: Iterable[tuple[str, str]]) -> Rate:
-    """The counts and success rate of attempts, given as (task, outcome)."""
-    listed = list(attempts)
-    tallies = tallies_of(listed).values()
-    # An unreadable verdict file has no valid outcome.
-    counter = Counter(outcome if outcome in OUTCOMES else "unfinished" for _, outcome in listed)
-    rate, (low, high) = success_rate(tallies), interval_95(tallies)
-    percent = None if rate is None else float(100 * rate)
-    return Rate({name: counter[name] for name in OUTCOMES}, percent, low=100 * low, high=100 * high)
 
 
 def totals_of(rows: Sequence[TaskRow]) -> Totals:
     """All totals of a run."""
-    costs = [row.cost_usd for row in rows if row.outcome != "unfinished"]
+    costs = [row.cost_usd for row in rows if row.has_result]
     known = [cost for cost in costs if cost is not None]
-    durations = [row.duration_s for row in rows if row.duration_s is not None]
-    attempts = [(row.task_id, row.outcome) for row in rows]
-    completed = [row for row in rows if row.stop_reason == "finished"]
+    durations = [row.duration_s for row in rows if row.has_result]
+    attempts = [row.counted for row in rows]
+    completed = [attempt for attempt in attempts if attempt.ended_itself]
     judgings = [each for row in rows for each in row.judgings]
     names = judge_names({each.judge_id: each.name for each in judgings})
     names |= {once(judge_id): name for judge_id, name in names.items()}
-    by_level = _rates((row.level, row.task_id, row.outcome) for row in rows)
+    by_level = _rates((row.difficulty, row.counted) for row in rows)
     return Totals(
-        all=rate_of(attempts),
+        all=Rate.of(attempts),
         by_level={level: by_level[level] for level in LEVELS if level in by_level},
-        by_site=_rates((row.site, row.task_id, row.outcome) for row in rows),
+        by_site=_rates((row.site, row.counted) for row in rows),
         cost_usd=sum(known) if len(known) == len(costs) else None,
         known_cost_usd=sum(known),
         tokens=sum((row.tokens for row in rows), TokenUsage()),
@@ -298,15 +243,18 @@ def totals_of(rows: Sequence[TaskRow]) -> Totals:
         retried=sum(row.attempt > 1 for row in rows),
         scores=_scores(rows),
         flags=dict(Counter(flag for row in rows for flag in row.flags)),
-        by_truth=_rates((row.decided_by, row.task_id, row.outcome) for row in rows if row.decided_by),
+        by_truth=_rates((row.decided_by, row.counted) for row in rows if row.decided_by),
         by_judge=_rates(
-            (names[each.judge_id], row.task_id, each.outcome) for row in rows for each in row.judgings if each.is_stored
+            (names[each.judge_id], Counted(row.task_id, each.outcome))
+            for row in rows
+            for each in row.judgings
+            if each.is_stored
         ),
         judged=judged_by(judgings),
         judging_cost_usd=cost_of(judgings),
         judge_names=names,
-        of_completed=rate_of((row.task_id, row.outcome) for row in completed),
-        repeats=repeats_of(tallies_of(attempts)),
+        of_completed=Rate.of(completed),
+        repeats=repeats_of(tallies_of((each.task, each.outcome) for each in attempts)),
     )
 
 
@@ -352,7 +300,7 @@ def _texts(rows: Sequence[TaskRow]) -> dict[str, set[tuple[str, str]]]:
     """The texts and websites of each task; none for a task without a readable result."""
     found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for row in rows:
-        if row.outcome != "unfinished":
+        if row.has_result:
             found[row.task_id].add((row.task, row.website))
     return found
 
@@ -386,12 +334,12 @@ def task_counts(matrix: Sequence[MatrixRow], runs: int) -> tuple[int, ...]:
     return tuple(sum(each.groups[run] is not None for each in matrix) for run in range(runs))
 
 
-def _rates(attempts: Iterable[tuple[Group, str, str]]) -> dict[Group, Rate]:
-    """The rate of each group, by name, from the group, task and outcome of every attempt."""
-    groups: defaultdict[Group, list[tuple[str, str]]] = defaultdict(list)
-    for group, task, outcome in attempts:
-        groups[group].append((task, outcome))
-    return {group: rate_of(groups[group]) for group in sorted(groups)}
+def _rates(attempts: Iterable[tuple[Group, Counted]]) -> dict[Group, Rate]:
+    """The rate of each group, by name."""
+    groups: defaultdict[Group, list[Counted]] = defaultdict(list)
+    for group, attempt in attempts:
+        groups[group].append(attempt)
+    return {group: Rate.of(groups[group]) for group in sorted(groups)}
 
 
 def _scores(rows: Sequence[TaskRow]) -> dict[str, int]:

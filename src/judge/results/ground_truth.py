@@ -13,7 +13,7 @@ from judge.evaluators.base import Assertion, assertions_in
 from judge.judges.rescoring import WHY_ZERO
 from judge.records.verdicts import Verdict, VerdictOutcome
 from judge.results.agreement import Pair, facts_of, pair_of, verdicts_in
-from judge.results.submission import method_of
+from judge.results.judgings import method_of
 from judge.trajectory.files import read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mappings

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from judge.records.tasks import Level
+from judge.results.rows import ENTRY_COLUMNS
 from judge.results.submission import counts_of, read_submissions
 from shared.errors import ConfigError
 from shared.fields import closest
@@ -21,14 +22,10 @@ if TYPE_CHECKING:
 
 _QUERIES = Path(__file__).parent / "queries"
 _COUNTS = counts_of(())
-_TASK: dict[str, Any] = {
-    **dict.fromkeys(("task_id", "task_sha256", "level", "verdict", "stop_reason", "error", "decided_by"), ""),
-    "flags": [""],
-    **dict.fromkeys(("steps_taken", "max_steps", "epoch"), 1),
-    "success": True,
-}
+# An example of each type: 0.5 makes a column one of doubles. A missing list would become text.
+_EXAMPLES: Mapping[type, Any] = {str: "", int: 1, float: 0.5, bool: True, tuple: [""]}
+_TASK = {"task_sha256": "", **{each.entry: _EXAMPLES[each.type] for each in ENTRY_COLUMNS}}
 _BY_LEVEL = dict.fromkeys(get_args(Level), _COUNTS)
-# The values only determine types: 0.5 makes costs a column of doubles.
 _TEMPLATE: dict[str, Any] = {
     "participants": {"white_agent": ""},
     "results": [

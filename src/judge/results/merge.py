@@ -5,7 +5,8 @@ from typing import Any
 
 from judge.config import MAX_EPOCHS
 from judge.records.ids import problem_of
-from judge.results.submission import EXCLUDED, Submission, counts_of, detail_of, entry_key, is_excluded, total_cost
+from judge.results.rows import EXCLUDED
+from judge.results.submission import Submission, counts_of, detail_of, entry_key, is_excluded, total_cost
 from shared.errors import ConfigError
 from shared.fields import as_mapping, as_mappings
 from shared.text import excerpt

@@ -11,10 +11,9 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 
@@ -22,8 +21,9 @@ from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
 from judge.records.tasks import Level, Task, key_of
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
-from judge.results.rewards import reward_keys
-from judge.results.statistics import interval_95, repeats_of, success_rate, success_rate_of_all, tallies_of
+from judge.results.rates import Counted, Rate
+from judge.results.rows import EXCLUDED, Played, entry_of
+from judge.results.statistics import repeats_of, tallies_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
@@ -32,12 +32,14 @@ from shared.files import read_errors, read_json, sha256_json
 from shared.text import clip, counted
 from shared.validation import validated
 
-# A submission is incomplete if more than this percentage of its tasks has no verdict.
-_MAX_LOST_PERCENT = 5
 _MAX_ENTRIES = 100
 _MAX_THOUGHT_CHARS = 400
 _MAX_ACTION_CHARS = 300
-_MAX_TEXT_CHARS = 2000
+# The contract's keys, in its order; the others follow.
+_FIRST_KEYS = (
+    *("task_id", "task_id_with_timestamp", "website", "task_description", "level", "success", "steps_taken"),
+    *("max_steps", "thoughts", "action_history", "screenshots", "error", "verdict", "stop_reason"),
+)
 _LISTS = ("thoughts", "action_history", "screenshots")
 _TEXTS = ("task_description", "error", "reason")
 _LEVELS: tuple[str, ...] = get_args(Level)
@@ -48,8 +50,6 @@ _MAX_FILE_BYTES = 256_000_000
 _REMEDY = "give a submission's JSON file"
 
 Submission = dict[str, Any]
-# In an entry, why the run excluded its task; in a detail, the excluded tasks.
-EXCLUDED = "excluded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class TaskSummary:
     @classmethod
     def of(cls, attempt: Attempt, judge_id: str | None = None) -> Self:
         """The summary of the attempt that counts; `judge_id` is the task's judge, for attempts without a verdict."""
-        entry = _entry(attempt) | {"decided_by": decided_by(attempt, judge_id)}
+        entry = _entry(attempt, judge_id)
         return cls(
             task=attempt.task,
             outcome=attempt.outcome,
@@ -84,22 +84,6 @@ class TaskSummary:
     def entry(self) -> dict[str, Any]:
         """The task's entry in the submission."""
         return dict(json.loads(zlib.decompress(self.packed_entry)))
-
-
-def decided_by(attempt: Attempt, judge_id: str | None = None) -> Truth:
-    """What decides the attempt's task, whether or not there is a verdict yet."""
-    method = method_of(judge_id) if judge_id else None
-    if attempt.verdict is not None and attempt.verdict.judge is not None:
-        method = attempt.verdict.judge.method
-    if method == "webarena_verified":
-        return "webarena_verified"
-    # The judge of an offline run is that of checks, even for a task without any.
-    return "checks" if attempt.task.checks and method in (None, "checks") else "judge"
-
-
-def method_of(judge_id: str) -> str:
-    """The method in a judge's id, `<method>-<digest>`."""
-    return judge_id.rpartition("-")[0]
 
 
 def decided(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -143,101 +127,48 @@ def result_text(submission: Submission) -> str:
     return json.dumps(submission["results"][0], allow_nan=False)
 
 
-def _entry(attempt: Attempt) -> dict[str, Any]:
-    """One entry of a submission's `tasks`. Screenshot paths are relative to the run's folder."""
-    task, verdict = attempt.task, attempt.verdict
+def _entry(attempt: Attempt, judge_id: str | None) -> dict[str, Any]:
+    """One entry of a submission's `tasks`: the columns of its row, and what only an entry has.
+
+    Screenshot paths are relative to the run's folder.
+    """
+    task = attempt.task
     started = datetime.fromtimestamp(attempt.started_at, UTC)
     above = "" if attempt.epoch == 1 else f"epochs/{attempt.epoch}/"
     screenshots = [f"{above}results/{task.task_id}/{step.screenshot}" for step in attempt.steps if step.screenshot]
-    return {
-        "task_id": task.task_id,
+    entry = {
+        **entry_of(Played(attempt, task.task_id, attempt.epoch, attempt.verdict, judge_id=judge_id)),
         "task_id_with_timestamp": f"{task.task_id}_{started:%Y%m%d_%H%M%S_%f}",
-        "website": task.website,
-        "task_description": clip(task.task, _MAX_TEXT_CHARS),
-        "level": task.level,
-        "success": attempt.outcome == "success",
-        "steps_taken": attempt.steps_taken,
-        "max_steps": attempt.max_steps,
         "thoughts": [clip(thought, _MAX_THOUGHT_CHARS) for thought in attempt.thoughts[:_MAX_ENTRIES]],
         "action_history": [clip(line, _MAX_ACTION_CHARS) for line in attempt.action_history[:_MAX_ENTRIES]],
         "screenshots": screenshots[:_MAX_ENTRIES],
-        "error": None if attempt.cause is None else clip(attempt.cause, _MAX_TEXT_CHARS),
-        "verdict": attempt.outcome,
-        "stop_reason": attempt.stop_reason,
-        # Keys in addition to the documented ones.
-        "reason": clip(verdict.reason, _MAX_TEXT_CHARS) if verdict else None,
-        **({"reason_code": verdict.reason_code} if verdict and verdict.reason_code else {}),
-        "flags": attempt.flags,
         "settle": attempt.settle,
-        "duration_s": round(attempt.ended_at - attempt.started_at, 3),
         # Without defaults, so that keys added to tasks in later versions do not change existing digests.
         "task_sha256": sha256_json(task.model_dump(mode="json", exclude_defaults=True)),
-        "epoch": attempt.epoch,
-        **({} if attempt.excluded is None else {EXCLUDED: clip(attempt.excluded, _MAX_TEXT_CHARS)}),
-        **reward_keys(attempt),
     }
+    return {key: entry[key] for key in (*_FIRST_KEYS, *entry)}
 
 
 def counts_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The counts and rates of entries, one for each attempt, computed from the entries alone.
-
-    Rates are in percent to one decimal. `success_rate` is the mean over the tasks of each one's rate over its scored
-    attempts, 0.0 when nothing was scored; `confidence_interval_95` is its interval (`judge.results.statistics`),
-    [0.0, 100.0] when nothing was scored. `success_rate_of_all` has every attempt in its denominators, so an aborted or
-    unscored one weighs as much as a failure.
-
-    A task counts once, however often it was played: it is scored if any attempt is, else unscored if any attempt is,
-    and completed if all its attempts are. `attempts`, `scored_attempts` and `judged_successes` count attempts.
-    """
-    listed = list(entries)
-    tasks = [_task_of(entry, place) for place, entry in enumerate(listed)]
-    outcomes = [entry_outcome(entry) for entry in listed]
-    tallies = tallies_of(zip(tasks, outcomes, strict=True))
-    undecided = {task for task, tally in tallies.items() if not tally.scored}
-    unscored = {task for task, outcome in zip(tasks, outcomes, strict=True) if outcome == "unscored"} & undecided
-    ended = len(tallies.keys() - {task for task, entry in zip(tasks, listed, strict=True) if not _ended_itself(entry)})
-    scored_attempts = sum(tally.scored for tally in tallies.values())
-    low, high = interval_95(tallies.values())
-    return {
-        "success_rate": _percent(success_rate(tallies.values())),
-        "successful_tasks": ended,
-        "completed_tasks": ended,
-        "total_tasks": len(tallies),
-        "judged_successes": sum(tally.successes for tally in tallies.values()),
-        "scored_tasks": len(tallies) - len(undecided),
-        "unscored_tasks": len(unscored),
-        "aborted_tasks": len(undecided - unscored),
-        "success_rate_of_all": _percent(success_rate_of_all(tallies.values())),
-        "is_complete": is_complete(scored_attempts, len(listed)),
-        "attempts": len(listed),
-        "scored_attempts": scored_attempts,
-        "confidence_interval_95": [round(100 * low, 1), round(100 * high, 1)],
-    }
+    """The published counts and rates of entries, one for each attempt, computed from the entries alone."""
+    return Rate.of(_counted(entries)).published()
 
 
 def repeats_in(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     """The statistics of repeats (`repeats_of`), from task entries."""
-    return repeats_of(tallies_of((_task_of(entry, n), entry_outcome(entry)) for n, entry in enumerate(entries)))
+    return repeats_of(tallies_of((each.task, each.outcome) for each in _counted(entries)))
 
 
-def _task_of(entry: Mapping[str, Any], place: int) -> str:
-    """A key that is equal for entries of the same task. In files without epochs, every entry is another task."""
-    return str(entry.get("task_id")) if "epoch" in entry else f"entry {place}"
+def _counted(entries: Iterable[Mapping[str, Any]]) -> Iterator[Counted]:
+    """What each entry contributes to a rate. In files without epochs, every entry is another task."""
+    for place, entry in enumerate(entries):
+        task = str(entry.get("task_id")) if "epoch" in entry else f"entry {place}"
+        yield Counted(task, entry_outcome(entry), _ended_itself(entry))
 
 
 def entry_key(entry: Mapping[str, Any]) -> str:
     """The name of an entry's task in its epoch."""
     return key_of(str(entry["task_id"]), entry.get("epoch", 1))
-
-
-def _percent(share: Fraction | None) -> float:
-    """A share in percent to one decimal; 0.0 for `None`."""
-    return round(float(100 * share), 1) if share is not None else 0.0
-
-
-def is_complete(scored: int, total: int) -> bool:
-    """Whether at most `_MAX_LOST_PERCENT` of the attempts are aborted or unscored; never without an attempt."""
-    return total > 0 and 100 * (total - scored) <= _MAX_LOST_PERCENT * total
 
 
 def rate_text(counts: Mapping[str, Any]) -> str:

@@ -5,19 +5,18 @@ import io
 import json
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from judge.evaluators.base import assertions_in
 from judge.records.tasks import key_of
-from judge.records.verdicts import JudgeInfo
+from judge.records.verdicts import Verdict
 from judge.results.folders import FoundTask
-from judge.results.identity import identity_in, player
-from judge.results.rewards import reward_of
+from judge.results.identity import player
+from judge.results.rates import Counted, Rate
+from judge.results.rows import COLUMNS, EXCLUDED, AttemptRow, Played
 from judge.results.run_record import excluded_by_scenario, judge_id_of
-from judge.results.submission import EXCLUDED, counts_of, decided_by, incomplete_note, rate_text
-from judge.scenario.miniwob.rewards import success_rule
+from judge.results.submission import incomplete_note, rate_text
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import read_result
 from judge.trajectory.record import Attempt
@@ -28,66 +27,14 @@ from shared.text import counted, one_line, show_hidden, without_surrogates
 
 # Spreadsheets treat cells beginning with one of these as formulas. A leading apostrophe is the usual defence.
 _FORMULA_STARTS = tuple("=+-@＝＋－＠")
-_SQL_TYPES: Mapping[type, str] = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
+# Texts and lists are of the type VARCHAR.
+_SQL_TYPES: Mapping[type, str] = {int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 
 # The order of outcomes in the summary.
 _ORDER = ("failure", "aborted", "unscored", "success")
 _MAX_WHY_CHARS = 200
 # Continuous integration services refuse job summaries of more than a megabyte.
 _MAX_ROWS = 1000
-
-
-class AttemptRow(Record):
-    """The attempt that counts for one task in one epoch. The order of the columns is part of the format."""
-
-    run_id: str
-    task_id: str
-    epoch: int
-    attempt: int
-    website: str
-    level: str | None
-    reference_length: int | None
-    task: str
-    verdict: str
-    success: bool | None
-    decided_by: str
-    reason: str | None
-    reason_code: str | None
-    failed_check: str | None
-    stop_reason: str
-    error: str | None
-    blame: str | None
-    flags: str
-    steps: int
-    max_steps: int
-    answer: str | None
-    started_at: str
-    ended_at: str
-    duration_s: float
-    observe_s: float
-    reply_s: float
-    act_s: float
-    judge_s: float | None
-    judge_method: str | None
-    judge_model: str | None
-    judge_calls: int
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    reasoning_tokens: int
-    cost_usd: float | None
-    participant: str
-    name: str | None
-    agent: str | None
-    agent_version: str | None
-    model: str | None
-    agentbeats_id: str | None
-    scenario: str | None
-    revision: str | None
-    trajectory_sha256: str | None
-    excluded: str | None
-    reward: float | None
-    success_rule: str | None
 
 
 class CheckRow(Record):
@@ -139,97 +86,30 @@ def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore) -> Tabled:
         result = read_result(task.folder)
         attempt = Attempt.from_json(result, source=str(task.folder / "result.json"))
         sha256, judge_id = result.get("trajectory_sha256"), judge_id_of(record, task.name, task.epoch)
-    checks = tuple(_checks(run_id, task, attempt, sha256, judge_id))
-    verdict, usage, played = attempt.verdict, attempt.token_usage, attempt.task
-    judge: JudgeInfo | None = verdict.judge if verdict else None
-    timings = [step.timings for step in attempt.steps]
-    identity = identity_in(record)
-    row = AttemptRow(
-        run_id=run_id,
-        task_id=played.task_id,
-        epoch=task.epoch,
-        attempt=attempt.number,
-        website=played.website,
-        level=played.level,
-        reference_length=played.reference_length,
-        task=played.task,
-        verdict=attempt.outcome,
-        success={"success": True, "failure": False}.get(attempt.outcome),
-        decided_by=decided_by(attempt, judge_id or None),
-        reason=verdict.reason if verdict else attempt.cause,
-        reason_code=verdict.reason_code if verdict else None,
-        failed_check="; ".join(each.description for each in checks if each.passed is False) or None,
-        stop_reason=attempt.stop_reason,
-        error=attempt.error,
-        blame=attempt.blame,
-        flags=" ".join(attempt.flags),
-        steps=attempt.steps_taken,
-        max_steps=attempt.max_steps,
-        answer=attempt.final_answer,
-        started_at=_time(attempt.started_at),
-        ended_at=_time(attempt.ended_at),
-        duration_s=round(attempt.ended_at - attempt.started_at, 3),
-        observe_s=round(sum(each.observe_s for each in timings), 3),
-        reply_s=round(sum(each.reply_s for each in timings), 3),
-        act_s=round(sum(each.act_s for each in timings), 3),
-        judge_s=attempt.judge_s,
-        judge_method=judge.method if judge else None,
-        judge_model=judge.model if judge else None,
-        judge_calls=usage.calls,
-        input_tokens=usage.input,
-        output_tokens=usage.output,
-        cached_tokens=usage.cached,
-        reasoning_tokens=usage.reasoning,
-        cost_usd=attempt.cost_usd,
-        participant=str(next(iter(record.get("participants") or ()), "")),
-        name=identity["name"],
-        agent=identity["card_name"],
-        agent_version=identity["card_version"],
-        model=identity["model"],
-        agentbeats_id=identity["agentbeats_id"],
-        scenario=identity["scenario"],
-        revision=identity["revision"],
-        trajectory_sha256=sha256,
-        excluded=attempt.excluded,
-        reward=reward_of(attempt),
-        success_rule=success_rule(played.checks),
+    verdict = task.read_verdict(judge_id)
+    # Ignore a verdict on another trajectory.
+    if verdict is None or attempt.verdict is None or (sha256 and verdict.trajectory_sha256 != sha256):
+        verdict = attempt.verdict
+    row = AttemptRow.of(
+        Played(attempt, task.name, task.epoch, verdict, judge_id=judge_id, sha256=sha256, run_id=run_id, record=record)
     )
-    return Tabled(row, checks, attempt)
+    return Tabled(row, tuple(_checks(row, verdict)), attempt)
 
 
 def left_out_rows(run_id: str, record: Mapping[str, Any]) -> list[AttemptRow]:
     """A row without an attempt, of the verdict `excluded`, for each task that the run's scenario excludes."""
-    empty: dict[str, Any] = {
-        name: None if type(None) in get_args(field.annotation) else field.annotation()
-        for name, field in AttemptRow.model_fields.items()
-        if field.annotation is not None
-    }
     return [
-        AttemptRow.model_validate(
-            {
-                **empty,
-                "run_id": run_id,
-                "task_id": str(each.get("task_id")),
-                "verdict": EXCLUDED,
-                "excluded": str(each.get("reason")),
-            }
+        AttemptRow.without_attempt(
+            run_id=run_id, task_id=str(each.get("task_id")), verdict=EXCLUDED, excluded=str(each.get("reason"))
         )
         for each in excluded_by_scenario(record)
     ]
 
 
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
-
-
-def _checks(run_id: str, task: TaskStore, attempt: Attempt, sha256: str | None, judge_id: str) -> Iterator[CheckRow]:
+def _checks(row: AttemptRow, verdict: Verdict | None) -> Iterator[CheckRow]:
     """The results of the checks, if they decided the attempt; only the verdict's own file has them."""
-    verdict = task.read_verdict(judge_id)
-    # Ignore a verdict on another trajectory.
-    if verdict is None or attempt.verdict is None or (sha256 and verdict.trajectory_sha256 != sha256):
-        return
     for number, each in enumerate(assertions_in(verdict), 1):
-        of_task = {"run_id": run_id, "task_id": attempt.task.task_id, "epoch": task.epoch, "number": number}
+        of_task = {"run_id": row.run_id, "task_id": row.task_id, "epoch": row.epoch, "number": number}
         yield CheckRow.model_validate(of_task | each.model_dump(include=set(CheckRow.model_fields)))
 
 
@@ -237,17 +117,24 @@ def csv_of(rows: Iterable[AttemptRow]) -> str:
     """The rows as CSV with a header. No cell is read as a formula by a spreadsheet."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(AttemptRow.model_fields)
-    writer.writerows((_cell(value) for _, value in row) for row in rows)
+    writer.writerow(column.name for column in COLUMNS)
+    writer.writerows(map(_cell, row.cells().values()) for row in rows)
     return stream.getvalue()
 
 
 def jsonl_of(rows: Iterable[AttemptRow]) -> str:
     """The rows as JSON lines: one object with every column per line, in ASCII."""
-    plain = (
-        {name: without_surrogates(value) if isinstance(value, str) else value for name, value in row} for row in rows
-    )
+    plain = ({name: _encodable(value) for name, value in row.cells().items()} for row in rows)
     return "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in plain)
+
+
+def json_of(rows: Iterable[AttemptRow]) -> str:
+    """The rows as a list of objects; lists stay lists, and each category comes with the fact it was derived from."""
+    return json.dumps([row.values() for row in rows], indent=1, allow_nan=False)
+
+
+def _encodable(value: Any) -> Any:
+    return without_surrogates(value) if isinstance(value, str) else value
 
 
 def _cell(value: object) -> object:
@@ -268,9 +155,9 @@ def parquet_of(rows: Iterable[AttemptRow]) -> bytes:
     with optional_package("--format parquet needs DuckDB", "leaderboard"):
         # Imported here because the import is slow.
         import duckdb
-    columns = ", ".join(f"{name} {_sql_type(field.annotation)}" for name, field in AttemptRow.model_fields.items())
-    marks = ", ".join("?" * len(AttemptRow.model_fields))
-    values = [[without_surrogates(value) if isinstance(value, str) else value for _, value in row] for row in rows]
+    columns = ", ".join(f"{column.name} {_SQL_TYPES.get(column.type, 'VARCHAR')}" for column in COLUMNS)
+    marks = ", ".join("?" * len(COLUMNS))
+    values = [[_encodable(value) for value in row.cells().values()] for row in rows]
     with tempfile.TemporaryDirectory() as folder, duckdb.connect(":memory:") as connection:
         path = Path(folder, "attempts.parquet")
         connection.execute(f"CREATE TABLE attempts ({columns})")
@@ -278,10 +165,6 @@ def parquet_of(rows: Iterable[AttemptRow]) -> bytes:
             connection.executemany(f"INSERT INTO attempts VALUES ({marks})", values)
         connection.execute("COPY attempts TO '{}' (FORMAT parquet)".format(str(path).replace("'", "''")))
         return path.read_bytes()
-
-
-def _sql_type(annotation: Any) -> str:
-    return _SQL_TYPES[(get_args(annotation) or (annotation,))[0]]
 
 
 def markdown(
@@ -294,8 +177,8 @@ def markdown(
     `missing` are the run's tasks and epochs without a result, which count as failures in the rate of all tasks.
     `left_out` are the tasks that the scenario excludes, which do not.
     """
-    entries = [row.model_dump(include={"task_id", "epoch", "verdict", "stop_reason"}) for row in rows]
-    counts = counts_of(entries + [{"task_id": task, "epoch": epoch, "verdict": "aborted"} for task, epoch in missing])
+    counted_rows = [row.counted for row in rows]
+    counts = Rate.of([*counted_rows, *(Counted(task, "aborted") for task, _ in missing)]).published()
     lines = ["### WABE: " + (_code(rows[0].scenario or rows[0].run_id) if rows else "no results"), ""]
     if rows:
         first = rows[0]
@@ -316,7 +199,7 @@ def markdown(
             lines += [f"Excluded by {by}: {named}", ""]
     lines += ["| verdict | task | level | steps | seconds | why |", "|---|---|---|--:|--:|---|"]
     for row in sorted(rows, key=lambda row: _ORDER.index(row.verdict))[:_MAX_ROWS]:
-        reason = f"excluded: {row.excluded}" if row.excluded is not None else row.reason or row.stop_reason
+        reason = f"excluded: {row.excluded}" if row.excluded is not None else row.reason or row.error or row.stop_reason
         why = "" if row.verdict == "success" else _code(reason)
         cells = (
             row.verdict,

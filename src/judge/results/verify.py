@@ -23,7 +23,7 @@ from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
 from judge.results.processes import in_processes
 from judge.results.recomputed import Difference, Recomputation, deciding_config, is_of_checks, notes_of
-from judge.results.rewards import REWARD_KEYS
+from judge.results.rows import ENTRY_COLUMNS, EXCLUDED
 from judge.results.run_record import (
     excluded_by_run,
     excluded_by_scenario,
@@ -34,7 +34,7 @@ from judge.results.run_record import (
     sha256_of,
     tasks_of,
 )
-from judge.results.submission import EXCLUDED, TaskSummary, build_submission, decided, entry_key
+from judge.results.submission import TaskSummary, build_submission, decided, entry_key
 from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
 from judge.trajectory.files import (
     evidence_problems,
@@ -410,7 +410,9 @@ def _detail(
         if found is None:
             yield f"results.json: tasks: {name} is missing"
             continue
-        expected = {*found} if is_older else {*found, *(entry.keys() - REWARD_KEYS)}
+        # Files from before a column was added do not have it.
+        added = {column.entry for column in ENTRY_COLUMNS if column.added}
+        expected = {*found} if is_older else {*found, *(entry.keys() - added)}
         for key in sorted(expected):
             yield from _differs(f"results.json: {name}: {key}", found.get(key), entry.get(key))
     yield from (f"results.json: tasks: {excerpt(str(name[0]))} has no files" for name in by_id)

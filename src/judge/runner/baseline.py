@@ -134,4 +134,4 @@ def _row(entry: Mapping[str, Any], texts: Mapping[str, tuple[str, str]]) -> Task
     task, website = _text(entry)
     if not task:
         task, website = texts.get(task_id, ("", ""))
-    return TaskRow(task_id, task, website, site="", level="", outcome=entry_outcome(entry), why="")
+    return TaskRow.without_attempt(task_id=task_id, task=task, website=website, verdict=entry_outcome(entry))

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from judge.results.submission import EXCLUDED, counts_of, entry_key, entry_outcome, is_excluded, lost_attempts
+from judge.results.rows import EXCLUDED
+from judge.results.submission import counts_of, entry_key, entry_outcome, is_excluded, lost_attempts
 from shared.files import write_atomic, write_errors
 from shared.text import one_line, show_hidden
 

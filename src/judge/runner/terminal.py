@@ -28,9 +28,9 @@ from judge.events import (
 )
 from judge.records.checks import NO_CHECKS
 from judge.records.verdicts import BUDGET_SPENT
+from judge.results.rows import EXCLUDED
 from judge.results.statistics import repeats_text
 from judge.results.submission import (
-    EXCLUDED,
     counts_of,
     entry_key,
     entry_outcome,

@@ -222,24 +222,16 @@ def own_trajectory(
         sha256 = evidence_sha256(found)
     except (ValueError, RecursionError) as error:
         raise TrajectoryError(f"{path}: not readable: {error}") from None
-    return Trajectory(
-        folder=folder,
-        task=attempt.task,
-        action_history=tuple(attempt.action_history),
-        thoughts=tuple(attempt.thoughts),
+    return Trajectory.of(
+        folder,
+        attempt,
         screenshots=screenshots,
-        steps=attempt.steps,
-        final_look=final_look,
-        final_answer=attempt.final_answer,
-        stop_reason=attempt.stop_reason,
-        error=attempt.error,
         # Older versions could abort an attempt with any stop reason.
         is_aborted=attempt.is_aborted or (not is_digested and result.get("is_aborted") is True),
         sha256=sha256,
         is_digested=is_digested,
         network=network,
         network_missing=missing,
-        attempt=attempt,
     )
 
 

@@ -134,18 +134,12 @@ def from_attempt(
 ) -> Trajectory:
     """A trajectory of steps. `actions` are their texts for judges, in the wording of the tool that recorded them."""
     return with_digest(
-        Trajectory(
-            folder=folder,
-            task=attempt.task,
+        Trajectory.of(
+            folder,
+            attempt,
             action_history=tuple(actions),
-            thoughts=tuple(attempt.thoughts),
             screenshots=tuple(screenshots),
-            steps=attempt.steps,
-            final_answer=attempt.final_answer,
-            stop_reason=attempt.stop_reason,
-            error=attempt.error,
             is_aborted=is_aborted,
-            attempt=attempt,
             is_foreign=True,
         )
     )

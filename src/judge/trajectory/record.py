@@ -301,6 +301,22 @@ class Trajectory(Record):
     attempt: Attempt | None = None
     is_foreign: bool = False
 
+    @classmethod
+    def of(cls, folder: Path, attempt: Attempt, **more: Any) -> Self:
+        """The trajectory of an attempt with step records. `more` are the other fields, or what judges see instead."""
+        fields: dict[str, Any] = {
+            "task": attempt.task,
+            "action_history": tuple(attempt.action_history),
+            "thoughts": tuple(attempt.thoughts),
+            "steps": attempt.steps,
+            "final_look": attempt.final_look,
+            "final_answer": attempt.final_answer,
+            "stop_reason": attempt.stop_reason,
+            "error": attempt.error,
+            "is_aborted": attempt.is_aborted,
+        }
+        return cls(folder=folder, attempt=attempt, **(fields | more))
+
     @property
     def observations(self) -> tuple[Step, ...]:
         """The steps and the final observation."""

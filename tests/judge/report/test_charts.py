@@ -7,21 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.report.charts import Chart, categories_chart, charts_of, duration, steps_chart
-from judge.report.data import LEVELS, OUTCOMES, Phases, TaskRow
+from judge.report.data import LEVELS, TaskRow
 from judge.report.totals import totals_of
-from judge.results.categories import Finding
+from judge.results.categories import Category
+from judge.results.rates import OUTCOMES
 
-ROW = TaskRow("t", "Find it.", "https://a.example/", "a.example", "easy", "success", "", steps=3, reference_length=4)
+ROW = TaskRow.without_attempt(
+    task_id="t", website="https://a.example/", level="easy", verdict="success", steps=3, reference_length=4
+)
+PHASES = ("observe_s", "reply_s", "act_s", "judge_s", "duration_s")
 ROWS = st.lists(
     st.builds(
         replace,
         st.just(ROW),
-        outcome=st.sampled_from(OUTCOMES),
+        verdict=st.sampled_from(OUTCOMES),
         level=st.sampled_from(LEVELS),
         steps=st.integers(0, 1000),
         reference_length=st.none() | st.integers(1, 400),
         scores=st.lists(st.none() | st.integers(1, 5), max_size=5).map(tuple),
-        phases=st.builds(Phases, *[st.floats(0, 1e5)] * 5),
+        **dict.fromkeys(PHASES, st.floats(0, 1e5)),
     ),
     max_size=25,
 )
@@ -60,9 +64,9 @@ def test_without_reference_lengths_there_is_nothing_to_compare_steps_with() -> N
 
 
 def test_categories_are_counted_over_failures_only() -> None:
-    loop, budget = Finding("loop", "x"), Finding("over_budget", "x")
-    failed = [replace(ROW, outcome="failure", categories=found) for found in ((loop, budget), (loop,), ())]
-    chart = categories_chart([*failed, ROW, replace(ROW, outcome="aborted", categories=(Finding("blocked", "x"),))])
+    found: list[dict[Category, str]] = [{"loop": "x", "over_budget": "x"}, {"loop": "x"}, {}]
+    failed = [replace(ROW, verdict="failure", categories=each) for each in found]
+    chart = categories_chart([*failed, ROW, replace(ROW, verdict="aborted", categories={"blocked": "x"})])
     assert chart is not None
     assert chart.rows == (("loop", "2", "67 %"), ("over budget", "1", "33 %"))
     assert chart.answer.startswith("2 of 3 failures")
@@ -77,7 +81,7 @@ def test_tasks_at_the_same_place_are_one_bigger_mark() -> None:
 
 
 def test_the_answer_says_how_many_steps_successes_took() -> None:
-    chart = steps_chart([ROW, replace(ROW, steps=5), replace(ROW, steps=99, outcome="failure")])
+    chart = steps_chart([ROW, replace(ROW, steps=5), replace(ROW, steps=99, verdict="failure")])
     assert chart is not None
     assert "1.0 × the human steps" in chart.answer
 

@@ -38,7 +38,10 @@ def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def long_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The front page of a run of 1,001 tasks."""
     names = [f"t{number}" for number in range(1001)]
-    rows = [TaskRow(name, f"Find {name}.", "", "", "easy", "success", "") for name in names]
+    rows = [
+        TaskRow.without_attempt(task_id=name, task=f"Find {name}.", level="easy", verdict="success", epoch=1)
+        for name in names
+    ]
     page = tmp_path_factory.mktemp("long") / "index.html"
     page.write_text(Renderer().index(RunView("r", {}, "p", tuple(names)), totals_of(rows), rows))
     return page

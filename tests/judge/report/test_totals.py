@@ -9,18 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.report.data import OUTCOMES, RowOutcome, RunView, TaskRow
+from judge.report.data import RunView, TaskRow
 from judge.report.pages import ComparedRun, Renderer
-from judge.report.totals import Rate, compare, differences, matrix_of, mcnemar_exact, rate_of, task_counts, totals_of
+from judge.report.totals import compare, differences, matrix_of, mcnemar_exact, task_counts, totals_of
 from judge.results.judgings import Judging
+from judge.results.rates import OUTCOMES, Counted, Rate, RowOutcome
 from judge.results.submission import counts_of
 from shared.models import TokenUsage
 
-ROW = TaskRow("t", "Find it.", "https://a.example/", "a.example", "easy", "success", "", cost_usd=0.5, duration_s=10.0)
+ROW = TaskRow.without_attempt(
+    task_id="t",
+    epoch=1,
+    task="Find it.",
+    website="https://a.example/",
+    level="easy",
+    verdict="success",
+    cost_usd=0.5,
+    duration_s=10.0,
+)
 
 
 def rate_of_tasks(outcomes: Sequence[RowOutcome]) -> Rate:
-    return rate_of((f"t{number}", outcome) for number, outcome in enumerate(outcomes))
+    return Rate.of(Counted(f"t{number}", outcome) for number, outcome in enumerate(outcomes))
 
 
 @given(st.lists(st.sampled_from(OUTCOMES), max_size=40))
@@ -48,11 +58,13 @@ def test_one_unknown_price_makes_the_cost_unknown_but_not_the_known_part() -> No
 
 
 def test_cost_per_success_counts_what_failures_cost_too() -> None:
-    assert totals_of([ROW, replace(ROW, outcome="failure")]).cost_per_success == 1.0
+    assert totals_of([ROW, replace(ROW, verdict="failure")]).cost_per_success == 1.0
 
 
 def test_levels_are_in_their_order_and_websites_sorted_by_name() -> None:
-    totals = totals_of([replace(ROW, level="hard"), replace(ROW, level="unknown"), replace(ROW, site="0.example")])
+    totals = totals_of(
+        [replace(ROW, level="hard"), replace(ROW, level=None), replace(ROW, website="https://0.example/")]
+    )
     assert list(totals.by_level) == ["easy", "hard", "unknown"]
     assert list(totals.by_site) == ["0.example", "a.example"]
 
@@ -64,7 +76,7 @@ def test_scores_are_counted_with_those_that_are_missing() -> None:
 
 
 def test_tokens_and_median_are_of_all_tasks() -> None:
-    totals = totals_of([replace(ROW, tokens=TokenUsage(calls=1, input=5)), replace(ROW, duration_s=20.0)])
+    totals = totals_of([replace(ROW, input_tokens=5), replace(ROW, duration_s=20.0)])
     assert totals.tokens.input == 5
     assert totals.median_task_s == pytest.approx(15.0)
 
@@ -103,10 +115,9 @@ def row(task_id: str, outcome: RowOutcome, **changes: str) -> TaskRow:
     values: dict[str, Any] = {
         "task": "Find it.",
         "website": "https://example.org/",
-        "site": "example.org",
         "level": "easy",
     } | changes
-    return TaskRow(task_id=task_id, outcome=outcome, why="", **values)
+    return TaskRow.without_attempt(task_id=task_id, verdict=outcome, **values)
 
 
 def rows(outcomes: str) -> list[TaskRow]:
@@ -245,7 +256,7 @@ def test_a_matrix_begins_with_what_differs_and_ends_with_what_every_run_can_do()
         "none": ("failure", "failure"),
         "one": ("success", "failure"),
     }
-    runs = [[replace(ROW, task_id=name, outcome=pair[run]) for name, pair in outcomes.items()] for run in (0, 1)]
+    runs = [[replace(ROW, task_id=name, verdict=pair[run]) for name, pair in outcomes.items()] for run in (0, 1)]
     matrix = matrix_of([*runs, []])
     assert [each.task_id for each in matrix] == ["one", "none", "both"]
     assert [group.outcome if group else None for group in matrix[0].groups] == ["success", "failure", None]
@@ -254,14 +265,14 @@ def test_a_matrix_begins_with_what_differs_and_ends_with_what_every_run_can_do()
 def test_a_matrix_begins_with_tasks_that_some_runs_solved_and_others_did_not() -> None:
     first: dict[str, RowOutcome] = {"lost": "aborted", "absent": "failure", "mixed": "failure", "same": "failure"}
     later: dict[str, RowOutcome] = {"lost": "success", "mixed": "success", "same": "failure"}
-    runs = [[replace(ROW, task_id=name, outcome=end) for name, end in ends.items()] for ends in (first, later)]
+    runs = [[replace(ROW, task_id=name, verdict=end) for name, end in ends.items()] for ends in (first, later)]
     matrix = matrix_of(runs)
     assert [each.task_id for each in matrix] == ["mixed", "lost", "absent", "same"]
     assert task_counts(matrix, 2) == (4, 3)
 
 
 def test_the_epochs_of_a_task_are_one_row() -> None:
-    second = replace(ROW, epoch=2, outcome="failure", steps=2)
+    second = replace(ROW, epoch=2, verdict="failure", steps=2)
     twice = [second, replace(ROW, steps=1)]
     (each,) = matrix_of([twice, [ROW]])
     assert each.pages == ("t", "t.2")
@@ -287,6 +298,6 @@ def test_differing_settings_are_named_instead_of_their_checksum() -> None:
 
 
 def test_a_matrix_takes_the_text_of_a_task_from_a_run_that_has_it() -> None:
-    unfinished = replace(ROW, task="t", level="unknown", outcome="unfinished")
+    unfinished = replace(ROW, task="t", level="unknown", verdict="unfinished")
     (each,) = matrix_of([[unfinished], [ROW]])
     assert (each.task, each.level, each.is_mixed) == ("Find it.", "easy", True)

@@ -47,16 +47,7 @@ def test_a_submission_has_the_keys_of_the_contract_in_order() -> None:
     assert submission["participants"] == {"white_agent": "id-1"}
     assert list(submission["results"][0]) == ["winner", "detail"]
     assert list(detail(submission)) == DETAIL_KEYS
-    assert list(detail(submission)["tasks"][0]) == [
-        *TASK_KEYS,
-        "reason",
-        "flags",
-        "settle",
-        "duration_s",
-        "task_sha256",
-        "epoch",
-        "decided_by",
-    ]
+    assert list(detail(submission)["tasks"][0])[: len(TASK_KEYS)] == TASK_KEYS
 
 
 def test_the_example_of_the_contract_comes_out() -> None:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import a_finished_run, a_result, a_row, a_verdict
-from judge.results.tables import AttemptRow, Tabled, markdown, table_of
+from judge.results.rows import AttemptRow
+from judge.results.tables import Tabled, markdown, table_of
 
 
 def rows_of(folder: Path, reason: str = "because") -> list[AttemptRow]:

@@ -16,10 +16,13 @@ from helpers.paths import ROOT
 from helpers.results import JUDGE, a_finished_run, a_result, a_row, a_step, a_verdict, write_attempt, write_verdict_on
 from judge.records.steps import Timings
 from judge.results.identity import record_card
-from judge.results.tables import AttemptRow, Tabled, Unreadable, csv_of, jsonl_of, parquet_of, table_of
+from judge.results.rows import COLUMNS
+from judge.results.tables import Tabled, Unreadable, csv_of, json_of, jsonl_of, parquet_of, table_of
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.models import TokenUsage
+
+NAMES = [column.name for column in COLUMNS]
 
 
 def assertion(description: str, passed: bool | None) -> dict[str, Any]:
@@ -44,7 +47,7 @@ def test_a_row_has_the_attempt_its_verdict_and_who_played(tmp_path: Path) -> Non
         tmp_path, a_result("t1", steps=steps, final_answer="80", verdict=a_verdict("failure", token_usage=usage))
     )
     record_card(store, "my agent", "1.2")
-    row = one(store).row.model_dump()
+    row = one(store).row.cells()
     expected = {
         "run_id": "run-1",
         "task_id": "t1",
@@ -135,7 +138,7 @@ def test_a_task_under_way_has_no_row_and_a_damaged_one_is_named(tmp_path: Path) 
 def test_csv_has_a_line_of_column_names_and_one_for_each_attempt() -> None:
     text = csv_of([a_row(reason='two\nlines, "quoted"', level=None, success=None), a_row(success=False)])
     first, second = csv.DictReader(io.StringIO(text))
-    assert list(first) == list(AttemptRow.model_fields)
+    assert list(first) == NAMES
     assert (first["reason"], first["level"], first["success"]) == ('two\nlines, "quoted"', "", "")
     assert (second["success"], second["duration_s"]) == ("false", "1.0")
 
@@ -149,7 +152,7 @@ def test_no_cell_of_csv_is_a_formula(start: str, rest: str) -> None:
 @given(text=st.text(st.characters()))
 def test_whatever_a_participant_says_csv_is_readable_utf_8(text: str) -> None:
     (row,) = csv.DictReader(io.StringIO(csv_of([a_row(answer=text)]).encode().decode(), newline=""), strict=True)
-    assert len(row) == len(AttemptRow.model_fields)
+    assert len(row) == len(NAMES)
     assert None not in row
 
 
@@ -161,7 +164,7 @@ def test_parquet_has_the_same_columns_with_their_types_and_the_exact_text(tmp_pa
         described = connection.execute(f"DESCRIBE SELECT * FROM '{path}'").fetchall()
         found = connection.execute(f"SELECT answer, success FROM '{path}'").fetchall()
     types = {name: kind for name, kind, *_ in described}
-    assert list(types) == list(AttemptRow.model_fields)
+    assert list(types) == NAMES
     assert [types[name] for name in ("run_id", "epoch", "cost_usd", "success")] == [
         "VARCHAR",
         "BIGINT",
@@ -190,7 +193,7 @@ def test_every_column_is_documented_in_its_order() -> None:
     named = [
         name for cell in re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
     ]
-    assert named == list(AttemptRow.model_fields)
+    assert named == NAMES
 
 
 @given(st.text(), st.none() | st.text())
@@ -198,5 +201,19 @@ def test_json_lines_hold_every_column_of_a_row_per_line_whatever_its_texts(task:
     row = a_row(task=task, reason=reason, success=None)
     first, second = map(json.loads, jsonl_of([row, row]).splitlines())
     assert first == second
-    assert list(first) == list(AttemptRow.model_fields)
+    assert list(first) == NAMES
     assert (first["task"], first["reason"], first["success"]) == (task, reason, None)
+
+
+@given(st.text())
+def test_json_has_the_columns_of_csv_with_lists_and_the_fact_of_each_category(task: str) -> None:
+    row = a_row(task=task, flags=("off_site", "shared_state"), categories={"loop": "4 times"})
+    (record,) = json.loads(json_of([row]))
+    (line,) = csv.DictReader(io.StringIO(csv_of([row]), newline=""))
+    assert list(record) == list(line) == NAMES
+    assert (record["task"], record["flags"], record["categories"]) == (
+        task,
+        ["off_site", "shared_state"],
+        {"loop": "4 times"},
+    )
+    assert (line["flags"], line["categories"]) == ("off_site shared_state", "loop")

@@ -1,0 +1,114 @@
+"""The success rate of attempts: the counts and rates of a submission, a table and a report are views of one `Rate`."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
+
+from judge.results.statistics import interval_95, success_rate, success_rate_of_all, tallies_of
+
+# `unfinished`: a task without a readable result. Not an official outcome, but a report must not hide it.
+RowOutcome = Literal["success", "failure", "unscored", "aborted", "unfinished"]
+OUTCOMES: tuple[RowOutcome, ...] = ("success", "failure", "unscored", "aborted", "unfinished")
+# A submission is incomplete if more than this percentage of its attempts has no verdict.
+_MAX_LOST_PERCENT = 5
+
+
+class Counted(NamedTuple):
+    """What an attempt contributes to a rate. `ended_itself`: the participant ended it (`finish`, `browser_close`)."""
+
+    task: str
+    outcome: str
+    ended_itself: bool = False
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A success rate. `rate`, `low` and `high` are in percent: the mean over tasks with its 95 % interval.
+
+    `rate` is `None` if nothing was scored; the interval is then [0, 100]. `rate_of_all` has every attempt in its
+    denominators, so an aborted or unscored one weighs as much as a failure. `counts` are attempts by outcome: as many
+    as tasks, unless tasks were played in several epochs.
+
+    A task counts once, however often it was played: it is scored if any attempt is, else unscored if any attempt is,
+    and completed if the participant ended all its attempts.
+    """
+
+    counts: Mapping[RowOutcome, int]
+    rate: float | None
+    low: float
+    high: float
+    rate_of_all: float
+    tasks: int
+    scored_tasks: int
+    unscored_tasks: int
+    completed_tasks: int
+
+    @classmethod
+    def of(cls, attempts: Iterable[Counted]) -> Self:
+        """The rate of these attempts."""
+        listed = list(attempts)
+        by_task = tallies_of((each.task, each.outcome) for each in listed)
+        tallies = by_task.values()
+        undecided = {task for task, tally in by_task.items() if not tally.scored}
+        # An unreadable verdict file has no valid outcome.
+        counter = Counter(each.outcome if each.outcome in OUTCOMES else "unfinished" for each in listed)
+        share, (low, high) = success_rate(tallies), interval_95(tallies)
+        return cls(
+            counts={outcome: counter[outcome] for outcome in OUTCOMES},
+            rate=None if share is None else float(100 * share),
+            low=100 * low,
+            high=100 * high,
+            rate_of_all=float(100 * success_rate_of_all(tallies)),
+            tasks=len(by_task),
+            scored_tasks=len(by_task) - len(undecided),
+            unscored_tasks=len({each.task for each in listed if each.outcome == "unscored"} & undecided),
+            completed_tasks=len(by_task.keys() - {each.task for each in listed if not each.ended_itself}),
+        )
+
+    @property
+    def total(self) -> int:
+        """All attempts."""
+        return sum(self.counts.values())
+
+    @property
+    def successes(self) -> int:
+        """The attempts that succeeded."""
+        return self.counts["success"]
+
+    @property
+    def scored(self) -> int:
+        """The attempts that succeeded or failed."""
+        return self.successes + self.counts["failure"]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether at most `_MAX_LOST_PERCENT` of the attempts have no verdict; never without an attempt."""
+        return self.total > 0 and 100 * (self.total - self.scored) <= _MAX_LOST_PERCENT * self.total
+
+    def segments(self, width: float) -> Iterator[tuple[float, float, RowOutcome]]:
+        """The counts as a stacked bar: x, width and outcome of each part."""
+        x = 0.0
+        for outcome, count in self.counts.items():
+            if count:
+                part = width * count / self.total
+                yield x, part, outcome
+                x += part
+
+    def published(self) -> dict[str, Any]:
+        """The counts and rates as in a submission. Rates are in percent to one decimal, 0.0 if nothing was scored."""
+        return {
+            "success_rate": round(self.rate or 0.0, 1),
+            "successful_tasks": self.completed_tasks,
+            "completed_tasks": self.completed_tasks,
+            "total_tasks": self.tasks,
+            "judged_successes": self.successes,
+            "scored_tasks": self.scored_tasks,
+            "unscored_tasks": self.unscored_tasks,
+            "aborted_tasks": self.tasks - self.scored_tasks - self.unscored_tasks,
+            "success_rate_of_all": round(self.rate_of_all, 1),
+            "is_complete": self.is_complete,
+            "attempts": self.total,
+            "scored_attempts": self.scored,
+            "confidence_interval_95": [round(self.low, 1), round(self.high, 1)],
+        }

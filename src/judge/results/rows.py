@@ -1,0 +1,279 @@
+"""The row of an attempt. A column is declared once, in one line: its name and type, how it is obtained, where it shows.
+
+Everything that lists attempts shows views of this row: the entry of a submission (columns with `entry`), CSV, JSON
+lines, Parquet and the facade (all columns), the report's `tasks.csv` and `tasks.json` (all), and its page (`heading`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from functools import cached_property
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
+
+from judge.evaluators.base import assertions_in
+from judge.records.tasks import Task
+from judge.records.verdicts import JudgeInfo, Truth, Verdict
+from judge.results.categories import Category, failure_categories
+from judge.results.identity import identity_in
+from judge.results.judgings import method_of
+from judge.results.rates import Counted
+from judge.results.rewards import reward_of
+from judge.scenario.miniwob.rewards import SuccessRule, success_rule
+from judge.trajectory.record import Attempt
+from shared.models import TokenUsage
+from shared.text import clip
+
+T = TypeVar("T")
+# The length of a text in an entry and in a report: their sizes are bounded whatever a participant writes.
+MAX_TEXT_CHARS = 2000
+# In an entry, why the run excluded its task; in a detail, the excluded tasks; in a table, the verdict of such a row.
+EXCLUDED = "excluded"
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a row is made from: an attempt at the task `task_id`, the judge that decides it, and its run.
+
+    `verdict` is the one that counts, with its evidence if that could be read. An entry has no run.
+    """
+
+    attempt: Attempt
+    task_id: str
+    epoch: int
+    verdict: Verdict | None
+    judge_id: str | None = None
+    sha256: str | None = None
+    run_id: str = ""
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def task(self) -> Task:
+        """The task as it was played."""
+        return self.attempt.task
+
+    @property
+    def judge(self) -> JudgeInfo | None:
+        """The judge named in the verdict."""
+        return self.attempt.verdict.judge if self.attempt.verdict else None
+
+    @property
+    def reason_code(self) -> str | None:
+        """The verdict's."""
+        return self.attempt.verdict.reason_code if self.attempt.verdict else None
+
+    @property
+    def rejected(self) -> int:
+        """How many replies led to no executed action: unreadable, naming something that is not there, or failed."""
+        return sum(step.outcome is not None and not step.outcome.ok for step in self.attempt.steps)
+
+    @property
+    def usage(self) -> TokenUsage:
+        """Tokens used for judging."""
+        return self.attempt.token_usage
+
+    @property
+    def rule(self) -> SuccessRule | None:
+        """MiniWoB++'s rule, for its tasks."""
+        return success_rule(self.task.checks)
+
+    @property
+    def role(self) -> str:
+        """The participant's role."""
+        return str(next(iter(self.record.get("participants") or ()), ""))
+
+    @cached_property
+    def who(self) -> dict[str, Any]:
+        """The identity of participant and scenario."""
+        return identity_in(self.record)
+
+    def seconds(self, phase: str) -> float:
+        """The time of all steps spent in a phase."""
+        seconds: list[float] = [getattr(step.timings, phase) for step in self.attempt.steps]
+        return round(sum(seconds), 3)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A declared column. `entry` is its name in an entry, `heading` its title on the report's page; empty: not there.
+
+    Instead of `None`, an entry has `missing`. It has the key only `when` that is true of an attempt; a file from
+    before the column was `added` does not have it at all. `empty` is its value in a row without an attempt.
+    """
+
+    name: str
+    type: type
+    empty: object
+    obtain: Callable[[Played], Any]
+    entry: str
+    heading: str
+    missing: object
+    when: Callable[[Played], bool] | None
+    added: bool
+
+
+def column(
+    obtain: Callable[[Played], T],
+    *,
+    entry: bool | str = False,
+    heading: str = "",
+    missing: object = None,
+    when: Callable[[Played], bool] | None = None,
+    added: bool = False,
+) -> T:
+    """Declare a column (`Column`). `entry` is true if it has the same name there."""
+    options = {"obtain": obtain, "entry": entry, "heading": heading, "missing": missing, "when": when, "added": added}
+    declared: T = field(metadata=options)
+    return declared
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptRow:
+    """The attempt that counts for one task in one epoch. The order of the columns is part of the format."""
+
+    run_id: str = column(lambda it: it.run_id)
+    task_id: str = column(lambda it: it.task_id, entry=True)
+    epoch: int = column(lambda it: it.epoch, entry=True)
+    attempt: int = column(lambda it: it.attempt.number)
+    website: str = column(lambda it: it.task.website, entry=True)
+    level: str | None = column(lambda it: it.task.level, entry=True)
+    reference_length: int | None = column(lambda it: it.task.reference_length)
+    task: str = column(lambda it: it.task.task, entry="task_description")
+    verdict: str = column(lambda it: it.attempt.outcome, entry=True)
+    success: bool | None = column(lambda it: _SUCCESS.get(it.attempt.outcome), entry=True, missing=False)
+    decided_by: str = column(lambda it: decided_by(it.attempt, it.judge_id), entry=True)
+    reason: str | None = column(lambda it: it.attempt.verdict.reason if it.attempt.verdict else None, entry=True)
+    reason_code: str | None = column(lambda it: it.reason_code, entry=True, when=lambda it: it.reason_code is not None)
+    failed_check: str | None = column(lambda it: _failed_check(it.verdict))
+    stop_reason: str = column(lambda it: it.attempt.stop_reason, entry=True)
+    error: str | None = column(lambda it: it.attempt.cause, entry=True)
+    blame: str | None = column(lambda it: it.attempt.blame)
+    flags: tuple[str, ...] = column(lambda it: tuple(it.attempt.flags), entry=True)
+    steps: int = column(lambda it: it.attempt.steps_taken, entry="steps_taken")
+    max_steps: int = column(lambda it: it.attempt.max_steps, entry=True)
+    answer: str | None = column(lambda it: it.attempt.final_answer)
+    started_at: str = column(lambda it: _time(it.attempt.started_at))
+    ended_at: str = column(lambda it: _time(it.attempt.ended_at))
+    duration_s: float = column(lambda it: round(it.attempt.ended_at - it.attempt.started_at, 3), entry=True)
+    observe_s: float = column(lambda it: it.seconds("observe_s"))
+    reply_s: float = column(lambda it: it.seconds("reply_s"))
+    act_s: float = column(lambda it: it.seconds("act_s"))
+    judge_s: float | None = column(lambda it: it.attempt.judge_s)
+    judge_method: str | None = column(lambda it: it.judge.method if it.judge else None)
+    judge_model: str | None = column(lambda it: it.judge.model if it.judge else None)
+    judge_calls: int = column(lambda it: it.usage.calls)
+    input_tokens: int = column(lambda it: it.usage.input)
+    output_tokens: int = column(lambda it: it.usage.output)
+    cached_tokens: int = column(lambda it: it.usage.cached)
+    reasoning_tokens: int = column(lambda it: it.usage.reasoning)
+    cost_usd: float | None = column(lambda it: it.attempt.cost_usd)
+    participant: str = column(lambda it: it.role)
+    name: str | None = column(lambda it: it.who["name"])
+    agent: str | None = column(lambda it: it.who["card_name"])
+    agent_version: str | None = column(lambda it: it.who["card_version"])
+    model: str | None = column(lambda it: it.who["model"])
+    agentbeats_id: str | None = column(lambda it: it.who["agentbeats_id"])
+    scenario: str | None = column(lambda it: it.who["scenario"])
+    revision: str | None = column(lambda it: it.who["revision"])
+    trajectory_sha256: str | None = column(lambda it: it.sha256)
+    excluded: str | None = column(
+        lambda it: it.attempt.excluded, entry=True, when=lambda it: it.attempt.excluded is not None
+    )
+    reward: float | None = column(
+        lambda it: reward_of(it.attempt), entry=True, when=lambda it: it.rule is not None, added=True
+    )
+    success_rule: str | None = column(lambda it: it.rule, entry=True, when=lambda it: it.rule is not None, added=True)
+    categories: Mapping[Category, str] = column(lambda it: dict(failure_categories(it.attempt, it.verdict)))
+    not_executed: int = column(lambda it: it.rejected, entry=True, heading="Not executed", added=True)
+
+    @classmethod
+    def of(cls, played: Played, *, max_chars: int | None = None, **more: Any) -> Self:
+        """The row of an attempt; its texts are cut at `max_chars`. `more` are the fields of a subclass."""
+        return cls(**{each.name: _cut(each.obtain(played), max_chars) for each in COLUMNS}, **more)
+
+    @classmethod
+    def without_attempt(cls, **known: Any) -> Self:
+        """A row for a task that has no attempt, or none that can be read: what is not known is missing or 0."""
+        empty: dict[str, Any] = {each.name: each.empty for each in COLUMNS}
+        return cls(**(empty | known))
+
+    @property
+    def counted(self) -> Counted:
+        """What the attempt contributes to a rate."""
+        return Counted(self.task_id, self.verdict, self.stop_reason == "finished")
+
+    def cells(self) -> dict[str, Any]:
+        """The row as a flat record, for tables: lists are joined by spaces."""
+        return {name: " ".join(each) if _is_list(each) else each for name, each in self.values().items()}
+
+    def values(self) -> dict[str, Any]:
+        """The row as a record with lists, and with the fact beside each category."""
+        return {each.name: getattr(self, each.name) for each in COLUMNS}
+
+
+def entry_of(played: Played) -> dict[str, Any]:
+    """The columns of a submission's entry."""
+    entry = {}
+    for each in ENTRY_COLUMNS:
+        if each.when is None or each.when(played):
+            value = _cut(each.obtain(played), MAX_TEXT_CHARS)
+            entry[each.entry] = each.missing if value is None else list(value) if _is_list(value) else value
+    return entry
+
+
+def decided_by(attempt: Attempt, judge_id: str | None = None) -> Truth:
+    """What decides the attempt's task, whether or not there is a verdict yet."""
+    method = method_of(judge_id) if judge_id else None
+    if attempt.verdict is not None and attempt.verdict.judge is not None:
+        method = attempt.verdict.judge.method
+    if method == "webarena_verified":
+        return "webarena_verified"
+    # The judge of an offline run is that of checks, even for a task without any.
+    return "checks" if attempt.task.checks and method in (None, "checks") else "judge"
+
+
+def _failed_check(verdict: Verdict | None) -> str | None:
+    return "; ".join(each.description for each in assertions_in(verdict) if each.passed is False) or None
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def _cut(value: Any, max_chars: int | None) -> Any:
+    return clip(value, max_chars) if max_chars is not None and isinstance(value, str) else value
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, tuple | dict)
+
+
+def _declared() -> tuple[Column, ...]:
+    types = get_type_hints(AttemptRow)
+    found = []
+    for each in fields(AttemptRow):
+        options = dict(each.metadata)
+        entry = options.pop("entry")
+        kind, is_optional = _kind(types[each.name])
+        found.append(
+            Column(
+                name=each.name,
+                type=kind,
+                empty=None if is_optional else kind(),
+                entry=each.name if entry is True else entry or "",
+                **options,
+            )
+        )
+    return tuple(found)
+
+
+def _kind(annotation: Any) -> tuple[type, bool]:
+    """The class of a column's values, and whether they may be missing."""
+    kinds = get_args(annotation) if isinstance(annotation, UnionType) else (get_origin(annotation) or annotation,)
+    (kind,) = (kind for kind in kinds if kind is not NoneType)
+    return dict if kind is Mapping else kind, NoneType in kinds
+
+
+_SUCCESS: Mapping[str, bool] = MappingProxyType({"success": True, "failure": False})
+COLUMNS = _declared()
+ENTRY_COLUMNS = tuple(each for each in COLUMNS if each.entry)
