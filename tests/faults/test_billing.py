@@ -22,8 +22,8 @@ from shared.a2a.client import AssessmentClient
 from shared.errors import ModelBudgetSpent, ModelError, ModelUnavailable
 from shared.llm.limits import Budget, MeteredModel, Spending, estimate_tokens
 from shared.llm.model import ModelRequest
-from shared.llm.openai import OpenAIModel
 from shared.llm.prices import Price
+from shared.llm.providers.openai import OpenAIModel
 from shared.models import TokenUsage
 from shared.settings import Settings
 

@@ -18,8 +18,9 @@ from shared.errors import ConfigError
 from shared.llm.cache import CachedModel
 from shared.llm.limits import Budget, MeteredModel, RateLimits, Spending
 from shared.llm.model import Model
-from shared.llm.opening import PROVIDERS, open_model, provider_of, require_sdk
+from shared.llm.opening import find_provider, open_model, provider
 from shared.llm.prices import find_price
+from shared.llm.providers import model_forms
 from shared.llm.redis import SharedBudget, SharedReplies, SharedState
 from shared.settings import Settings
 
@@ -114,17 +115,17 @@ def check_judge(config: RunConfig) -> None:
             'config.fidelity: "published" needs webjudge with imported prompts',
             remedy="run wabe prompts import, and set prompts to its folder",
         )
-    provider, _, name = config.judge_model.partition(":")
+    name = config.judge_model.partition(":")[2]
     if config.judge_model == OFFLINE:
         if config.judge_method != "webjudge":
             raise ConfigError(
                 f"config.judge_method: {config.judge_method!r} needs a judge model, not 'offline'",
                 remedy="leave judge_method out, or set judge_model to a model",
             )
-    elif provider not in PROVIDERS or not name.strip() or not name.isprintable():
+    elif find_provider(config.judge_model) is None or not name.strip() or not name.isprintable():
         raise ConfigError(
             f"config.judge_model: unknown judge model {config.judge_model[:80]!a}",
-            remedy='use "gemini:MODEL", "openai:MODEL", "anthropic:MODEL" or "offline"',
+            remedy=f"use one of {model_forms()}, or offline",
         )
     elif config.max_judge_cost_usd is not None and find_price(config.judge_model) is None:
         raise ConfigError(
@@ -138,13 +139,13 @@ def check_judge_model(config: RunConfig, settings: Settings) -> None:
     check_judge(config)
     if config.judge_model == OFFLINE:
         return
-    provider = provider_of(config.judge_model, settings)
-    if provider.key is None and not (config.judge_base_url or provider.base_url):
+    found = provider(config.judge_model)
+    if found.key(settings) is None and not (config.judge_base_url or found.base_url(settings)):
         raise ConfigError(
             f"config.judge_model: {config.judge_model} needs a key",
-            remedy=f'set {provider.key_variable}, or use "offline"',
+            remedy=f'set {found.key_variables[0]}, or use "offline"',
         )
-    require_sdk(config.judge_model, settings, "judge model")
+    found.require_sdk(config.judge_model, "judge model")
 
 
 def _namespace(prompts: str, config: RunConfig, settings: Settings) -> str:
@@ -152,7 +153,7 @@ def _namespace(prompts: str, config: RunConfig, settings: Settings) -> str:
 
     It includes the host but not the port, so that a local server may be restarted on another one.
     """
-    base_url = config.judge_base_url or provider_of(config.judge_model, settings).base_url
+    base_url = config.judge_base_url or provider(config.judge_model).base_url(settings)
     try:
         host = urlsplit(base_url or "").hostname
     except ValueError:

@@ -27,10 +27,12 @@ from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import write_errors
 from shared.llm.limits import Spending
+from shared.llm.opening import provider
+from shared.llm.providers import provider_names
 from shared.models import TokenUsage
 from shared.text import excerpt, one_line
 
-_PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "anthropic", "google-genai", "openai", "pydantic")
+_PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "pydantic")
 # Settings that belong to one start. `site_restarts` are ports of the runner; `[[sites]]` are compared by command.
 _OF_START = frozenset({"run_id", "name", "participant_ids", "site_restarts", "max_parallel"})
 # Settings that do not affect a result; also sharding and epochs.
@@ -395,7 +397,8 @@ def settings_checksum(settings: Mapping[str, Any]) -> str:
 
 def package_versions() -> dict[str, str]:
     """The installed versions of the packages that a result depends on."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
+    sdks = [provider(name).package for name in provider_names()]
+    return {"python": platform.python_version(), **{name: _version(name) for name in (*_PACKAGES, *sdks)}}
 
 
 # Cached, because reading a package's metadata takes milliseconds, and each run and summary needs it.
