@@ -84,9 +84,10 @@ def open_judge(
         # A lambda, because the meter is created below: it wraps this model.
         before_retry=lambda: metered.before_retry(),
     )
+    price = find_price(config.judge_model, config.prices)
     metered = MeteredModel(
         wrap(model),
-        find_price(config.judge_model),
+        price,
         own=own,
         others=others,
         rates=rates,
@@ -104,6 +105,7 @@ def open_judge(
         ),
         prompts=prompts,
         repeat=repeat,
+        price=price,
     )
     return CheckedJudge(checks, METHODS[config.judge_method](parts), config)
 
@@ -127,11 +129,18 @@ def check_judge(config: RunConfig) -> None:
             f"config.judge_model: unknown judge model {config.judge_model[:80]!a}",
             remedy=f"use one of {model_forms()}, or offline",
         )
-    elif config.max_judge_cost_usd is not None and find_price(config.judge_model) is None:
+    elif not _is_affordable(config):
         raise ConfigError(
             f"config.max_judge_cost_usd: the price of {config.judge_model} is not known",
-            remedy="use max_judge_tokens, or add the price to shared/llm/prices.toml",
+            remedy='use max_judge_tokens, or name a file with its price: prices = "prices.toml"',
         )
+
+
+def _is_affordable(config: RunConfig) -> bool:
+    """Whether a budget in dollars, if any, can be enforced. Raises `ConfigError` for an unusable file of prices."""
+    if config.max_judge_cost_usd is None and config.prices is None:
+        return True
+    return find_price(config.judge_model, config.prices) is not None or config.max_judge_cost_usd is None
 
 
 def check_judge_model(config: RunConfig, settings: Settings) -> None:

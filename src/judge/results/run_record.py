@@ -41,7 +41,7 @@ NO_RESULT = _OF_START | {"shard_index", "num_shards", "num_instances", "epochs"}
 # and budgets: a verdict that a budget prevented is unscored, and resuming asks again.
 _NOT_COMPARED = _OF_START | {
     *("judge_timeout_s", "judge_max_concurrency", "judge_requests_per_minute", "judge_tokens_per_minute"),
-    *("max_judge_cost_usd", "max_judge_tokens"),
+    *("max_judge_cost_usd", "max_judge_tokens", "prices"),
 }
 _MAX_DIFFERENCES = 20
 
@@ -290,7 +290,7 @@ def end_run(store: RunStore, state: str, results: Sequence[TaskSummary] = (), sp
         **totals_of(results),
     }
     if spending is not None:
-        record["judge_usage"] = {"token_usage": spending.usage.model_dump(), "cost_usd": spending.cost_usd}
+        record["judge_usage"] = spending.recorded()
     store.write_run(record)
 
 
@@ -322,7 +322,9 @@ def spending_before(store: RunStore) -> Spending:
         usage, cost_usd = TokenUsage.model_validate(stored["token_usage"]), stored["cost_usd"]
     except (TypeError, KeyError, ValidationError):
         return Spending()
-    return Spending(usage, float(cost_usd) if isinstance(cost_usd, int | float) else None)
+    cost_usd = float(cost_usd) if isinstance(cost_usd, int | float) else None
+    date = stored.get("price_date")
+    return Spending(usage, cost_usd, price_date=date if isinstance(date, str) else None)
 
 
 def totals_of(results: Sequence[TaskSummary]) -> dict[str, Any]:

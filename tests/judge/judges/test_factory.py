@@ -9,7 +9,7 @@ import pytest
 from helpers.llm.scripted import ScriptedModel, trajectory, webjudge_script
 from judge.config import RunConfig
 from judge.judges.code import code_checksum, judging_code
-from judge.judges.factory import METHODS, check_judge_model, open_judge
+from judge.judges.factory import METHODS, check_judge, check_judge_model, open_judge
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -63,6 +63,30 @@ async def test_cached_replies_of_a_custom_endpoint_are_not_used_for_the_provider
 def test_a_budget_in_dollars_needs_a_known_price() -> None:
     with pytest.raises(ConfigError, match="max_judge_cost_usd"):
         open_judge(RunConfig(judge_model="openai:local", max_judge_cost_usd=1.0), KEYS, cache_dir=None)
+
+
+def test_a_price_in_the_users_own_file_is_a_known_one(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text('as_of = 2026-11-20\n[models."openai:local"]\ninput = 1.0\noutput = 2.0\n')
+    check_judge(RunConfig(judge_model="openai:local", max_judge_cost_usd=1.0, prices=str(prices)))
+
+
+def test_a_file_of_prices_that_cannot_be_read_is_an_error_before_the_run(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"config\.prices"):
+        check_judge(RunConfig(judge_model="openai:gpt-4o", prices=str(tmp_path / "none.toml")))
+
+
+async def test_a_verdict_that_cost_something_names_the_date_of_the_prices(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text('as_of = 2026-11-20\n[models."openai:m"]\ninput = 1.0\noutput = 2.0\n')
+    model = ScriptedModel(webjudge_script(), name="openai:m")
+    config = RunConfig(judge_model="openai:m", prices=str(prices))
+    judge = open_judge(config, KEYS, cache_dir=None, wrap=partial(lambda replacement, _: replacement, model))
+    paid = await judge.judge(trajectory(tmp_path))
+    await judge.aclose()
+    assert paid.cost_usd == pytest.approx(paid.token_usage.input / 1e6 + paid.token_usage.output * 2 / 1e6)
+    assert (paid.price_date, paid.model_dump()["price_date"]) == ("2026-11-20", "2026-11-20")
+    assert "price_date" not in paid.model_copy(update={"price_date": None}).model_dump()
 
 
 async def test_every_shard_needs_a_request_per_minute() -> None:

@@ -92,10 +92,3 @@ def test_a_providers_descriptor_is_complete_and_needs_no_sdk(monkeypatch: pytest
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert extras[again.extra][0].startswith(again.package)
     assert again.extra in extras["all"][0]
-
-
-def test_the_example_of_an_environment_names_every_providers_variables() -> None:
-    lines = (ROOT / ".env.example").read_text()
-    for found in map(provider, provider_names()):
-        assert f"{found.key_variables[0]}=\n" in lines
-        assert f'"{found.name}:' in lines or f"`{found.name}`" in lines
