@@ -42,8 +42,8 @@ from judge.browser.chromium import BrowserSettings
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import browser_pool
 from judge.browser.settle import settle_mode
-from judge.browser.tools import SCROLL, TOOL_POLICY
 from judge.config import RunConfig
+from judge.records.tools import SCROLL, tools
 from judge.sites import NetworkPolicy
 from shared.errors import EnvironmentFault
 from shared.models import Page
@@ -228,14 +228,14 @@ def left_out(kind: Kind, action: str) -> str | None:
 
 def offered_actions() -> list[str]:
     """The actions by tools that participants are offered."""
-    offered = {*TOOL_POLICY, SCROLL}
-    return [name for name, action in ACTIONS.items() if action.call is None or action.call.tool in offered]
+    return [name for name, action in ACTIONS.items() if action.call is None or action.call.tool in tools()]
 
 
 def unmeasured_tools() -> set[str]:
     """Offered tools that are in no action: a newly offered one needs a case."""
     measured = {action.call.tool for action in ACTIONS.values() if action.call}
-    return {*TOOL_POLICY, SCROLL} - measured - READING_TOOLS
+    offered = {name for name, tool in tools().items() if tool.does != "ends"}
+    return offered - measured - READING_TOOLS
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,14 @@ IMAGE_USER = 10001
 POLL_S = 0.5
 LOG_LINES = 30
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-PASSED_ON = (
-    *("ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"),
-    *("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"),
-)
+# Keys and addresses of model providers, as `.env.example` names them.
+PASSED_ON = re.compile(r"[A-Z_]+_(?:API_KEY|BASE_URL)")
 RUN_OPTIONS = ("level", "limit", "task", "max_parallel", "judge_model", "participant_model")
+
+
+def passed_on() -> list[str]:
+    """The variables that containers get if they are set."""
+    return list(dict.fromkeys(PASSED_ON.findall((ROOT / ".env.example").read_text("utf-8"))))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -296,7 +299,7 @@ class Stage:
 
     def _keys(self) -> list[str]:
         """Keys go by name, so that no process list shows them."""
-        found = [option for name in PASSED_ON if os.environ.get(name) for option in ("--env", name)]
+        found = [option for name in passed_on() if os.environ.get(name) for option in ("--env", name)]
         if self._options.env_file.is_file():
             found += ["--env-file", str(self._options.env_file)]
         if self._options.participant_model:

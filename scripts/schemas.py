@@ -72,6 +72,7 @@ RESULT = create_model(
     reason=(str | None, ...),
     **fields_of(Verdict, "reason_code", optional=True),
     **fields_of(Verdict, "judge", "key_points", "image_judge_record", "token_usage", "cost_usd"),
+    **fields_of(Verdict, "price_date", optional=True),
     times=(TIMES, ...),
     trajectory_sha256=(str, _SHA256),
 )

@@ -136,6 +136,8 @@ class RunConfig(Table):
     max_judge_cost_usd: float | None = Field(default=None, gt=0)
     max_judge_tokens: int | None = Field(default=None, gt=0)
     prompts: OneLine | None = Field(default=None, min_length=1)
+    # Not written when absent, because records of older versions do not have it either.
+    prices: OneLine | None = Field(default=None, min_length=1, exclude_if=lambda value: value is None)
     score_threshold: int = Field(default=3, ge=1, le=5)
     max_images: int = Field(default=50, ge=1, le=500)
 

@@ -1,9 +1,11 @@
 """`wabe participant`: finds the bundled participants and serves one of them over A2A.
 
-Every module of this package with a function `create(options) -> Decide` is a participant.
+Every module of this package with a function `create(options) -> Decide` is a participant, and so is every provider of
+models under its own name.
 """
 
 import ast
+import functools
 import importlib
 import sys
 from collections.abc import Callable, Iterable
@@ -15,6 +17,9 @@ import typer
 import participants
 from shared.errors import ConfigError, WabeError
 from shared.fields import closest
+from shared.llm.opening import find_provider, provider
+from shared.llm.provider import Provider
+from shared.llm.providers import provider_names
 from shared.logs import configure_logging
 from shared.settings import Settings
 
@@ -24,11 +29,11 @@ if TYPE_CHECKING:
 
 
 def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
-    """All participants: their names, which are their modules', and the first lines of the modules' docstrings.
+    """All participants with what they do: providers of models, and modules with the first lines of their docstrings.
 
     Modules are parsed, not imported: a broken one is left out and hides no other.
     """
-    found = {}
+    found = {each.name: _description(each) for each in map(provider, provider_names())} if folders is None else {}
     folders = participants.__path__ if folders is None else folders
     paths = [path for folder in folders for path in Path(folder).glob("*.py")]
     for path in sorted(paths, key=lambda path: path.stem):
@@ -38,7 +43,13 @@ def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
             continue
         if any(isinstance(node, ast.FunctionDef) and node.name == "create" for node in tree.body):
             found[path.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
-    return found
+    return dict(sorted(found.items()))
+
+
+def _description(provider: Provider) -> str:
+    endpoint = f" (or {provider.url_note})" if provider.url_note else ""
+    receives = "the page's snapshot and its screenshot" if provider.images else "the page's snapshot"
+    return f"Asks a model of {provider.title}{endpoint}, which receives {receives}."
 
 
 def load(name: str) -> "Callable[[ParticipantOptions], Decide]":
@@ -47,6 +58,10 @@ def load(name: str) -> "Callable[[ParticipantOptions], Decide]":
     module_name = name.replace("-", "_")
     if module_name not in known:
         raise ConfigError(f"unknown participant {name!r}", remedy=f"{closest(name, known)}one of: {', '.join(known)}")
+    if found := find_provider(module_name):
+        from participants.model import model_participant
+
+        return functools.partial(model_participant, provider=found)
     try:
         module = importlib.import_module(f"participants.{module_name}")
     except (ImportError, SyntaxError) as error:

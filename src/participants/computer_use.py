@@ -1,4 +1,4 @@
-"""Operates the page by screenshots and coordinates: Anthropic's, Gemini's and OpenAI's computer-use tools.
+"""Operates the page by screenshots and coordinates, with the provider's computer-use tool.
 
 The model sees screenshots only, neither the snapshot nor the list of tools, so the scenario has to offer coordinates
 (`actions = "both"` or `"coordinates"`). One action of the model may take several of the judge's tools: they are sent
@@ -18,7 +18,8 @@ from participants.model import CALL_TIMEOUT_S, MAX_QUESTIONS, ModelParticipant, 
 from shared.errors import ConfigError, ModelMalformed
 from shared.images import image_size
 from shared.llm import computer
-from shared.llm.opening import PROVIDERS, converse, open_model, provider_of
+from shared.llm.opening import converse, find_provider, open_model, provider
+from shared.llm.providers import provider_names
 from shared.models import Action, Page
 from shared.protocol import FINISH, is_result
 from shared.text import clip, escape_line
@@ -26,7 +27,6 @@ from shared.text import clip, escape_line
 if TYPE_CHECKING:
     from shared.llm.http import HTTPModel
 
-EXAMPLES = "anthropic:claude-sonnet-5-5 or gemini:gemini-2.5-computer-use-preview-10-2025"
 _MAX_THOUGHT_CHARS = 2_000
 _MAX_ACTIONS = 50
 
@@ -46,10 +46,13 @@ def create(options: ParticipantOptions) -> ModelParticipant:
     Raises `ConfigError` without a model, for one of another provider, and without a key: every task would be scored 0.
     """
     name = options.model or ""
-    if name.partition(":")[0] not in PROVIDERS or not name.partition(":")[2]:
+    found = find_provider(name)
+    if found is None or not found.conversation or not name.partition(":")[2]:
+        known = map(provider, provider_names())
+        examples = " or ".join(f"{each.name}:{each.computer_example}" for each in known if each.computer_example)
         given = f"{name[:100]!r} is not a model of a known provider" if name else "no model given"
-        raise ConfigError(f"participant computer_use: {given}", remedy=f"use one such as {EXAMPLES}")
-    provider_of(name, options.settings).require_key("participant computer_use")
+        raise ConfigError(f"participant computer_use: {given}", remedy=f"use one such as {examples}")
+    found.require_key(options.settings, "participant computer_use")
     model = open_model(name, options.settings, purpose="participant model", timeout_s=CALL_TIMEOUT_S)
     return ModelParticipant(model, lambda first: ComputerAgent(model, first))
 

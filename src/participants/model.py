@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
 from shared.errors import ConfigError, ModelError, ModelKeyRefused, ModelRequestRefused, ModelUnavailable
 from shared.llm.model import ImagePart, Model, ModelRequest
-from shared.llm.opening import PROVIDERS, open_model, provider_of
+from shared.llm.opening import open_model
+from shared.llm.provider import Provider
+from shared.llm.providers import provider_names
 from shared.models import Action
 from shared.protocol import FINISH, REPLY_EXAMPLE, parse_reply, render_observation
 from shared.snapshot import cut_snapshot, parse_snapshot
@@ -66,21 +68,22 @@ def model_name(given: str | None, *, provider: str, default: str) -> str:
     if not given:
         return default
     prefix, colon, rest = given.partition(":")
-    if not colon or prefix not in PROVIDERS:
+    if not colon or prefix not in provider_names():
         return given
     if prefix != provider or not rest:
         raise ConfigError(f"{given[:100]!r} is not a {provider} model", remedy=f"use one such as {provider}:{default}")
     return rest
 
 
-def model_participant(options: ParticipantOptions, *, provider: str, default: str) -> "ModelParticipant":
-    """A participant on `options.model`, else on the provider's model `default`.
+def model_participant(options: ParticipantOptions, *, provider: Provider) -> "ModelParticipant":
+    """A participant on `options.model`, else on the provider's default model.
 
     Raises `ConfigError` for a model of another provider, without the provider's SDK, and without a key: every task
     would be scored 0.
     """
-    name = f"{provider}:{model_name(options.model, provider=provider, default=default)}"
-    provider_of(name, options.settings).require_key(f"participant {provider}")
+    given = model_name(options.model, provider=provider.name, default=provider.default_model)
+    name = f"{provider.name}:{given}"
+    provider.require_key(options.settings, f"participant {provider.name}")
     model = open_model(name, options.settings, purpose="participant model", timeout_s=CALL_TIMEOUT_S)
     return ModelParticipant(model, lambda _: ModelAgent(model))
 

@@ -10,6 +10,8 @@ from shared.models import Record
 
 # In a wheel, and in a source tree.
 _BUNDLED_SCENARIOS = (Path(__file__).parent / "scenarios", Path(__file__).parents[2] / "scenarios")
+# How variables with a provider's key are named.
+KEY_SUFFIX = "_API_KEY"
 
 
 class Settings(Record):
@@ -17,12 +19,6 @@ class Settings(Record):
 
     model_config = ConfigDict(populate_by_name=True, extra="ignore")
 
-    google_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("GOOGLE_API_KEY", "GEMINI_API_KEY"))
-    gemini_base_url: str | None = Field(None, validation_alias="GOOGLE_GEMINI_BASE_URL")
-    openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
-    openai_base_url: str | None = Field(None, validation_alias="OPENAI_BASE_URL")
-    anthropic_api_key: SecretStr | None = Field(None, validation_alias="ANTHROPIC_API_KEY")
-    anthropic_base_url: str | None = Field(None, validation_alias="ANTHROPIC_BASE_URL")
     judge_model: str | None = Field(None, validation_alias="WABE_JUDGE_MODEL")
     participant_model: str | None = Field(
         None, validation_alias=AliasChoices("WABE_PARTICIPANT_MODEL", "PARTICIPANT_MODEL")
@@ -63,10 +59,17 @@ class Settings(Record):
         values["sites_run"] = source.get("WABE_SITES_RUN") == "1"
         return cls.model_validate({**values, "environ": source})
 
+    def secret(self, variable: str) -> SecretStr | None:
+        """The secret in a variable, such as a provider's key."""
+        value = self.environ.get(variable)
+        return SecretStr(value) if value else None
+
     @property
     def secrets(self) -> tuple[SecretStr, ...]:
-        """The values that must not appear in a log."""
-        return tuple(value for _, value in self if isinstance(value, SecretStr))
+        """The values that must not appear in a log: our own, and the keys of providers, known or not."""
+        own = (value for _, value in self if isinstance(value, SecretStr))
+        keys = (self.secret(name) for name in self.environ if name.endswith(KEY_SUFFIX))
+        return (*own, *filter(None, keys))
 
     @property
     def cache_folder(self) -> Path | None:

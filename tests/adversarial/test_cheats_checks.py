@@ -11,9 +11,9 @@ from helpers.browser.sessions import a_browser
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, ref, tool_call
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
-from judge.browser.action_lines import one_line
 from judge.browser.playwright import PlaywrightBrowser
 from judge.evaluators.checks import evaluate
+from judge.records.lines import one_line
 from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction
 

@@ -14,8 +14,8 @@ from helpers.episode.one_page_shop import OnePageShop, assess_in_shop
 from helpers.episode.scripted import ScriptedBrowser, play_episode
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from judge.browser.session import Hop
-from judge.browser.tools import MAX_OPEN_TABS
 from judge.events import Event, TaskStarted
+from judge.records.tools import MAX_OPEN_TABS
 from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault
 from shared.models import Action, Page, Tab, ToolSpec

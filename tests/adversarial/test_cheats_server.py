@@ -211,7 +211,7 @@ async def test_no_key_appears_in_logs_results_errors_or_card(
 def test_a_logged_secret_is_blacked_out_also_in_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     known = Settings.from_environ({"OPENAI_API_KEY": KEY})
     logger, handler = logging.getLogger("redaction-test"), logging.StreamHandler()
-    handler.addFilter(CleanRecords((known.openai_api_key,)))
+    handler.addFilter(CleanRecords(known.secrets))
     logger.addHandler(handler)
     logger.propagate = False
     try:
@@ -225,7 +225,7 @@ def test_a_logged_secret_is_blacked_out_also_in_a_traceback(capsys: pytest.Captu
 def test_a_traceback_that_another_handler_wrote_down_before_is_blacked_out_too() -> None:
     formatter, redact = (
         logging.Formatter(),
-        CleanRecords((Settings.from_environ({"OPENAI_API_KEY": KEY}).openai_api_key,)),
+        CleanRecords(Settings.from_environ({"OPENAI_API_KEY": KEY}).secrets),
     )
     try:
         raise ValueError(f"bad key {KEY}")

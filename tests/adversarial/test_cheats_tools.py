@@ -15,13 +15,13 @@ from helpers.episode.scripted import ScriptedBrowser, play_episode
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.replies import understand
 from judge.browser.session import ToolResult
-from judge.browser.tools import TOOL_POLICY, offered_tools
+from judge.browser.tools import offered_tools
+from judge.records.tools import TOOLS
 from shared.models import Page as PageSeen
 from shared.models import ToolSpec
 from shared.protocol import parse_observation
 from shared.snapshot import parse_snapshot
 
-OURS = {"browser_scroll", "finish", "browser_close"}
 POINTING = {"browser_mouse_click_xy", "browser_mouse_drag_xy", "browser_mouse_move_xy", "browser_mouse_wheel"}
 CODE = "async (page) => { await page.goto('http://127.0.0.1:9/'); }"
 # What is no name of a tool at all counts as unreadable, and three of those in a row would end the episode.
@@ -107,7 +107,7 @@ def raw(tool: str, params: dict[str, Any]) -> str:
 
 
 def offers_nothing_but_what_is_allowed(tools: Sequence[ToolSpec], left_out: set[str]) -> None:
-    assert {tool.name for tool in tools} == (set(TOOL_POLICY) | OURS) - left_out
+    assert {tool.name for tool in tools} == set(TOOLS) - left_out
     schemas = json.dumps([tool.parameters for tool in tools])
     for word in ("filename", "paths", "function", "code", "isolatedContext", "regex"):
         assert f'"{word}"' not in schemas

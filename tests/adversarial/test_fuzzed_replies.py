@@ -15,7 +15,8 @@ from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish
 from judge.browser.action_lines import action_line
 from judge.browser.pool import browser_pool
 from judge.browser.replies import understand
-from judge.browser.tools import TOOL_POLICY, CheckedAction, Complaint, check_action, offered_tools
+from judge.browser.tools import CheckedAction, Complaint, check_action, offered_tools
+from judge.records.tools import tools
 from shared.protocol import parse_reply
 from shared.snapshot import parse_snapshot
 from shared.text import split_line
@@ -58,7 +59,7 @@ NASTY = [
     "𝐟𝐢𝐧𝐢𝐬𝐡",
     "🧨" * 50,
 ]
-TOOLS = [*TOOL_POLICY, "browser_scroll", "browser_evaluate", "browser_run_code_unsafe", "nothing", "__class__"]
+TOOLS = [*tools(), "browser_evaluate", "browser_run_code_unsafe", "nothing", "__class__"]
 KEYS = ["target", "ref", "element", "text", "url", "key", "values", "fields", "time", "action", "index", "direction"]
 KEYS += [
     "amount",
@@ -107,7 +108,7 @@ def a_reply(dice: random.Random) -> str:
     params: Any = {dice.choice(KEYS): a_value(dice) for _ in range(dice.randrange(5))}
     if dice.random() < 0.1:
         params = a_value(dice)
-    elif tool in TOOL_POLICY and dice.random() < 0.6:
+    elif tool in tools() and dice.random() < 0.6:
         # Nearly right: what gets past the first checks must hold in the later ones.
         plausible: dict[str, list[Any]] = {
             "target": ["e2", "e3", "e4"],
@@ -117,9 +118,7 @@ def a_reply(dice: random.Random) -> str:
             **{key: [0, 5.25, "7", -1, 1e308] for key in ("x", "y", "startX", "startY", "endX", "endY")},
             "deltaY": [-300, "5", 1.5],
         }
-        params = {
-            key: dice.choice(plausible.get(key, NASTY)) for key in TOOL_POLICY[tool].params if dice.random() < 0.8
-        }
+        params = {key: dice.choice(plausible.get(key, NASTY)) for key in tools()[tool].params if dice.random() < 0.8}
     body = json.dumps({"thought": dice.choice(NASTY), "tool": tool, "params": params})
     forms: list[Callable[[], str]] = [
         lambda: f"<json>{body}</json>",

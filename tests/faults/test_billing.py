@@ -22,8 +22,8 @@ from shared.a2a.client import AssessmentClient
 from shared.errors import ModelBudgetSpent, ModelError, ModelUnavailable
 from shared.llm.limits import Budget, MeteredModel, Spending, estimate_tokens
 from shared.llm.model import ModelRequest
-from shared.llm.openai import OpenAIModel
-from shared.llm.prices import Price
+from shared.llm.prices import DATA_DATE, Price
+from shared.llm.providers.openai import OpenAIModel
 from shared.models import TokenUsage
 from shared.settings import Settings
 
@@ -181,3 +181,4 @@ async def test_cancelling_an_assessment_records_the_calls_under_way(judge: LiveJ
     assert record["state"] == "cancelled"
     assert record["judge_usage"]["token_usage"]["estimated_calls"] >= 1
     assert record["judge_usage"]["cost_usd"] > 0
+    assert record["judge_usage"]["price_date"] == DATA_DATE

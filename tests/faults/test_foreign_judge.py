@@ -120,7 +120,14 @@ async def test_without_output_nothing_is_written_here(tmp_path: Path, temp: Path
 
 
 @pytest.mark.parametrize(
-    "setting", ['prompts = "mine"', 'browser_path = "/bin/sh"', 'judge_base_url = "http://x/"', 'run_id = "r1"']
+    "setting",
+    [
+        'prompts = "mine"',
+        'prices = "p.toml"',
+        'browser_path = "/bin/sh"',
+        'judge_base_url = "http://x/"',
+        'run_id = "r1"',
+    ],
 )
 async def test_settings_of_the_judges_own_machine_are_not_sent(
     tmp_path: Path, record_property: Record, setting: str

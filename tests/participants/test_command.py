@@ -25,12 +25,12 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 OF_THE_JUDGE = {"PIL", "jsonschema", "re2", "redis"}
 LOCK = (ROOT / "requirements-purple.lock").read_text()
 IMPORT_ALL = """
-import importlib, sys
+import sys
 import participants.__main__
 from wabe import Action, Observation, serve
-from participants.command import list_participants
+from participants.command import list_participants, load
 for name in list_participants():
-    importlib.import_module("participants." + name)
+    load(name)
 print(*sorted({name.split(".")[0] for name in sys.modules}))
 """
 

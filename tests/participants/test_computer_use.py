@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from helpers.llm.servers import (
     Answer,
@@ -26,6 +25,8 @@ from participants.computer_use import create
 from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError, ParticipantError
 from shared.llm.computer import press
+from shared.llm.opening import provider
+from shared.llm.providers import provider_names
 from shared.models import Action, Observation, Page, ToolSpec
 from shared.protocol import parse_reply, render_observation
 from shared.settings import Settings
@@ -76,14 +77,12 @@ async def play(
 ) -> tuple[list[Action | None], list[ModelCall]]:
     """Send the pages in order; returns the actions in the replies, and what the provider was asked."""
     async with serving(*answers) as server:
-        url, key = server.url, SecretStr("k")
         settings = Settings(
-            openai_api_key=key,
-            openai_base_url=url,
-            google_api_key=key,
-            gemini_base_url=url,
-            anthropic_api_key=key,
-            anthropic_base_url=url,
+            environ={
+                variable: value
+                for each in map(provider, provider_names())
+                for variable, value in ((each.key_variables[0], "k"), (each.url_variable, server.url))
+            }
         )
         decide = create(ParticipantOptions(model=model, settings=settings))
         async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
@@ -263,7 +262,7 @@ async def test_without_coordinates_the_error_names_the_setting() -> None:
 
 async def test_attempts_do_not_share_a_conversation() -> None:
     async with serving(openai_actions(CLICK_AT)) as server:
-        settings = Settings(openai_api_key=SecretStr("k"), openai_base_url=server.url)
+        settings = Settings(environ={"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.url})
         decide = create(ParticipantOptions(model=MODELS[0], settings=settings))
         async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
             shown = Observation(page=PAGE, tools=TOOLS, instruction="Buy", website="https://a.test/")

@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
-import participants.anthropic
-import participants.gemini
-import participants.openai
 from helpers.llm.servers import (
     Answer,
     ModelCall,
@@ -24,6 +20,7 @@ from helpers.llm.servers import (
 )
 from helpers.participants import serving_participant
 from participants.base import Decide, ParticipantOptions
+from participants.command import load
 from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError, ParticipantError
 from shared.models import Action, Observation, Page, ToolSpec
@@ -79,8 +76,8 @@ def anthropic_parts(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 PROVIDERS = {
     "anthropic": Provider(
-        create=participants.anthropic.create,
-        settings=lambda url: Settings(anthropic_api_key=SecretStr("k"), anthropic_base_url=url),
+        create=load("anthropic"),
+        settings=lambda url: Settings(environ={"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": url}),
         answer=anthropic_answer,
         busy=anthropic_error(529, "overloaded_error", "Overloaded", retry_after="0.05"),
         text_of=lambda body: "\n".join(part.get("text", "") for part in anthropic_parts(body)),
@@ -91,8 +88,8 @@ PROVIDERS = {
         refused_image=anthropic_error(400, "invalid_request_error", "image cannot be read"),
     ),
     "gemini": Provider(
-        create=participants.gemini.create,
-        settings=lambda url: Settings(google_api_key=SecretStr("k"), gemini_base_url=url),
+        create=load("gemini"),
+        settings=lambda url: Settings(environ={"GOOGLE_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": url}),
         answer=gemini_answer,
         busy=gemini_error(429, "RESOURCE_EXHAUSTED", "too many", retry_after="0.05"),
         text_of=lambda body: "\n".join(part.get("text", "") for part in gemini_parts(body)),
@@ -103,8 +100,8 @@ PROVIDERS = {
         refused_image=gemini_error(400, "INVALID_ARGUMENT", "no image input"),
     ),
     "openai": Provider(
-        create=participants.openai.create,
-        settings=lambda url: Settings(openai_api_key=SecretStr("k"), openai_base_url=url),
+        create=load("openai"),
+        settings=lambda url: Settings(environ={"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": url}),
         answer=openai_answer,
         busy=openai_error(429, "too many", retry_after="0.05"),
         text_of=lambda body: "\n".join(part.get("text", "") for part in openai_parts(body)),
@@ -206,7 +203,7 @@ async def test_a_compatible_endpoint_needs_no_key_and_may_name_its_models_as_it_
     provider = PROVIDERS["openai"]
     name = "hf.co/Qwen/Qwen3-VL-8B-Instruct:Q4_K_M"
     async with serving(provider.answer(FINISH)) as server:
-        options = ParticipantOptions(model=name, settings=Settings(openai_base_url=f"{server.url}/v1"))
+        options = ParticipantOptions(model=name, settings=Settings(environ={"OPENAI_BASE_URL": f"{server.url}/v1"}))
         decide = provider.create(options)
         async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
             assert parse_reply(await client.send(message("Go"), context_id="c")).action is not None

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from shared.llm.opening import provider
+from shared.llm.providers import provider_names
 from shared.settings import Settings
 
 
@@ -53,4 +55,10 @@ def test_no_secret_setting_appears_in_a_log() -> None:
     values: dict[str, Any] = {name: SecretStr(name) for name in names}
     settings = Settings.model_construct(**values)
     assert {secret.get_secret_value() for secret in settings.secrets} == names
-    assert {"openai_api_key", "redis_url"} <= names
+    assert {"auth_token", "redis_url"} <= names
+
+
+def test_no_providers_key_appears_in_a_log() -> None:
+    keys = {variable: variable.lower() for name in provider_names() for variable in provider(name).key_variables}
+    secrets = Settings.from_environ(keys).secrets
+    assert {secret.get_secret_value() for secret in secrets} == set(keys.values())

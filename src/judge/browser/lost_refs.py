@@ -12,12 +12,12 @@ from copy import deepcopy
 from typing import Any
 
 from judge.browser.responses import Answer, UnreadableResponse, parse_page
+from judge.records.tools import TARGETS
 from shared.snapshot import Node, Snapshot, as_shown, parse_snapshot
 
 MAX_TRIES = 5
 _ROWS = frozenset({"row", "listitem", "article", "treeitem"})
 _WORD = re.compile(r"[^\W\d_]+")
-_TARGETS = ("target", "startTarget", "endTarget")
 # The server's error messages, which it sends before executing any part of the action.
 _NOT_FOUND = re.compile(r'### Error\nError: (?:Ref ((?:f\d+)?e\d+) not found in|"(.*)" does not match any elements\.)')
 # Generates locators for the current elements: unlike references, they survive the next rebuild. A locator generated
@@ -124,7 +124,7 @@ async def call_again(
     until = time.monotonic() + limit_s
     answer, sent = await call(tool, params), params
     tries = 0
-    while tries < MAX_TRIES and not answer.ok and _was_refused(tool, sent, answer.text):
+    while tries < MAX_TRIES and not answer.ok and _was_refused(sent, answer.text):
         try:
             # Without the judge's own facts, which the newer snapshot does not have: names are compared.
             found = await _found_again(look, run, params, parse_snapshot(as_shown(seen, boxes=True)), url)
@@ -138,13 +138,13 @@ async def call_again(
     return answer, sent is not params
 
 
-def _was_refused(tool: str, params: dict[str, Any], text: str) -> bool:
+def _was_refused(params: dict[str, Any], text: str) -> bool:
     """Whether the server refused the call before executing any of it, because it did not find an element."""
     match = _NOT_FOUND.match(text)
     if match is None:
         return False
     missing, targets = match[1] or match[2], [part[key] for part, key in _places(params)]
-    if tool == "browser_fill_form":
+    if "fields" in params:
         # A form is filled field by field, so only the first field is resolved before anything happens.
         return targets[0] == missing and missing not in targets[1:]
     return missing in targets
@@ -153,7 +153,7 @@ def _was_refused(tool: str, params: dict[str, Any], text: str) -> bool:
 def _places(params: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
     """Each parameter that names an element, with the object that contains it."""
     for part in (params, *params.get("fields", ())):
-        yield from ((part, key) for key in _TARGETS if key in part)
+        yield from ((part, key) for key in TARGETS if key in part)
 
 
 async def _found_again(

@@ -21,6 +21,7 @@ from judge.browser import processes, responses
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.requests import documents_until_death
 from judge.browser.responses import Answer
+from judge.records.tools import tool_of
 from shared.errors import BrowserFault
 from shared.files import read_end
 from shared.models import ToolSpec
@@ -31,7 +32,6 @@ _UNWIND_S = 10.0
 _LAST_DOCUMENTS_S = 5.0
 _MAX_LOG_BYTES = 65_536
 _LOG = "server.log"
-WAIT = "browser_wait_for"
 _RELAUNCHED = "the browser was relaunched: it was killed or crashed, and its server started an empty one in its place"
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -119,7 +119,7 @@ class McpServer:
         if self._fault:
             raise self._fault
         # A requested wait does not count against the timeout.
-        wait_s = float(params.get("time", 0)) if tool == WAIT else 0.0
+        wait_s = float(params.get("time", 0)) if tool_of(tool).waits else 0.0
         call = self._ready.result().call_tool(tool, params)
         try:
             result = await self._answered(tool, call, self.settings.config.call_timeout_s + wait_s)

@@ -21,7 +21,7 @@ from judge.browser import fetches, fields, lost_refs, points, probes, requests, 
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
 from judge.browser.guard import Guard
-from judge.browser.mcp_server import WAIT, McpServer, NoAnswer, PageTrouble, TabCrashed
+from judge.browser.mcp_server import McpServer, NoAnswer, PageTrouble, TabCrashed
 from judge.browser.provenance import mark, read_documents
 from judge.browser.requests import NavigationLog, RequestLog
 from judge.browser.responses import Answer
@@ -43,10 +43,10 @@ from judge.browser.settle import (
     read_report,
     settle_code,
 )
-from judge.browser.tools import writes
 from judge.records.access import StorageState
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
+from judge.records.tools import tool_of, writes
 from judge.trajectory import fetched
 from shared.errors import InternalFault, SiteFault, SiteUnreachable, is_shortage
 from shared.models import DocumentKind, Notice, Page, Settled, Tab, ToolSpec
@@ -528,7 +528,7 @@ class PlaywrightBrowser:
             answer = Answer(ok=False, text=f"the page does not answer: {error}")
             if isinstance(error, NoAnswer):
                 self._condemned = Notice(code="tab_took_too_long", seconds=self._server.settings.config.call_timeout_s)
-        self._typed = fields.typed_into(tool, params) if answer.ok and not is_found_again else {}
+        self._typed = tool_of(tool).fills(params) if answer.ok and not is_found_again else {}
         with suppress(PageTrouble):
             # The next observation finds out what the matter is.
             await self._after(tool, params, answer)
@@ -545,12 +545,12 @@ class PlaywrightBrowser:
         if answer.ok and tool == "browser_tabs" and params.get("action") == "close":
             # The page may open another tab before it is observed.
             self._tab_count -= 1
-        if answer.ok and tool != WAIT:
+        if answer.ok and not tool_of(tool).waits:
             # Settle now, so that effects of the action, such as a download, are reported with it: there may be no later
             # observation in this episode. Not after a wait, which counts as the participant's time.
             await self._settle()
             self._is_settled = True
-        if not answer.ok and tool == "browser_navigate" and _TIMEOUT.search(answer.text):
+        if not answer.ok and tool_of(tool).does == "goes" and _TIMEOUT.search(answer.text):
             await self._unblock()
 
     async def _call(self, tool: str, params: dict[str, Any]) -> Answer:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from judge.records.tools import POINTS
 from shared.snapshot import FIELDS, Node, Snapshot
 
 Viewport = tuple[int, int]
@@ -19,7 +20,6 @@ Box = tuple[float, float, float, float]
 Hits = tuple[tuple[Box, ...], ...]
 # Validated, because a page can replace the functions that return its boxes.
 _HITS: TypeAdapter[Hits] = TypeAdapter(Hits, config=ConfigDict(allow_inf_nan=False))
-_POINTS = (("x", "y"), ("startX", "startY"), ("endX", "endY"))
 # Roles that a click on any element inside activates.
 _CONTROLS = FIELDS | {
     *("button", "checkbox", "link", "menuitem", "menuitemcheckbox", "menuitemradio", "option", "radio", "switch"),
@@ -97,7 +97,7 @@ def read_hits(text: str) -> Hits | None:
 
 def points_of(params: Mapping[str, Any]) -> list[tuple[float, float]]:
     """The points in a tool's parameters, in order."""
-    return [(params[x], params[y]) for x, y in _POINTS if x in params and y in params]
+    return [(params[x], params[y]) for x, y in POINTS if x in params and y in params]
 
 
 def written(point: tuple[float, float]) -> str:

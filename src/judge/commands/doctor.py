@@ -141,7 +141,7 @@ def check_scenario(path: Path, settings: Settings) -> list[Finding]:
 def check_member(member: "Member", settings: Settings, scenario_dir: Path) -> list[Finding]:
     """Whether the program that starts a site or agent exists and has its key, or whether a running agent answers."""
     from judge.runner.playable import require_folders
-    from shared.llm.opening import PROVIDERS, provider_of
+    from shared.llm.opening import find_provider
 
     if member.cmd is None:
         return [asyncio.run(check_agent(member.endpoint, 0))._replace(subject=member.name)] if member.is_agent else []
@@ -153,9 +153,8 @@ def check_member(member: "Member", settings: Settings, scenario_dir: Path) -> li
             return [Finding("missing", member.name, f"{excerpt(words[0])} is not installed; check the cmd")]
         require_folders([member], scenario_dir)
         match words:
-            case ["wabe", "participant", name, *_] if name in PROVIDERS:
-                own = Settings.from_environ({**settings.environ, **member.env})
-                provider_of(name, own).require_key(member.name)
+            case ["wabe", "participant", name, *_] if provider := find_provider(name):
+                provider.require_key(Settings.from_environ({**settings.environ, **member.env}), member.name)
     except ConfigError as error:
         return [Finding("missing", member.name, str(error))]
     return [Finding("ok", member.name, f"can be started at {member.endpoint}")]

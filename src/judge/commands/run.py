@@ -9,6 +9,7 @@ import typer
 from judge.commands import OutputDir
 from judge.runner.boundary import run_interruptible
 from shared.errors import ConfigError
+from shared.llm.providers import model_forms
 
 if TYPE_CHECKING:
     from shared.settings import Settings
@@ -51,9 +52,7 @@ def run(
         ),
     ] = None,
     max_parallel: Annotated[int | None, typer.Option(min=1, max=64, help="How many tasks run at once.")] = None,
-    judge_model: Annotated[
-        str | None, typer.Option(help="gemini:NAME, openai:NAME, anthropic:NAME, or offline: checks only.")
-    ] = None,
+    judge_model: Annotated[str | None, typer.Option(help=f"{model_forms()}, or offline: checks only.")] = None,
     participant_model: Annotated[str | None, typer.Option(help="Model for the participant.")] = None,
     name: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Your name for the run, for reports, lists and leaderboard rows.")

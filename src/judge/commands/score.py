@@ -31,6 +31,7 @@ from judge.scenario.webarena import read_addresses
 from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean, shown
+from shared.llm.providers import model_forms
 from shared.settings import Settings
 from shared.validation import validated
 
@@ -76,9 +77,7 @@ def score(
     addresses: Annotated[
         Path | None, typer.Option("--config", help=f"With {WEBARENA}: the addresses of its sites.", metavar="FILE")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="gemini:MODEL, openai:MODEL, anthropic:MODEL, or offline: checks only.")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help=f"{model_forms()}, or offline: checks only.")] = None,
     prompts: Annotated[str | None, typer.Option(help="A folder with a prompt set of your own.")] = None,
     threshold: Annotated[int | None, typer.Option(help="Use screenshots with at least this score.")] = None,
     max_images: Annotated[int | None, typer.Option(help="Use at most this many screenshots.")] = None,

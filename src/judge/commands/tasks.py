@@ -234,7 +234,7 @@ def _examine(path: Path) -> tuple[Scenario | None, list[str], list[str]]:
     config = scenario.config
     if scenario.green_agent.cmd is None:
         # A judge that runs elsewhere may have files that do not exist here.
-        paths = {name: getattr(config, name) for name in ("browser_path", "prompts")}
+        paths = {name: getattr(config, name) for name in ("browser_path", "prompts", "prices")}
         config = config.model_copy(
             update={name: None for name, value in paths.items() if value and not Path(value).exists()}
         )

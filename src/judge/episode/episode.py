@@ -23,6 +23,7 @@ from judge.evaluators.probes import Probes
 from judge.records.notices import GIVEN_UP, notice_text
 from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason, Timings
 from judge.records.tasks import Task
+from judge.records.tools import tool_of
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
 from judge.store.bounds import clip_text
 from judge.store.layout import TaskStore
@@ -47,7 +48,6 @@ from shared.text import excerpt, without_surrogates
 
 FOUND_AGAIN = "element_found_again"
 MAX_UNREADABLE = 3
-_ANSWERING_TOOLS = frozenset({"browser_find", "browser_tabs"})
 # The heading with which the browser's server begins an answer.
 _RESULT_HEADING = "### Result\n"
 _KEPT_TABS = 8
@@ -510,7 +510,7 @@ class Episode:
             self._feedback = result.text
         else:
             # The answer of these tools is their result; the effect of other actions shows in the next observation.
-            answers = checked.tool in _ANSWERING_TOOLS
+            answers = tool_of(checked.tool).answers
             self._feedback = RESULT + result.text.removeprefix(_RESULT_HEADING) if answers else None
         line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
         line = with_downloads(line, result.downloads)
@@ -537,7 +537,7 @@ class Episode:
         # The page may have changed, so a final observation is due.
         self._content = None
         # A requested wait does not count against the browser's timeout, only against the participant's.
-        is_wait = checked.tool == "browser_wait_for"
+        is_wait = tool_of(checked.tool).waits
         try:
             async with self._clock.running() if is_wait else self._browser_time(limit):
                 try:

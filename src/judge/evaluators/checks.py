@@ -37,13 +37,13 @@ from judge.records.checks import (
 from judge.records.elements import Element, parse_element
 from judge.records.normalise import NormaliseError, is_same, normalise, only_value, parse_number, shown, string
 from judge.records.patterns import Pattern
+from judge.records.tools import verb_of
 from judge.trajectory.record import Trajectory
 from shared.snapshot import Node, Snapshot
 from shared.text import clip, counted, excerpt, one_line, plain, split_line
 
 _MAX_SHOWN = 5
 _COMMON_KEYS = ("at", "on", "within", "in_view", "editable", "count")
-_POINTER_VERBS = ("CLICK", "HOVER", "DRAG", "SCROLL")
 _POINT = r"[(\[] ?-?[\d.]+ ?, ?-?[\d.]+ ?[)\]]"
 # The subject of an element without a name (`judge.browser.unnamed`): `button in row "sales.csv"`.
 _DESCRIBED = re.compile(r'^[A-Za-z][\w-]* ((?:in|beside|under|with)(?: [a-z]+)?) ".*"$')
@@ -476,7 +476,7 @@ def _line_key(line: str) -> str:
     """
     line = plain(line)
     parts = split_line(line)
-    return _COORDINATES.sub("", line) if parts is not None and parts[1].endswith(_POINTER_VERBS) else line
+    return _COORDINATES.sub("", line) if parts is not None and verb_of(parts[1]).at_point else line
 
 
 def _says(pattern: Pattern, line: str) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo, Verdict
 from judge.trajectory.record import Trajectory
+from shared.llm.prices import Pricing
 from shared.models import Record
 
 
@@ -32,6 +33,8 @@ class Judge(ABC):
 
     id: str
     info: JudgeInfo
+    # What the judge model costs; `None` if that is not known, or no model is asked.
+    price: Pricing | None = None
 
     def judges_of(self, task: Task) -> tuple["Judge", ...]:
         """The judges of a task: first the one whose verdict counts, then those whose verdicts are also stored."""

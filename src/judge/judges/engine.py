@@ -33,6 +33,7 @@ from judge.trajectory.record import Trajectory
 from shared.errors import ModelBlocked, ModelBudgetSpent, ModelError, ModelMalformed, ModelTruncated, TrajectoryError
 from shared.llm.cache import CachedModel
 from shared.llm.model import Completion, ModelRequest
+from shared.llm.prices import Pricing
 from shared.models import Record, TokenUsage
 
 T = TypeVar("T")
@@ -57,6 +58,7 @@ class JudgeParts:
     model: CachedModel
     prompts: PromptSet
     repeat: int = 1
+    price: Pricing | None = None
 
 
 class Question(Record):
@@ -263,6 +265,7 @@ class Session:
             token_usage=self._usage,
             # One call of unknown cost makes the total unknown.
             cost_usd=sum(known) if len(known) == len(self._costs) else None,
+            price_date=self._parts.price.date if known and self._parts.price else None,
             **fields,
         )
 
@@ -352,6 +355,7 @@ class ModelJudge(Judge):
         prompts, model = parts.prompts, parts.model.name
         options = {name: getattr(config, name) for name in (*self.options, "off_site")}
         again = f".r{parts.repeat}" if parts.repeat > 1 else ""
+        self.price = parts.price
         self.id = judge_id(self.method, model, prompts.checksum, config.score_threshold, options) + again
         self.info = JudgeInfo(
             method=self.method,

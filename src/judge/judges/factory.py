@@ -18,8 +18,9 @@ from shared.errors import ConfigError
 from shared.llm.cache import CachedModel
 from shared.llm.limits import Budget, MeteredModel, RateLimits, Spending
 from shared.llm.model import Model
-from shared.llm.opening import PROVIDERS, open_model, provider_of, require_sdk
+from shared.llm.opening import find_provider, open_model, provider
 from shared.llm.prices import find_price
+from shared.llm.providers import model_forms
 from shared.llm.redis import SharedBudget, SharedReplies, SharedState
 from shared.settings import Settings
 
@@ -83,9 +84,10 @@ def open_judge(
         # A lambda, because the meter is created below: it wraps this model.
         before_retry=lambda: metered.before_retry(),
     )
+    price = find_price(config.judge_model, config.prices)
     metered = MeteredModel(
         wrap(model),
-        find_price(config.judge_model),
+        price,
         own=own,
         others=others,
         rates=rates,
@@ -103,6 +105,7 @@ def open_judge(
         ),
         prompts=prompts,
         repeat=repeat,
+        price=price,
     )
     return CheckedJudge(checks, METHODS[config.judge_method](parts), config)
 
@@ -114,23 +117,30 @@ def check_judge(config: RunConfig) -> None:
             'config.fidelity: "published" needs webjudge with imported prompts',
             remedy="run wabe prompts import, and set prompts to its folder",
         )
-    provider, _, name = config.judge_model.partition(":")
+    name = config.judge_model.partition(":")[2]
     if config.judge_model == OFFLINE:
         if config.judge_method != "webjudge":
             raise ConfigError(
                 f"config.judge_method: {config.judge_method!r} needs a judge model, not 'offline'",
                 remedy="leave judge_method out, or set judge_model to a model",
             )
-    elif provider not in PROVIDERS or not name.strip() or not name.isprintable():
+    elif find_provider(config.judge_model) is None or not name.strip() or not name.isprintable():
         raise ConfigError(
             f"config.judge_model: unknown judge model {config.judge_model[:80]!a}",
-            remedy='use "gemini:MODEL", "openai:MODEL", "anthropic:MODEL" or "offline"',
+            remedy=f"use one of {model_forms()}, or offline",
         )
-    elif config.max_judge_cost_usd is not None and find_price(config.judge_model) is None:
+    elif not _is_affordable(config):
         raise ConfigError(
             f"config.max_judge_cost_usd: the price of {config.judge_model} is not known",
-            remedy="use max_judge_tokens, or add the price to shared/llm/prices.toml",
+            remedy='use max_judge_tokens, or name a file with its price: prices = "prices.toml"',
         )
+
+
+def _is_affordable(config: RunConfig) -> bool:
+    """Whether a budget in dollars, if any, can be enforced. Raises `ConfigError` for an unusable file of prices."""
+    if config.max_judge_cost_usd is None and config.prices is None:
+        return True
+    return find_price(config.judge_model, config.prices) is not None or config.max_judge_cost_usd is None
 
 
 def check_judge_model(config: RunConfig, settings: Settings) -> None:
@@ -138,13 +148,13 @@ def check_judge_model(config: RunConfig, settings: Settings) -> None:
     check_judge(config)
     if config.judge_model == OFFLINE:
         return
-    provider = provider_of(config.judge_model, settings)
-    if provider.key is None and not (config.judge_base_url or provider.base_url):
+    found = provider(config.judge_model)
+    if found.key(settings) is None and not (config.judge_base_url or found.base_url(settings)):
         raise ConfigError(
             f"config.judge_model: {config.judge_model} needs a key",
-            remedy=f'set {provider.key_variable}, or use "offline"',
+            remedy=f'set {found.key_variables[0]}, or use "offline"',
         )
-    require_sdk(config.judge_model, settings, "judge model")
+    found.require_sdk(config.judge_model, "judge model")
 
 
 def _namespace(prompts: str, config: RunConfig, settings: Settings) -> str:
@@ -152,7 +162,7 @@ def _namespace(prompts: str, config: RunConfig, settings: Settings) -> str:
 
     It includes the host but not the port, so that a local server may be restarted on another one.
     """
-    base_url = config.judge_base_url or provider_of(config.judge_model, settings).base_url
+    base_url = config.judge_base_url or provider(config.judge_model).base_url(settings)
     try:
         host = urlsplit(base_url or "").hostname
     except ValueError:

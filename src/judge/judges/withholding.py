@@ -15,16 +15,15 @@ proves that the refusal was the participant's doing, and a refusal after the las
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
 from judge.records.tasks import Task
+from judge.records.tools import texts_of, verb_of
 from judge.sites import Site, created_by, origin_of, own_site, site_of
 from judge.trajectory.record import Trajectory
-from shared.models import Action
 from shared.text import split_line
 
 WITHHELD_EVIDENCE = "withheld_evidence"
@@ -35,38 +34,9 @@ MARK = "[withheld]"
 _TOKEN = re.compile(r"[^\W_]+|[^\w\s]")
 # Parts of any address, which the participant did not choose.
 _OF_ADDRESSES = frozenset({"http", "https", "www"})
-# The parameters of our tools with text that the participant writes into pages; tools without an entry write none.
-_WRITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "browser_navigate": ("url",),
-        "browser_tabs": ("url",),
-        "browser_type": ("text",),
-        "browser_fill_form": ("fields",),
-        "browser_press_key": ("key",),
-        "browser_handle_dialog": ("promptText",),
-    }
-)
 _OUR_TOOLS = re.compile("browser_[a-z_]+|finish")
-# Drags can drop text that was selected elsewhere, and so can a middle click.
-_DROPPING = frozenset({"browser_drag", "browser_mouse_drag_xy"})
-_PASTING = re.compile(r"(?i)(?=.*(?:control|meta)).+\+(?:key)?v|shift\+insert")
-# A key that writes a letter or digit; `Control+a` and the like write nothing.
-_WRITING_KEY = re.compile(r"(?i)(?:shift\+)?(?:(?:key|digit|numpad)(\w)|(.))")
 # A field in an action line, with the value that was written into it; the last one may be cut off.
 _FILLED = re.compile(r'("[^"]*" = )"([^"]*)(?:"|$)')
-# The verbs of action lines whose value is chosen from the page or stated by the judge.
-_READING_VERBS = frozenset({"SELECT", "DRAG", "SCROLL", "HOVER", "BACK", "SNAPSHOT", "FINISH", "CLOSE"})
-# Those with a value that the participant wrote in some cases only. Lines of other tools may have any other verb.
-_MAY_BE_WRITTEN: Mapping[str, Callable[[str], bool]] = MappingProxyType(
-    {
-        "PRESS": lambda value: any(True for _ in _typed_by_key(value)),
-        "TAB": lambda value: value.startswith("new "),
-        "DIALOG": lambda value: value.startswith("accept with "),
-        "WAIT": lambda value: '"' in value,
-    }
-)
-# What is written with these reaches the judge, but no page.
-_ASKING_VERBS = frozenset({"WAIT", "FIND"})
 
 
 @dataclass(frozen=True)
@@ -165,7 +135,7 @@ class Provenance:
         of_steps = {place: step.action for place, step in enumerate(self._steps) if step.action is not None}
         ours = {place: action for place, action in of_steps.items() if _OUR_TOOLS.fullmatch(action.tool)}
         for place, action in ours.items():
-            for text in _texts(action):
+            for text in texts_of(action.tool, action.params):
                 yield place, text
         for line, place in zip(self._trajectory.action_history, self._places_of_lines, strict=True):
             if place not in ours:
@@ -235,31 +205,6 @@ def _places(found: Sequence[int], count: int) -> Sequence[int]:
     return found if len(found) == count else range(count)
 
 
-def _texts(action: Action) -> Iterator[str | None]:
-    """What one of our tools writes into the page. An action that failed may have written it all the same."""
-    if action.tool in _DROPPING or action.params.get("button") == "middle":
-        yield None
-    for key in _WRITES.get(action.tool, ()):
-        value = action.params.get(key)
-        if key == "key":
-            yield from _typed_by_key(str(value))
-        elif key == "fields":
-            # A participant may send the only field without a list.
-            for field in value if isinstance(value, list) else [value]:
-                yield str(field.get("value", "") if isinstance(field, dict) else field or "")
-        elif value is not None:
-            yield str(value)
-
-
-def _typed_by_key(key: str) -> Iterator[str | None]:
-    if _PASTING.fullmatch(key):
-        yield None
-    elif match := _WRITING_KEY.fullmatch(key):
-        yield match[1] or match[2]
-    elif not key.isascii():
-        yield key
-
-
 def _texts_of_line(line: str) -> Iterator[str | None]:
     """What an action line says that was written. A line in another tool's wording counts as a whole."""
     parts = split_line(line)
@@ -267,13 +212,10 @@ def _texts_of_line(line: str) -> Iterator[str | None]:
         yield line
         return
     _, verb, value = parts
-    if not value or verb in _ASKING_VERBS or not _is_written(verb, value):
-        return
-    yield from _typed_by_key(value) if verb == "PRESS" else [value]
+    if value and not verb_of(verb).asks:
+        yield from verb_of(verb).texts(value)
 
 
 def _is_written(verb: str, value: str) -> bool:
     """Whether the participant wrote the value of an action line."""
-    if verb in _READING_VERBS or verb.endswith("CLICK"):
-        return False
-    return verb not in _MAY_BE_WRITTEN or _MAY_BE_WRITTEN[verb](value)
+    return any(True for _ in verb_of(verb).texts(value))

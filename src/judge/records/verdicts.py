@@ -67,3 +67,5 @@ class Verdict(Record):
     evidence: Annotated[dict[str, Any], Recorded(40_000_000)] = Field(default_factory=dict)
     token_usage: TokenUsage = TokenUsage()
     cost_usd: float | None = None
+    # The date of the price data, where calls were paid for; records of older versions do not have it.
+    price_date: str | None = Field(default=None, max_length=40, exclude_if=lambda value: value is None)

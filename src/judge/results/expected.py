@@ -19,7 +19,6 @@ from judge.trajectory.files import load_trajectory, read_result
 from judge.trajectory.record import ABORTING, RESULT_SCHEMA, Attempt
 from shared.errors import TrajectoryError
 from shared.llm.limits import REPLY_TOKENS, TOKENS_PER_IMAGE
-from shared.llm.prices import find_price
 from shared.models import Record, TokenUsage
 
 # Of a call's text: instructions, task, and a list of actions.
@@ -111,13 +110,15 @@ def _work(due: Sequence[_Due]) -> Workload:
 
 def _added(found: Expected, judge: Judge, asked: int, work: Workload, earlier: Sequence[Judging]) -> Expected:
     usage, calls = _usage(judge, work, earlier)
-    price = find_price(judge.info.model)
+    price = judge.price
     return Expected(
         trajectories=found.trajectories,
         asked=found.asked + asked,
         calls=found.calls + work.calls,
         tokens=found.tokens + usage.input + usage.output,
-        cost_usd=None if price is None or found.cost_usd is None else found.cost_usd + price.cost_usd(usage),
+        cost_usd=None
+        if price is None or found.cost_usd is None
+        else found.cost_usd + price.cost_usd(usage, work.calls),
         earlier_calls=max(found.earlier_calls, calls),
     )
 

@@ -27,10 +27,12 @@ from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import write_errors
 from shared.llm.limits import Spending
+from shared.llm.opening import provider
+from shared.llm.providers import provider_names
 from shared.models import TokenUsage
 from shared.text import excerpt, one_line
 
-_PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "anthropic", "google-genai", "openai", "pydantic")
+_PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "pydantic")
 # Settings that belong to one start. `site_restarts` are ports of the runner; `[[sites]]` are compared by command.
 _OF_START = frozenset({"run_id", "name", "participant_ids", "site_restarts", "max_parallel"})
 # Settings that do not affect a result; also sharding and epochs.
@@ -39,7 +41,7 @@ NO_RESULT = _OF_START | {"shard_index", "num_shards", "num_instances", "epochs"}
 # and budgets: a verdict that a budget prevented is unscored, and resuming asks again.
 _NOT_COMPARED = _OF_START | {
     *("judge_timeout_s", "judge_max_concurrency", "judge_requests_per_minute", "judge_tokens_per_minute"),
-    *("max_judge_cost_usd", "max_judge_tokens"),
+    *("max_judge_cost_usd", "max_judge_tokens", "prices"),
 }
 _MAX_DIFFERENCES = 20
 
@@ -288,7 +290,7 @@ def end_run(store: RunStore, state: str, results: Sequence[TaskSummary] = (), sp
         **totals_of(results),
     }
     if spending is not None:
-        record["judge_usage"] = {"token_usage": spending.usage.model_dump(), "cost_usd": spending.cost_usd}
+        record["judge_usage"] = spending.recorded()
     store.write_run(record)
 
 
@@ -320,7 +322,9 @@ def spending_before(store: RunStore) -> Spending:
         usage, cost_usd = TokenUsage.model_validate(stored["token_usage"]), stored["cost_usd"]
     except (TypeError, KeyError, ValidationError):
         return Spending()
-    return Spending(usage, float(cost_usd) if isinstance(cost_usd, int | float) else None)
+    cost_usd = float(cost_usd) if isinstance(cost_usd, int | float) else None
+    date = stored.get("price_date")
+    return Spending(usage, cost_usd, price_date=date if isinstance(date, str) else None)
 
 
 def totals_of(results: Sequence[TaskSummary]) -> dict[str, Any]:
@@ -395,7 +399,8 @@ def settings_checksum(settings: Mapping[str, Any]) -> str:
 
 def package_versions() -> dict[str, str]:
     """The installed versions of the packages that a result depends on."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
+    sdks = [provider(name).package for name in provider_names()]
+    return {"python": platform.python_version(), **{name: _version(name) for name in (*_PACKAGES, *sdks)}}
 
 
 # Cached, because reading a package's metadata takes milliseconds, and each run and summary needs it.

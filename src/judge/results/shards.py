@@ -29,6 +29,7 @@ from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import read_attempt, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_json
+from shared.llm.limits import Spending
 from shared.models import TokenUsage
 from shared.text import counted, excerpt
 
@@ -235,6 +236,7 @@ def _whole_record(
     records = [shard.record for shard in shards]
     spent = [spending_before(shard.store) for shard in shards]
     usage = sum((each.usage for each in spent), TokenUsage())
+    price_date = max(filter(None, (each.price_date for each in spent)), default=None)
     return {
         **records[0],
         "run_id": run.run_id,
@@ -248,6 +250,6 @@ def _whole_record(
         "task_ids": list(request["tasks"]),
         "task_set_checksum": task_set_checksum([summary.task for summary in summaries]),
         "judge_ids": {task_id: judge for record in records for task_id, judge in record["judge_ids"].items()},
-        "judge_usage": {"token_usage": usage.model_dump(), "cost_usd": total_cost(each.cost_usd for each in spent)},
+        "judge_usage": Spending(usage, total_cost(each.cost_usd for each in spent), price_date=price_date).recorded(),
         **totals_of(summaries),
     }

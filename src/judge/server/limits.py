@@ -15,7 +15,7 @@ from shared.text import excerpt
 _DESCRIPTORS_PER_TASK = 32
 _UNLIMITED = 1_000_000
 # These settings name files or addresses of the judge's machine, where its API key is sent, or which run is resumed.
-_HOST_SETTINGS = ("browser_path", "prompts", "judge_base_url", "run_id", "site_restarts")
+_HOST_SETTINGS = ("browser_path", "prompts", "prices", "judge_base_url", "run_id", "site_restarts")
 
 
 def settings_of_the_host(config: RunConfig) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class ServiceLimits(Record):
         Raises `ConfigError` for a model of unknown price when costs are limited.
         """
         # Without a price, the limit could not be enforced.
-        if self.max_cost_usd is not None and find_price(config.judge_model) is None:
+        if self.max_cost_usd is not None and find_price(config.judge_model, config.prices) is None:
             raise ConfigError(
                 f"config.judge_model: this judge limits costs, and has no price for {excerpt(config.judge_model)}",
                 remedy="name a model of known price",

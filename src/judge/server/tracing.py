@@ -25,6 +25,7 @@ from judge.events import Event, RunDone, RunStarted, Sink, StepDone, TaskDone, T
 from judge.records.steps import Step
 from shared.errors import WabeError
 from shared.llm.model import Completion, Model, ModelRequest
+from shared.llm.opening import find_provider
 from shared.settings import Settings
 from shared.text import one_line
 
@@ -240,13 +241,14 @@ class _TracedModel:
     async def complete(self, request: ModelRequest) -> Completion:
         """The wrapped model's answer; the span has models, tokens, cost and the outcome."""
         provider, _, model = self.name.partition(":")
+        known = find_provider(provider)
         limits = {"temperature": request.temperature, "max_tokens": request.max_output_tokens, "seed": request.seed}
         with self._tracer.start_as_current_span(
             f"chat {model or provider}",
             kind=SpanKind.CLIENT,
             attributes={
                 "gen_ai.operation.name": "chat",
-                "gen_ai.provider.name": "gcp.gemini" if provider == "gemini" else provider,
+                "gen_ai.provider.name": known.telemetry_name if known else provider,
                 "gen_ai.request.model": model or provider,
                 **{f"gen_ai.request.{key}": value for key, value in limits.items() if value is not None},
             },

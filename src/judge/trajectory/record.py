@@ -39,7 +39,7 @@ _LATER_OF_TASK = ("checks", "allowed_sites", "start_urls", "keep_fields")
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
-_LATER_OF_VERDICT = ("reason_code",)
+_LATER_OF_VERDICT = ("reason_code", "price_date")
 _EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED, "rules_version", BLAME_FACTS, FETCHED)
 # The keys that the digest covers: the evidence for a verdict, but not the verdict itself, keys derived from these
 # (`action_history`, `thoughts`) or times. `probes` is always null, because the values of probes are in the steps; so is

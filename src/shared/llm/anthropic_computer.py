@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from shared.llm import computer
-from shared.llm.anthropic import AnthropicModel, Block, image_block, text_block
+from shared.llm.providers.anthropic import AnthropicModel, Block, image_block, text_block
 
 # How far one notch of the mouse wheel scrolls in most browsers.
 _NOTCH_PX = 100

@@ -12,7 +12,7 @@ from google.genai import types
 from pydantic import BaseModel
 
 from shared.llm import computer
-from shared.llm.gemini import GeminiModel
+from shared.llm.providers.gemini import GeminiModel
 
 _GRID = 1000
 _KEPT_SCREENSHOTS = 3

@@ -80,9 +80,10 @@ class HTTPModel(ABC):
     key_variable: ClassVar[str]
     finish_reasons: ClassVar[Mapping[str, FinishReason]]
     # The SDK's errors for an HTTP status (they carry the `response`), for a broken connection, for an unreadable body.
-    status_errors: ClassVar[tuple[type[Exception], ...]]
-    connection_errors: ClassVar[tuple[type[Exception], ...]]
-    body_errors: ClassVar[tuple[type[Exception], ...]] = (ValueError,)
+    # Set in `_connect`, because the SDK is not imported before.
+    status_errors: tuple[type[Exception], ...]
+    connection_errors: tuple[type[Exception], ...]
+    body_errors: tuple[type[Exception], ...] = (ValueError,)
 
     def __init__(
         self,

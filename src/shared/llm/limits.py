@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from aiolimiter import AsyncLimiter
 
 from shared.errors import ModelBudgetSpent, ModelError
 from shared.llm.model import Completion, ImagePart, Model, ModelRequest
-from shared.llm.prices import Price
+from shared.llm.prices import Pricing
 from shared.models import TokenUsage
 
 # Providers enforce a limit over any 60 s window. Requests reach them with some jitter, so slightly less than the limit
@@ -112,17 +112,23 @@ class Spending:
     """A judge model's total usage, including calls whose answers ended up in no verdict.
 
     Calls of unknown usage are estimated and counted in `usage.estimated_calls`. `cost_usd` is `None` when no price is
-    known. `reused` is the number of replies from the cache.
+    known, `price_date` the date of the price data. `reused` is the number of replies from the cache.
     """
 
     usage: TokenUsage = field(default_factory=TokenUsage)
     cost_usd: float | None = 0.0
     reused: int = 0
+    price_date: str | None = None
 
     @property
     def tokens(self) -> int:
         """Tokens in and out."""
         return self.usage.input + self.usage.output
+
+    def recorded(self) -> dict[str, Any]:
+        """The spending as recorded; without a date if nothing was paid for."""
+        date = {"price_date": self.price_date} if self.price_date and self.cost_usd else {}
+        return {"token_usage": self.usage.model_dump(), "cost_usd": self.cost_usd, **date}
 
     def add(self, usage: TokenUsage, cost_usd: float | None) -> None:
         """Add a call's usage, and its cost where the price is known."""
@@ -218,7 +224,7 @@ class MeteredModel:
     def __init__(
         self,
         model: Model,
-        price: Price | None,
+        price: Pricing | None,
         *,
         own: Budget,
         others: Sequence[Budget] = (),
@@ -231,6 +237,8 @@ class MeteredModel:
         self.spending = own.spending
         if price is None:
             self.spending.cost_usd = None
+        else:
+            self.spending.price_date = price.date
         # The shared ones first: when one of them is spent, raising the client's own limit would not help.
         self._budgets = (*others, own)
         self._rates = rates or RateLimits()

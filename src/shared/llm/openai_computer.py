@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from shared.errors import ModelBlocked, ModelUnavailable
 from shared.llm import computer
-from shared.llm.openai import OpenAIModel
+from shared.llm.providers.openai import OpenAIModel
 
 _PREVIEW = "openai:computer-use-preview"
 _BUTTONS: Mapping[str, computer.Button] = MappingProxyType({"left": "left", "right": "right", "wheel": "middle"})

@@ -1,40 +1,115 @@
-"""What model calls cost, from `prices.toml`. An unknown price is `None`, never zero."""
+"""What model calls cost: the data of the `genai-prices` package, and a file of the user's own. No network.
 
+An unknown price is `None`, never zero.
+"""
+
+import datetime
 import functools
-import re
 from collections.abc import Mapping
-from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any, Protocol
 
+from pydantic import Field, ValidationError
+
+from shared.errors import ConfigError
+from shared.fields import first_mistake
 from shared.files import parse_toml
+from shared.llm.opening import find_provider
 from shared.models import Record, TokenUsage
 
-# Providers append dates and revisions to a model's name without changing its price.
-_REVISION = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{2}-\d{4}|\d{2}-\d{2}|\d{3}|latest)$")
+# When the pinned package last checked a price, by its own notes: a test compares them.
+DATA_DATE = "2026-11-03"
+
+
+class Pricing(Protocol):
+    """What a model costs."""
+
+    @property
+    def date(self) -> str:
+        """The date of the data, as in 2026-11-03."""
+        ...
+
+    def cost_usd(self, usage: TokenUsage, calls: int = 1) -> float:
+        """The cost of `usage`, in US dollars, if it is that of so many calls of the same size."""
+        ...
 
 
 class Price(Record):
-    """US dollars per million tokens; `sampling` says whether the model takes a temperature."""
+    """US dollars per million tokens. `output` includes reasoning; cached tokens cost `input` by default."""
 
-    input: float
-    cached: float
-    output: float
-    sampling: bool = True
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    date: str = ""
 
-    def cost_usd(self, usage: TokenUsage) -> float:
-        """The cost of `usage`, in US dollars."""
+    def cost_usd(self, usage: TokenUsage, calls: int = 1) -> float:
+        """See `Pricing`."""
         fresh = max(usage.input - usage.cached, 0)
-        return (fresh * self.input + usage.cached * self.cached + usage.output * self.output) / 1_000_000
+        cached = self.input if self.cached is None else self.cached
+        return (fresh * self.input + usage.cached * cached + usage.output * self.output) / 1_000_000
+
+
+class _ListedPrice:
+    """A price of the package, which can depend on the size of a prompt and on the date."""
+
+    date = DATA_DATE
+
+    def __init__(self, provider: str, model: str) -> None:
+        self._provider = provider
+        self._model = model
+
+    def cost_usd(self, usage: TokenUsage, calls: int = 1) -> float:
+        """See `Pricing`."""
+        from genai_prices import Usage, calc_price
+
+        per_call = max(calls, 1)
+        # At most the input: a provider that reports more cached tokens than that counts them apart.
+        cached = min(usage.cached, usage.input)
+        size = {"input_tokens": usage.input, "cache_read_tokens": cached, "output_tokens": usage.output}
+        tokens = Usage(**{name: count // per_call for name, count in size.items()})
+        return float(calc_price(tokens, self._model, provider_id=self._provider).total_price) * per_call
+
+
+class _File(Record):
+    as_of: datetime.date
+    models: Mapping[str, Price]
 
 
 @functools.cache
-def price_table() -> Mapping[str, Price]:
-    """The bundled prices by `provider:model`."""
-    data = parse_toml(resources.files("shared.llm").joinpath("prices.toml").read_text("utf-8"))
-    return MappingProxyType({name: Price(**price) for name, price in data["models"].items()})
+def _own(path: str) -> Mapping[str, Price]:
+    try:
+        data: Any = parse_toml(Path(path).read_text("utf-8"))
+        file = _File.model_validate(data)
+    except (OSError, ValueError) as error:
+        why = first_mistake(error) if isinstance(error, ValidationError) else str(error)
+        raise ConfigError(
+            f"config.prices: {path} is not a file of prices: {why}",
+            remedy='write as_of = 2026-11-03 and, for each model, [models."provider:model"] with input and output',
+        ) from None
+    date = file.as_of.isoformat()
+    return MappingProxyType({name: price.model_copy(update={"date": date}) for name, price in file.models.items()})
 
 
-def find_price(model: str) -> Price | None:
-    """The price of `provider:model`, which may be a dated revision; `None` when it is not known."""
-    table = price_table()
-    return table.get(model) or table.get(_REVISION.sub("", model))
+def find_price(model: str, own: str | None = None) -> Pricing | None:
+    """The price of `provider:model`, which may be a dated revision; `None` when it is not known.
+
+    `own` is a file of prices that go before those of the package. Raises `ConfigError` if it cannot be used.
+    """
+    if own is not None and (price := _own(own).get(model)):
+        return price
+    provider = find_provider(model)
+    return None if provider is None else _listed(provider.prices_id, model.partition(":")[2])
+
+
+@functools.cache
+def _listed(provider: str, model: str) -> _ListedPrice | None:
+    # Imported here, because the data take longer to load than most commands that need no price.
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        data, found = get_snapshot().find_provider_model(model, None, provider, None)
+    except LookupError:
+        return None
+    # The package falls back to other providers' data, which say nothing about this one's prices.
+    return _ListedPrice(provider, model) if any(found is each for each in data.models) else None

@@ -1,6 +1,6 @@
 import pytest
 
-from judge.browser.fields import count_differing, typed_into
+from judge.browser.fields import count_differing
 
 PAGE = """- textbox "Name" [ref=e1]: Ann
 - textbox "Phone" [ref=e2]: (555) 010-99
@@ -27,13 +27,3 @@ PAGE = """- textbox "Name" [ref=e1]: Ann
 )
 def test_fields_that_do_not_contain_what_was_typed_are_counted(typed: dict[str, str], count: int) -> None:
     assert count_differing(PAGE, typed) == count
-
-
-def test_what_was_submitted_or_chosen_is_not_expected_to_stay() -> None:
-    assert typed_into("browser_type", {"target": "e1", "text": "a"}) == {"e1": "a"}
-    assert typed_into("browser_type", {"target": "e1", "text": "a", "submit": True}) == {}
-    assert typed_into("browser_type", {"text": "a"}) == {}
-    fields = [
-        {"target": f"e{n}", "type": kind, "value": "1"} for n, kind in enumerate(("textbox", "slider", "combobox"))
-    ]
-    assert typed_into("browser_fill_form", {"fields": fields}) == {"e0": "1", "e1": "1"}

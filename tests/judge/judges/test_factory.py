@@ -5,16 +5,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
 from helpers.llm.scripted import ScriptedModel, trajectory, webjudge_script
 from judge.config import RunConfig
 from judge.judges.code import code_checksum, judging_code
-from judge.judges.factory import METHODS, check_judge_model, open_judge
+from judge.judges.factory import METHODS, check_judge, check_judge_model, open_judge
 from shared.errors import ConfigError
 from shared.settings import Settings
 
-KEYS = Settings(google_api_key=SecretStr("g-secret"), openai_api_key=SecretStr("o-secret"))
+KEYS = Settings(environ={"GOOGLE_API_KEY": "g-secret", "OPENAI_API_KEY": "o-secret"})
 
 
 @pytest.mark.parametrize(("model", "variable"), [("gemini:x", "GOOGLE_API_KEY"), ("openai:x", "OPENAI_API_KEY")])
@@ -66,6 +65,30 @@ def test_a_budget_in_dollars_needs_a_known_price() -> None:
         open_judge(RunConfig(judge_model="openai:local", max_judge_cost_usd=1.0), KEYS, cache_dir=None)
 
 
+def test_a_price_in_the_users_own_file_is_a_known_one(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text('as_of = 2026-11-20\n[models."openai:local"]\ninput = 1.0\noutput = 2.0\n')
+    check_judge(RunConfig(judge_model="openai:local", max_judge_cost_usd=1.0, prices=str(prices)))
+
+
+def test_a_file_of_prices_that_cannot_be_read_is_an_error_before_the_run(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"config\.prices"):
+        check_judge(RunConfig(judge_model="openai:gpt-4o", prices=str(tmp_path / "none.toml")))
+
+
+async def test_a_verdict_that_cost_something_names_the_date_of_the_prices(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text('as_of = 2026-11-20\n[models."openai:m"]\ninput = 1.0\noutput = 2.0\n')
+    model = ScriptedModel(webjudge_script(), name="openai:m")
+    config = RunConfig(judge_model="openai:m", prices=str(prices))
+    judge = open_judge(config, KEYS, cache_dir=None, wrap=partial(lambda replacement, _: replacement, model))
+    paid = await judge.judge(trajectory(tmp_path))
+    await judge.aclose()
+    assert paid.cost_usd == pytest.approx(paid.token_usage.input / 1e6 + paid.token_usage.output * 2 / 1e6)
+    assert (paid.price_date, paid.model_dump()["price_date"]) == ("2026-11-20", "2026-11-20")
+    assert "price_date" not in paid.model_copy(update={"price_date": None}).model_dump()
+
+
 async def test_every_shard_needs_a_request_per_minute() -> None:
     config = RunConfig(judge_model="openai:m", judge_requests_per_minute=20)
     await open_judge(config, KEYS, cache_dir=None, shards=20).aclose()
@@ -84,6 +107,8 @@ def test_the_code_checksum_covers_every_rule_that_judging_uses() -> None:
         *("judge/config.py", "judge/store/bounds.py", "judge/store/layout.py"),
         *(f"judge/records/{name}.py" for name in ("access", "notices", "steps", "tasks", "verdicts")),
         *("shared/errors.py", "shared/files.py", "shared/imports.py", "shared/models.py", "shared/settings.py"),
+        # Of which the table of tools takes the names of two tools.
+        "shared/protocol.py",
     }
     covered = judging_code()
     used = {

@@ -89,7 +89,7 @@ class Wire(RecordingClient):
     def __init__(self) -> None:
         super().__init__(lambda messages: answer_as(messages[0]["content"][:4], messages))
         # Late: every test process imports this file, one runs its tests, and the SDK takes a second.
-        from shared.llm.openai import OpenAIModel
+        from shared.llm.providers.openai import OpenAIModel
 
         self._model = OpenAIModel("x", api_key="k", base_url="http://127.0.0.1:1/v1", timeout_s=1.0)
 

@@ -14,6 +14,7 @@ from judge.server.limits import ServiceLimits, settings_of_the_host
         ({"browser_path": "/bin/sh"}, ("browser_path",)),
         ({"judge_base_url": "http://collector.test/"}, ("judge_base_url",)),
         ({"run_id": "20260101-1", "prompts": "/etc"}, ("prompts", "run_id")),
+        ({"prices": "/etc/passwd"}, ("prices",)),
         ({"site_restarts": {"http://127.0.0.1:1": "http://10.0.0.1/admin"}}, ("site_restarts",)),
     ],
 )

@@ -22,7 +22,7 @@ REQUEST = ModelRequest(system="Be brief.", lead=("Before.",), parts=("Hello", IM
 
 async def ask(server: ModelServer) -> Completion:
     # Late: every test process imports this file, one runs its tests, and the SDK takes a second.
-    from shared.llm.anthropic import AnthropicModel
+    from shared.llm.providers.anthropic import AnthropicModel
 
     model = AnthropicModel("claude-x", api_key=KEY, base_url=server.url, retry_delay_s=0.01)
     try:

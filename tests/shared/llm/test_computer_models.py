@@ -49,9 +49,9 @@ PREVIEW = "computer-use-preview"
 
 def adapter_of(provider: str) -> type[HTTPModel]:
     # Late: every test process imports this file, one runs its tests, and each SDK takes a second.
-    from shared.llm.anthropic import AnthropicModel
-    from shared.llm.gemini import GeminiModel
-    from shared.llm.openai import OpenAIModel
+    from shared.llm.providers.anthropic import AnthropicModel
+    from shared.llm.providers.gemini import GeminiModel
+    from shared.llm.providers.openai import OpenAIModel
 
     return {"anthropic": AnthropicModel, "gemini": GeminiModel, "openai": OpenAIModel}[provider]
 

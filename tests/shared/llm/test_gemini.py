@@ -10,7 +10,7 @@ from shared.errors import ModelBlocked, ModelError, ModelMalformed, ModelTruncat
 from shared.llm.model import Completion, ImagePart, ModelRequest
 
 if TYPE_CHECKING:
-    from shared.llm.gemini import GeminiModel
+    from shared.llm.providers.gemini import GeminiModel
 
 KEY = "AIza-very-secret-key"
 REQUEST = ModelRequest(
@@ -20,7 +20,7 @@ REQUEST = ModelRequest(
 
 def model_of(server: ModelServer, **options: Any) -> "GeminiModel":
     # Late: every test process imports this file, one runs its tests, and the SDK takes a second.
-    from shared.llm.gemini import GeminiModel
+    from shared.llm.providers.gemini import GeminiModel
 
     return GeminiModel("gemini-x", api_key=KEY, base_url=server.url, **{"retry_delay_s": 0.01, **options})
 

@@ -11,7 +11,7 @@ from shared.errors import ModelBlocked, ModelError, ModelMalformed, ModelTruncat
 from shared.llm.model import Completion, ImagePart, ModelRequest
 
 if TYPE_CHECKING:
-    from shared.llm.openai import OpenAIModel
+    from shared.llm.providers.openai import OpenAIModel
 
 KEY = "sk-very-secret-key"
 REQUEST = ModelRequest(
@@ -21,7 +21,7 @@ REQUEST = ModelRequest(
 
 def model_of(server: ModelServer, name: str = "gpt-x", **options: Any) -> "OpenAIModel":
     # Late: every test process imports this file, one runs its tests, and the SDK takes a second.
-    from shared.llm.openai import OpenAIModel
+    from shared.llm.providers.openai import OpenAIModel
 
     return OpenAIModel(name, api_key=KEY, base_url=f"{server.url}/v1", **options)
 

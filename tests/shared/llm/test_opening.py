@@ -2,20 +2,23 @@
 
 import importlib
 import sys
-from typing import Any
+import tomllib
+from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
 from judge.config import RunConfig
 from judge.judges.factory import check_judge_model, open_judge
-from participants import anthropic, gemini, openai
 from participants.base import ParticipantOptions
+from participants.command import load
 from shared.errors import ConfigError
-from shared.llm.opening import open_model
-from shared.settings import Settings
+from shared.llm.opening import open_model, provider
+from shared.llm.providers import provider_names
+from shared.settings import KEY_SUFFIX, Settings
 
-KEYS = Settings(anthropic_api_key=SecretStr("a"), google_api_key=SecretStr("g"), openai_api_key=SecretStr("o"))
+ROOT = Path(__file__).parents[3]
+
+KEYS = Settings(environ={"ANTHROPIC_API_KEY": "a", "GOOGLE_API_KEY": "g", "OPENAI_API_KEY": "o"})
 SDKS = pytest.mark.parametrize(
     ("name", "module", "package"),
     [
@@ -45,21 +48,27 @@ def test_a_missing_parent_package_counts_as_missing(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("module", "participant"), [("anthropic", anthropic), ("google.genai", gemini), ("openai", openai)]
+    ("module", "participant"), [("anthropic", "anthropic"), ("google.genai", "gemini"), ("openai", "openai")]
 )
 def test_a_participant_without_its_sdk_does_not_start(
-    monkeypatch: pytest.MonkeyPatch, module: str, participant: Any
+    monkeypatch: pytest.MonkeyPatch, module: str, participant: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigError, match="is not installed"):
-        participant.create(ParticipantOptions(settings=KEYS))
+        load(participant)(ParticipantOptions(settings=KEYS))
 
 
 def test_nothing_but_a_model_needs_its_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("anthropic", "openai", "google.genai"):
         monkeypatch.setitem(sys.modules, module, None)
-    participants = ("participants.anthropic", "participants.gemini", "participants.openai")
-    for module in ("judge.judges.factory", *participants, "shared.llm.opening"):
+    adapters = [f"shared.llm.providers.{name}" for name in provider_names()]
+    for module in (
+        "judge.judges.factory",
+        "participants.command",
+        "participants.model",
+        "shared.llm.opening",
+        *adapters,
+    ):
         monkeypatch.delitem(sys.modules, module, raising=False)
         importlib.import_module(module)
     assert open_judge(RunConfig(judge_model="offline"), KEYS, cache_dir=None).id.startswith("checks-")
@@ -70,3 +79,16 @@ async def test_a_model_is_opened_under_its_full_name(name: str) -> None:
     model = open_model(name, KEYS, purpose="judge model", timeout_s=1)
     assert model.name == name
     await model.aclose()
+
+
+@pytest.mark.parametrize("name", provider_names())
+def test_a_providers_descriptor_is_complete_and_needs_no_sdk(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    found = provider(name)
+    monkeypatch.setitem(sys.modules, found.module, None)
+    monkeypatch.delitem(sys.modules, f"shared.llm.providers.{name}")
+    again = importlib.import_module(f"shared.llm.providers.{name}").PROVIDER
+    assert (again.name, again.open.provider) == (name, name)
+    assert all(variable.endswith(KEY_SUFFIX) for variable in again.key_variables)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert extras[again.extra][0].startswith(again.package)
+    assert again.extra in extras["all"][0]

@@ -13,7 +13,7 @@ goes to the step that follows.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge.records.steps import Step
+from judge.records.tools import verb_of
 from judge.trajectory.foreign import IMAGE_SUFFIXES, V2_SCHEMA
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
@@ -33,26 +34,6 @@ _COMPLETE = "TASK_COMPLETE -> ANSWER:"
 _NO_ANSWER = "(none given)"
 # The grammar's separator must not appear in an action's text.
 _MARKS = str.maketrans({"|": "¦"})
-# By the verb of our action line. Verbs that the schema's dictionary lacks become its nearest one; the description says
-# what was done.
-_TEMPLATES: Mapping[str, str] = MappingProxyType(
-    {
-        "GOTO": "page -> NAVIGATE -> go to {host}",
-        "TAB": "page -> NAVIGATE -> tab: {tab}",
-        "BACK": "page -> GO_BACK -> return to the previous page",
-        "CLICK": "CLICK {target} -> {verb} the {subject}{more}",
-        "DRAG": "CLICK {target} -> drag the {subject} {value}",
-        "TYPE": "TYPE {target} -> type '{value}'",
-        "TYPE AND ENTER": "TYPE {target} -> type '{value}' and press Enter",
-        "FILL": "TYPE {target} -> fill in {value}",
-        "SELECT": "SELECT {target} -> select '{value}'",
-        "PRESS": "PRESS_KEY page -> press {value}",
-        "HOVER": "HOVER {target} -> hover over the {subject}",
-        "SCROLL": "SCROLL {target} -> scroll {value}",
-        "DIALOG": "PRESS_KEY page -> answer the dialog: {value}",
-        **dict.fromkeys(("WAIT", "SNAPSHOT", "FIND", "FINISH", "CLOSE"), "WAIT page -> {verb} {value_or_subject}"),
-    }
-)
 _STATUS = re.compile(r"(.*) \| (SUCCESS|FAILED)", re.DOTALL)
 _VERBS = "NAVIGATE|GO_BACK|GO_FORWARD|REFRESH|SCROLL|WAIT|CLICK|TYPE|HOVER|PRESS_KEY|SELECT"
 _GRAMMAR_A = re.compile(rf"(?:(?P<lead>{_VERBS}) .+? -> .+|.+? -> (?P<inner>{_VERBS}) -> .+)", re.DOTALL)
@@ -183,9 +164,9 @@ def action_v2(line: str) -> str:
     if parts is None:
         raise TrajectoryError(f"{line[:100]!r} is not an action line")
     subject, verb, value = _plain(parts[0]), parts[1], _plain(parts[2] or "")
-    # DOUBLE CLICK, RIGHT CLICK and the like are clicks to the schema.
-    template = _TEMPLATES.get("CLICK" if verb.endswith("CLICK") else verb)
-    if template is None:
+    # Verbs that the schema's dictionary lacks become its nearest one; the description says what was done.
+    template = verb_of(verb).grammar
+    if not template:
         raise TrajectoryError(f"{line[:100]!r}: the schema has no verb for {verb}")
     action, _, rest = value.partition(" ")
     opened = f" at {_host(rest)}" if action == "new" and rest else f" {rest}" if rest else ""

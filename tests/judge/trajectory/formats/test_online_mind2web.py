@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.browser.action_lines import action_line, one_line
+from judge.browser.action_lines import action_line
 from judge.browser.tools import CheckedAction
+from judge.records.lines import one_line
 from judge.records.steps import Outcome, Step
 from judge.records.tasks import Task
 from judge.trajectory.formats.online_mind2web import action_v2, check_document, submission

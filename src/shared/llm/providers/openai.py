@@ -5,18 +5,23 @@ speak as well.
 """
 
 import base64
+import re
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
 from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from shared.errors import ModelBlocked, ModelError, ModelUnavailable
 from shared.llm.http import HTTPModel, trace_request
 from shared.llm.model import Completion, ImagePart, ModelRequest
-from shared.llm.prices import find_price
+from shared.llm.provider import Provider
 from shared.models import TokenUsage
 
+if TYPE_CHECKING:
+    import openai
+
+# Reasoning models, which take no temperature, and their dated revisions.
+_REASONING = re.compile(r"(?:o\d|gpt-5)(?:-mini|-nano)?(?:-[\d-]+)?")
 # Parameters that an endpoint may refuse. Its error names the parameter, which is then dropped or sent under its other
 # name.
 _OPTIONAL = ("temperature", "seed", "max_completion_tokens", "max_tokens")
@@ -71,13 +76,15 @@ class OpenAIModel(HTTPModel):
     provider = "openai"
     key_variable = "OPENAI_API_KEY"
     finish_reasons = MappingProxyType({"stop": "stop", "length": "length"})
-    status_errors = (openai.APIStatusError,)
-    connection_errors = (openai.APIConnectionError,)
-    body_errors = (openai.OpenAIError, ValueError)
 
     def _connect(self) -> None:
-        price = find_price(self.name)
-        self._refused_names = set() if price is None or price.sampling else {"temperature"}
+        import openai
+
+        self.status_errors = (openai.APIStatusError,)
+        self.connection_errors = (openai.APIConnectionError,)
+        self.body_errors = (openai.OpenAIError, ValueError)
+        self._bad_request = openai.BadRequestError
+        self._refused_names = {"temperature"} if _REASONING.fullmatch(self._model) else set()
         # Compatible endpoints know the older name of the output limit, OpenAI's reasoning models only the newer one.
         self._limit_name = "max_completion_tokens" if self._base_url is None else "max_tokens"
         self._client = openai.AsyncOpenAI(
@@ -98,7 +105,7 @@ class OpenAIModel(HTTPModel):
             body = self._body(request)
             try:
                 return self._completion(await self.post("/chat/completions", body))
-            except openai.BadRequestError as error:
+            except self._bad_request as error:
                 name = _refused_parameter(error)
                 # Concurrent calls all fail before the first refusal is noted, so what counts is what this call sent.
                 if name is None or name not in body:
@@ -126,7 +133,7 @@ class OpenAIModel(HTTPModel):
         messages = [{"role": "system", "content": request.system}, *users]
         return {"messages": messages, **used}
 
-    def _refusal(self, error: openai.APIStatusError) -> ModelError:
+    def _refusal(self, error: "openai.APIStatusError") -> ModelError:
         if error.code in _BLOCKED_CODES or _is_moderated(error.body):
             return ModelBlocked(f"{self.name} refused the request: {self.clean(error.message)}")
         return self._refused(error.status_code, error.message)
@@ -153,7 +160,7 @@ class OpenAIModel(HTTPModel):
         return self._finished(answer.text, model=answer.model, reason=answer.finish_reason or "", usage=answer.usage)
 
 
-def _refused_parameter(error: openai.BadRequestError) -> str | None:
+def _refused_parameter(error: "openai.BadRequestError") -> str | None:
     """The optional parameter that a 400 names as unsupported in its own `param` and `code`."""
     # Some endpoints send no code, only a message with "Unsupported" or "unsupported".
     if error.param in _OPTIONAL and (error.code in _REFUSED_CODES or "nsupported" in str(error.message)):
@@ -182,3 +189,20 @@ def _part(part: str | ImagePart) -> dict[str, Any]:
         "type": "image_url",
         "image_url": {"url": f"data:{part.named_type or part.media_type};base64,{data}", **detail},
     }
+
+
+PROVIDER = Provider(
+    name=OpenAIModel.provider,
+    title="OpenAI",
+    module="openai",
+    package="openai",
+    extra="openai",
+    key_variables=(OpenAIModel.key_variable,),
+    url_variable="OPENAI_BASE_URL",
+    default_model="gpt-4.1-mini",
+    url_note="any compatible endpoint",
+    open=OpenAIModel,
+    conversation="shared.llm.openai_computer:OpenAIConversation",
+    prices_id="openai",
+    telemetry_name="openai",
+)

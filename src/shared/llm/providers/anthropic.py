@@ -5,15 +5,18 @@ Wire format: the Messages API (https://platform.claude.com/docs/en/api/messages)
 
 import base64
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
 from pydantic import AliasPath, BaseModel, Field
 
 from shared.errors import ModelBlocked, ModelError
 from shared.llm.http import UNREPORTED, HTTPModel, trace_request
 from shared.llm.model import Completion, ImagePart, ModelRequest
+from shared.llm.provider import Provider
 from shared.models import TokenUsage
+
+if TYPE_CHECKING:
+    import anthropic
 
 # The API requires a limit, and thinking counts towards it.
 _MAX_TOKENS = 16_000
@@ -74,11 +77,13 @@ class AnthropicModel(HTTPModel):
     provider = "anthropic"
     key_variable = "ANTHROPIC_API_KEY"
     finish_reasons = MappingProxyType({"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length"})
-    status_errors = (anthropic.APIStatusError,)
-    connection_errors = (anthropic.APIConnectionError,)
-    body_errors = (anthropic.AnthropicError, ValueError)
 
     def _connect(self) -> None:
+        import anthropic
+
+        self.status_errors = (anthropic.APIStatusError,)
+        self.connection_errors = (anthropic.APIConnectionError,)
+        self.body_errors = (anthropic.AnthropicError, ValueError)
         self._client = anthropic.AsyncAnthropic(
             api_key=self._key,
             base_url=self._base_url,
@@ -111,7 +116,7 @@ class AnthropicModel(HTTPModel):
             raise ModelBlocked(f"{self.name} refused: {why}", usage=answer.usage)
         return answer
 
-    def _refusal(self, error: anthropic.APIStatusError) -> ModelError:
+    def _refusal(self, error: "anthropic.APIStatusError") -> ModelError:
         if error.status_code == 400 and _FILTERED in error.message:
             # The answer that was blocked may be billed.
             return ModelBlocked(f"{self.name} refused the request: {self.clean(error.message)}", usage=UNREPORTED)
@@ -131,3 +136,21 @@ def text_block(text: str) -> dict[str, Any]:
 
 def _part(part: str | ImagePart) -> dict[str, Any]:
     return text_block(part) if isinstance(part, str) else image_block(part.data, part.media_type)
+
+
+PROVIDER = Provider(
+    name=AnthropicModel.provider,
+    title="Anthropic",
+    module="anthropic",
+    package="anthropic",
+    extra="anthropic",
+    key_variables=(AnthropicModel.key_variable,),
+    url_variable="ANTHROPIC_BASE_URL",
+    default_model="claude-haiku-5-5",
+    computer_example="claude-sonnet-5-5",
+    sampling=False,
+    open=AnthropicModel,
+    conversation="shared.llm.anthropic_computer:AnthropicConversation",
+    prices_id="anthropic",
+    telemetry_name="anthropic",
+)

@@ -4,15 +4,16 @@ Wire format: generateContent of the Gemini API (https://ai.google.dev/api/genera
 """
 
 from types import MappingProxyType
-
-import httpx
-from google import genai
-from google.genai import errors, types
+from typing import TYPE_CHECKING
 
 from shared.errors import ModelBlocked, ModelError
 from shared.llm.http import HTTPModel, trace_request
 from shared.llm.model import Completion, ImagePart, ModelRequest
+from shared.llm.provider import Provider
 from shared.models import TokenUsage
+
+if TYPE_CHECKING:
+    from google.genai import errors, types
 
 # The finish reasons of answers that Google's filters cut off, or that the model will not give.
 _BLOCKED = frozenset(
@@ -27,10 +28,14 @@ class GeminiModel(HTTPModel):
     provider = "gemini"
     key_variable = "GOOGLE_API_KEY"
     finish_reasons = MappingProxyType({"STOP": "stop", "MAX_TOKENS": "length"})
-    status_errors = (errors.APIError,)
-    connection_errors = (httpx.HTTPError,)
 
     def _connect(self) -> None:
+        import httpx
+        from google import genai
+        from google.genai import errors, types
+
+        self.status_errors = (errors.APIError,)
+        self.connection_errors = (httpx.HTTPError,)
         self._http = httpx.AsyncClient(
             # `MeteredModel` bounds the calls. With httpx's limit of 100, more would wait inside their time limit.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
@@ -49,6 +54,8 @@ class GeminiModel(HTTPModel):
         await self._http.aclose()
 
     async def _ask(self, request: ModelRequest) -> Completion:
+        from google.genai import types
+
         contents = [types.Content(role="user", parts=[_part(part) for part in turn]) for turn in request.turns]
         config = types.GenerateContentConfig(
             system_instruction=request.system,
@@ -63,8 +70,8 @@ class GeminiModel(HTTPModel):
         return self._finished(text, model=response.model_version, reason=reason, usage=usage)
 
     async def generate(
-        self, contents: list[types.Content], config: types.GenerateContentConfig
-    ) -> tuple[types.GenerateContentResponse, types.Candidate]:
+        self, contents: "list[types.Content]", config: "types.GenerateContentConfig"
+    ) -> "tuple[types.GenerateContentResponse, types.Candidate]":
         """The response and its candidate, inside `bounded`. Raises a `ModelError` if there is none or it was cut."""
         response = await self._send(
             # A copy for the type checker: the SDK declares a list of a wider type, and lists are invariant.
@@ -81,19 +88,21 @@ class GeminiModel(HTTPModel):
             raise ModelBlocked(f"{self.name} cut the answer: {reason}", usage=usage)
         return response, response.candidates[0]
 
-    def _refusal(self, error: errors.APIError) -> ModelError:
+    def _refusal(self, error: "errors.APIError") -> ModelError:
         # A wrong key is answered with HTTP 400.
         is_key = "API key" in (error.message or "")
         return self._refused(int(error.code or 0), f"{error.status or ''} {error.message or ''}", is_key=is_key)
 
 
-def _part(part: str | ImagePart) -> types.Part:
+def _part(part: str | ImagePart) -> "types.Part":
+    from google.genai import types
+
     if isinstance(part, str):
         return types.Part(text=part)
     return types.Part.from_bytes(data=part.data, mime_type=part.media_type)
 
 
-def _usage(usage: types.GenerateContentResponseUsageMetadata | None) -> TokenUsage:
+def _usage(usage: "types.GenerateContentResponseUsageMetadata | None") -> TokenUsage:
     if usage is None:
         return TokenUsage(calls=1)
     # The API does not count thoughts as part of the answer, but bills both as output.
@@ -110,3 +119,20 @@ def _usage(usage: types.GenerateContentResponseUsageMetadata | None) -> TokenUsa
 def _name(value: object) -> str:
     """The wire name of an SDK enum value, which may be a plain string that the SDK does not know."""
     return str(getattr(value, "value", value) or "")
+
+
+PROVIDER = Provider(
+    name=GeminiModel.provider,
+    title="Gemini",
+    module="google.genai",
+    package="google-genai",
+    extra="gemini",
+    key_variables=(GeminiModel.key_variable, "GEMINI_API_KEY"),
+    url_variable="GOOGLE_GEMINI_BASE_URL",
+    default_model="gemini-2.5-flash",
+    computer_example="gemini-2.5-computer-use-preview-10-2025",
+    open=GeminiModel,
+    conversation="shared.llm.gemini_computer:GeminiConversation",
+    prices_id="google",
+    telemetry_name="gcp.gemini",
+)

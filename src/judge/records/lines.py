@@ -1,0 +1,55 @@
+"""Foreign text inside action lines: names, values and addresses, bounded and free of what could break a line. Pure."""
+
+import re
+
+from shared.text import clip
+
+MAX_NAME_CHARS = 100
+MAX_VALUE_CHARS = 200
+MAX_SHOWN_URL_CHARS = 500
+MAX_LISTED = 10
+
+_BRACKETS = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›"})
+# Control characters other than white space, bidirectional controls, invisible formatters, surrogates, tags, and private
+# characters, which are the pictures of icon fonts.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\ud800-\uf8ff\U000e0000-\U000e01ef\U000f0000-\U0010ffff]"
+)
+
+
+def one_line(text: str, limit: int) -> str:
+    """Foreign text for use in a line: white space collapsed, invisible characters removed, angle brackets replaced."""
+    # Cut twice: first to bound the work, then to the limit.
+    short = clip(text, limit * 4)
+    return clip(" ".join(_INVISIBLE.sub("", short).translate(_BRACKETS).split()), limit)
+
+
+def value(text: str) -> str:
+    """Text as the value of a line."""
+    return one_line(text, MAX_VALUE_CHARS)
+
+
+def quoted(text: str) -> str:
+    """Text as one of several values."""
+    return '"' + value(text).replace('"', "'") + '"'
+
+
+def listed(values: list[str]) -> str:
+    """Several values; a single one is not quoted."""
+    if len(values) == 1:
+        # Quotation marks are only around the values of a longer list.
+        return value(values[0]).replace('"', "'")
+    return ", ".join(map(quoted, values[:MAX_LISTED])) + rest(values)
+
+
+def rest(values: list[str], mark: str = "") -> str:
+    """How many values there are beyond those that a line shows."""
+    more = len(values) - MAX_LISTED
+    return f"{mark} and {more} more" if more > 0 else ""
+
+
+def url(address: str) -> str:
+    """The address as the browser encodes it: without spaces and angle brackets."""
+    plain = address.replace("<", "%3C").replace(">", "%3E").replace(" ", "%20")
+    return one_line(plain, MAX_SHOWN_URL_CHARS)
