@@ -445,7 +445,8 @@ class Episode:
         navigations = self._route.went(hops)
         self._route.saw(page)
         is_off_site = self._route.is_elsewhere(page.url) or self._route.left_site(navigations)
-        flags = [OFF_SITE] if is_off_site and self.config.off_site != "allow" else []
+        is_flagged = is_off_site and self.config.off_site != "allow"
+        flags = {OFF_SITE: is_flagged, BLOCKED: bool(page.refused), SITE_BLOCKED: bool(page.wall)}
         return {
             "index": index,
             "url": page.url,
@@ -455,7 +456,7 @@ class Episode:
             **files,
             "dialog": page.dialog,
             "feedback": self._feedback,
-            "flags": (*flags, *([BLOCKED] if page.refused else []), *([SITE_BLOCKED] if page.wall else [])),
+            "flags": tuple(flag for flag, is_set in flags.items() if is_set),
             "refused": page.refused,
             "tabs": _shortened_tabs(page.tabs),
             "viewport": (self.config.viewport_width, self.config.viewport_height),

@@ -365,11 +365,11 @@ def _values_of(page: Snapshot, node: Node) -> list[str]:
 def _written(page: Snapshot, node: Node) -> str:
     """An element as a check would write it."""
     name, value = clip(plain(page.name_of(node)), 100), clip(_values_of(page, node)[0], 60)
-    parts = [
-        node.role,
-        *([f'"{name}"'] if name else []),
-        *([f"[level={node.level}]"] if node.level is not None else []),
-    ]
+    parts = [node.role]
+    if name:
+        parts.append(f'"{name}"')
+    if node.level is not None:
+        parts.append(f"[level={node.level}]")
     for key, state in node.states.items():
         if key in ("checked", "disabled", "expanded", "pressed", "selected"):
             parts.append(f"[{key}]" if state == "true" else f"[{key}={state}]")

@@ -107,6 +107,8 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool, checks: Seque
     judge = verdict.judge
     rubric = as_mapping(verdict.evidence.get("rubric"))
     action = as_mapping(rubric.get("first_failure")).get("action")
+    codes = [f"reason code: {verdict.reason_code}, see the evidence"] if verdict.reason_code else []
+    flags = [f"flag: {flag}, see the evidence" for flag in verdict.flags]
     return VerdictView(
         judge_id=judge_id,
         outcome=verdict.outcome,
@@ -116,11 +118,7 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool, checks: Seque
         facts=tuple((key, str(value)) for key, value in judge if value) if judge else (),
         points=points_of(verdict, checks),
         scores=verdict.image_judge_record,
-        notes=(
-            *([f"reason code: {verdict.reason_code}, see the evidence"] if verdict.reason_code else []),
-            *(f"flag: {flag}, see the evidence" for flag in verdict.flags),
-            *_notes(rubric),
-        ),
+        notes=(*codes, *flags, *_notes(rubric)),
         wrong_action=action if isinstance(action, int) and not isinstance(action, bool) else None,
         evidence=pieces_of(verdict.evidence),
         cost_usd=verdict.cost_usd if verdict.token_usage.calls else 0.0,

@@ -317,7 +317,9 @@ def _own_text(page: Snapshot, node: Node) -> str:
 def _written(page: Snapshot, node: Node) -> str:
     """The element as a check writes it: role, name, states that matter, the value of a field."""
     name, value = plain(page.name_of(node)), plain(_value(page, node))
-    parts = [node.role, *([quoted(name)] if name and len(name) <= MAX_TEXT_CHARS else [])]
+    parts = [node.role]
+    if name and len(name) <= MAX_TEXT_CHARS:
+        parts.append(quoted(name))
     for state in _STATES:
         if (found := node.states.get(state)) is not None:
             parts.append(f"[{state}]" if found == "true" else f"[{state}={found}]")

@@ -162,8 +162,10 @@ def _digest(path: Path) -> str | None:
 
 def recorded_pages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The steps of a `result.json` and its final observation."""
-    final_look = result.get("final_look")
-    return [*result["steps"], *([final_look] if final_look else [])]
+    pages = list(result["steps"])
+    if final_look := result.get("final_look"):
+        pages.append(final_look)
+    return pages
 
 
 def evidence_problems(recorded: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
