@@ -27,7 +27,6 @@ from judge.trajectory.record import Trajectory
 from shared.models import Action
 from shared.text import split_line
 
-WITHHELD_EVIDENCE = "withheld_evidence"
 Withholding = Literal["text", "off_site", "after_text"]
 STEPS: tuple[Withholding, ...] = ("text", "off_site", "after_text")
 MARK = "[withheld]"

@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import urlsplit
 
 from rich.console import Console
 from starlette.applications import Starlette
 
-from judge.events import Event, Noted, RunDone, RunStarted, Sink
+from judge.events import Event, Noted, RunDone, RunStarted, Sink, from_wire
 from judge.results.shards import merge_shards
 from judge.runner.boundary import EXIT_USAGE, Interrupted
 from judge.runner.follow import RunOutcome
@@ -25,7 +25,7 @@ from judge.runner.plan import Plan, RunOptions, make_plan, require_shardable, re
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.run import conclude
 from judge.runner.shards import LOOPBACK, MAX_SHARDS
-from judge.runner.terminal import Progress, event_name
+from judge.runner.terminal import Progress
 from judge.runner.uploads import fetch_shards
 from judge.scenario.models import Scenario, Shard
 from judge.server.live import LiveHub, live_routes
@@ -42,7 +42,6 @@ _OF_EACH_SHARD = (
 _STOP_S = 90
 _MAX_LINE_BYTES = 1_000_000
 _SHOWN_LINES = 12
-_EVENTS = {event_name(kind): kind for kind in get_args(Event)}
 
 
 class Whole:
@@ -96,11 +95,9 @@ class Whole:
 def event_of(line: str) -> Event | None:
     """The event of a line of `--display json`; `None` for any other line."""
     try:
-        fields = json.loads(line)
-        event: Event = _EVENTS[fields.pop("event")].model_validate(fields)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return from_wire(json.loads(line))
+    except (ValueError, RecursionError):
         return None
-    return event
 
 
 async def run(options: RunOptions, settings: Settings, console: Console) -> int:
