@@ -21,6 +21,8 @@ from shared.text import one_line, without_surrogates
 RUN_ID_KEY = "wabe_run_id"
 # The metadata key of a status update's events.
 EVENT_KEY = "wabe_event"
+# The name of the line with which a shard begins, beside its events.
+SHARD_STARTED = "shard_started"
 # More than any update of ours has (`shared.a2a.tasks`).
 _MAX_EVENTS = 1_000
 

@@ -38,6 +38,7 @@ from judge.results.submission import (
     is_excluded,
     rate_text,
     repeats_in,
+    share_text,
 )
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.runner.live_page import LivePage
@@ -352,7 +353,7 @@ def _truth_lines(detail: dict[str, Any]) -> list[Text]:
     lines = []
     for truth, counts in by_truth.items() if len(by_truth) > 1 else ():
         name = f"judge model {model}" if truth == "judge" and model else truth
-        lines.append(Text(f"  decided by {one_line(name, 100)}: {rate_text(counts).removeprefix('success rate ')}"))
+        lines.append(Text(f"  decided by {one_line(name, 100)}: {share_text(counts)}"))
     shared = sum(SHARED_STATE in (task.get("flags") or ()) for task in detail["tasks"])
     if shared:
         lines.append(Text(f"  {SHARED_STATE}: {shared} played on a site that was not brought back to its first state"))

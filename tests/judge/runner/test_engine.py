@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from helpers.runner.scenario_runs import write_scenario
-from judge.events import Event, Noted, RunDone, RunStarted, Sink, TaskDone
+from judge.events import Event, Noted, RunDone, RunStarted, Sink, TaskDone, from_wire
 from judge.records.tasks import TASK_ID
 from judge.runner import engine
-from judge.runner.engine import Whole, event_of
+from judge.runner.engine import Whole, fields_of
 from judge.runner.plan import RunOptions, resume_command
 from judge.runner.terminal import Progress
 from judge.server.live import LiveHub
@@ -220,9 +220,9 @@ def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
 @given(st.one_of(*map(events_of, get_args(Event))))
 def test_every_event_survives_the_way_through_a_shards_output(event: Event) -> None:
     (line,) = lines_of(event)
-    assert event_of(line) == event
+    assert from_wire(fields_of(line)) == event
 
 
 @given(st.text() | st.from_regex(r'\{"event": "(task_done|step_done)", .*\}', fullmatch=True))
 def test_no_other_line_is_an_event_or_raises(line: str) -> None:
-    assert isinstance(event_of(line), Event | None)
+    assert isinstance(from_wire(fields_of(line)), Event | None)
