@@ -25,6 +25,8 @@ TASKS = ("product_by_suggestion", "deal_of_the_day", "invoice_article", "oak_des
 MODEL = "openai:gpt-4.1-mini"
 MAX_SHOWN = 14
 LATENCY_S = 0.05
+# In the scenario's order, the last of them is the first wrong attempt: the model and the checks disagree on it.
+JUDGED = 6
 
 
 class Session:
@@ -77,10 +79,12 @@ def judge_with_a_model(session: Session, run: str) -> None:
     """Point 4: the estimate, cached replies, a budget, and the names of judges everywhere."""
     name = f"webjudge · {MODEL}"
     with model_server(LATENCY_S) as url:
-        judge = ("score", run, "--model", MODEL, "--base-url", f"{url}/v1", "--limit", "5")
+        judge = ("score", run, "--model", MODEL, "--base-url", f"{url}/v1", "--limit", str(JUDGED))
         stopped = ("The budget is spent, \\d+ verdicts missing: score again with a higher --max-cost-usd\\.",)
         session.run(*judge, "--max-cost-usd", "0.005", "--max-calls", "2", promises=stopped, code=1)
-        estimate = f"{name}: 5 trajectories, \\d verdicts to ask for: about \\d+ calls, [\\d,]+ tokens, \\$0\\.\\d+"
+        estimate = (
+            f"{name}: {JUDGED} trajectories, \\d verdicts to ask for: about \\d+ calls, [\\d,]+ tokens, \\$0\\.\\d+"
+        )
         total = "This command: \\d+ calls, \\d+ cached, \\$0\\.\\d+; all verdicts: \\$0\\.\\d+"
         session.run(*judge, promises=[estimate, total])
         session.run(*judge, promises=["nothing to ask", "This command: 0 calls, 0 cached, \\$0.00"])

@@ -25,6 +25,7 @@ MAX_FILE_BYTES = 64_000_000
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 # Git LFS reads nothing longer as a pointer.
 _MAX_POINTER_BYTES = 1024
+_DIGESTED_AT_ONCE = 1 << 16
 # UTF-32 first: its byte order mark begins with that of UTF-16.
 _OTHER_MARKS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
@@ -200,5 +201,9 @@ def sha256_json(value: Any) -> str:
 
 def sha256_file(path: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal. Raises `OSError`."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    # Not `hashlib.file_digest`: its buffer takes longer to make than most files of a run take to read.
+    with path.open("rb", buffering=0) as stream:
+        while part := stream.read(_DIGESTED_AT_ONCE):
+            digest.update(part)
+    return digest.hexdigest()

@@ -40,6 +40,7 @@ _HEAD = re.compile(
 YAML_QUOTED = re.compile(r"'((?:[^']|'')*+)'(:?)(?: (.*+))?", re.DOTALL)
 _PROPERTY = re.compile(r"/(url|placeholder): (.*+)", re.DOTALL)
 _STATE = re.compile(r"\[([a-z-]+)(?:=([^\]]*))?\]")
+_LEVEL = re.compile("[0-9]{1,4}")
 _BOX = re.compile(",".join([r"(-?[0-9]{1,20}(?:\.[0-9]{1,20})?)"] * 4))
 # The head of an element's line: what stands before its value. Names are quoted, so text from a page cannot be mistaken
 # for a state.
@@ -351,21 +352,22 @@ def _parse_node(body: str, position: int, parent: int | None, depth: int) -> Nod
     head = _HEAD.fullmatch(quoted[1].replace("''", "'") if quoted else body)
     if head is None or (quoted and head["colon"]):
         return None
+    role, name, regex, written, _, value = head.groups()
     states: dict[str, str] = {}
-    for key, value in _STATE.findall(head["states"]):
-        states.setdefault(key, value or "true")
-    ref, level = states.pop("ref", ""), states.pop("level", "")
+    for key, state in _STATE.findall(written):
+        states.setdefault(key, state or "true")
+    ref, level, box = states.pop("ref", ""), states.pop("level", ""), states.pop("box", "")
     return Node(
         position,
         parent,
         depth,
-        role=head["role"],
-        name=_name(head["name"]) if head["name"] else head["regex"] or "",
-        ref=ref if REF.fullmatch(ref) else None,
-        level=int(level) if re.fullmatch("[0-9]{1,4}", level) else None,
-        box=_parse_box(states.pop("box", "")),
-        states=MappingProxyType(states) if states else _NO_STATES,
-        text=scalar((quoted[3] if quoted else head["value"]) or ""),
+        role,
+        _name(name) if name else regex or "",
+        ref if ref and REF.fullmatch(ref) else None,
+        int(level) if level and _LEVEL.fullmatch(level) else None,
+        MappingProxyType(states) if states else _NO_STATES,
+        scalar((quoted[3] if quoted else value) or ""),
+        box=_parse_box(box) if box else None,
     )
 
 
@@ -373,11 +375,14 @@ def _parse_box(written: str) -> tuple[float, float, float, float] | None:
     match = _BOX.fullmatch(written)
     if match is None:
         return None
-    x, y, width, height = map(float, match.groups())
-    return x, y, width, height
+    x, y, width, height = match.groups()
+    return float(x), float(y), float(width), float(height)
 
 
 def _name(quoted: str) -> str:
+    if "\\" not in quoted:
+        # Nothing to decode, as in most names.
+        return without_surrogates(quoted[1:-1])
     try:
         name: str = json.loads(quoted, strict=False)
     except ValueError:

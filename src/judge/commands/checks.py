@@ -5,14 +5,19 @@ from typing import Annotated
 import typer
 
 from judge.commands import OutputDir, plain_app
+from judge.judges.edited import paired
 from judge.results.suggestions import suggest as suggest_checks
 from judge.results.suggestions import suggestions_toml
 from judge.runner.boundary import EXIT_LOST
-from judge.store.layout import find_run, output_folder
+from judge.store.layout import RunStore, TaskStore, find_run, output_folder
 from judge.trajectory.files import load_trajectory
+from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean, shown
 from shared.text import counted
+
+_NOTHING = "nothing at the end differs from the start"
+_NO_DIFFERENCE = "nothing that the wrong attempt lacks was found"
 
 checks = plain_app(help="Propose checks for a task.", no_args_is_help=True)
 
@@ -28,30 +33,64 @@ def suggest(
     task: Annotated[str, typer.Option("--task", help="The task.", metavar="ID")],
     epoch: Annotated[int, typer.Option(min=1, help="The epoch, if the task was played several times.")] = 1,
     any_: Annotated[bool, typer.Option("--any", help="Also from an attempt that did not succeed.")] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(help="A run with a wrong attempt: propose only what fails on that.", metavar="RUN"),
+    ] = None,
     output_dir: OutputDir = None,
 ) -> None:
     """Print checks that a recorded attempt passes and a participant that does nothing fails, as TOML to edit."""
-    store = find_run(run, output_folder(output_dir))
+    runs = output_folder(output_dir)
+    store = find_run(run, runs)
+    folder = _folder(store, task, epoch)
+    trajectory = load_trajectory(folder.folder)
+    outcome = _outcome(trajectory)
+    if outcome not in ("success", "unscored") and not any_:
+        raise ConfigError(
+            f"{folder.key} did not succeed in run {store.run_id} ({outcome})",
+            remedy="name a successful attempt; or add --any, if its end is what the task asks for",
+        )
+    wrong = None if against is None else _wrong(find_run(against, runs), trajectory, may_succeed=any_)
+    config = as_mapping((store.read_run() or {}).get("config"))
+    found = suggest_checks(trajectory, tuple(config.get("allowed_sites") or ()), wrong)
+    proposed = [each for each in found.checks if not each.is_optional]
+    passes = "which this attempt passes" if wrong is None else "which this attempt passes and the wrong one fails"
+    number = counted(len(proposed), "check")
+    typer.echo(f"# From run {store.run_id}, {folder.key} ({outcome}): {number}, all of {passes}.")
+    if outcome == "unscored":
+        typer.echo("# Nothing has judged this attempt yet: see for yourself that its end is what the task asks for.")
+    typer.echo("# Keep those that state what the task asks for: all that stay must pass.")
+    typer.echo(suggestions_toml(found), nl=False)
+    if not proposed:
+        typer.echo(f"{_NOTHING if wrong is None else _NO_DIFFERENCE}: no check to propose", err=True)
+        raise typer.Exit(EXIT_LOST)
+
+
+def _folder(store: RunStore, task: str, epoch: int) -> TaskStore:
+    """The folder of an attempt. Raises `ConfigError`."""
     names = list(dict.fromkeys(each.name for each in store.tasks()))
     if task not in names:
         raise ConfigError(f"--task {shown(task)} is not in run {store.run_id}", remedy=did_you_mean(task, names[:20]))
     folder = store.task(task, epoch)
     if not folder.folder.is_dir():
         raise ConfigError(f"run {store.run_id} has no epoch {epoch} of {task}", remedy="give a smaller --epoch")
-    trajectory = load_trajectory(folder.folder)
-    outcome = trajectory.attempt.outcome if trajectory.attempt else "unscored"
-    if outcome != "success" and not any_:
-        raise ConfigError(
-            f"{folder.key} did not succeed in run {store.run_id} ({outcome})",
-            remedy="name a successful attempt; or add --any, if its end is what the task asks for",
-        )
-    config = as_mapping((store.read_run() or {}).get("config"))
-    found = suggest_checks(trajectory, tuple(config.get("allowed_sites") or ()))
-    proposed = [each for each in found.checks if not each.is_optional]
-    number = counted(len(proposed), "check")
-    typer.echo(f"# From run {store.run_id}, {folder.key} ({outcome}): {number}, all of which this attempt passes.")
-    typer.echo("# Keep those that state what the task asks for: all that stay must pass.")
-    typer.echo(suggestions_toml(found), nl=False)
-    if not proposed:
-        typer.echo("nothing at the end differs from the start: no check to propose", err=True)
-        raise typer.Exit(EXIT_LOST)
+    return folder
+
+
+def _wrong(store: RunStore, right: Trajectory, *, may_succeed: bool) -> Trajectory:
+    """The wrong attempt at the same task, of the first epoch. Raises `ConfigError` if it is none."""
+    folder = _folder(store, right.task.task_id, 1)
+    wrong = load_trajectory(folder.folder)
+    if paired({folder.folder: wrong.task}, [right.task]).refused:
+        problem = f"--against: run {store.run_id} played another website or text of {right.task.task_id}"
+        raise ConfigError(problem, remedy="name a run of the same task")
+    if wrong.folder.resolve() == right.folder.resolve():
+        raise ConfigError("--against names the same attempt", remedy="name a run whose attempt is wrong")
+    if _outcome(wrong) == "success" and not may_succeed:
+        problem = f"--against: {folder.key} succeeded in run {store.run_id}"
+        raise ConfigError(problem, remedy="name a wrong attempt; or add --any, if it is wrong all the same")
+    return wrong
+
+
+def _outcome(trajectory: Trajectory) -> str:
+    return trajectory.attempt.outcome if trajectory.attempt else "unscored"

@@ -28,7 +28,9 @@ def report(
     stores = [resolve_store(run, folder, tasks) for run in runs]
     if len({store.folder.resolve() for store in stores}) < len(stores):
         raise ConfigError("a run is named twice", remedy="name different runs")
-    page = make_report(stores, output, single_file=single_file, contents=not Settings.from_environ().is_ci)
+    page = make_report(
+        stores, output, single_file=single_file, contents=not Settings.from_environ().is_ci, parallel=True
+    )
     typer.echo(f"Report: {page}")
     if open_:
         open_page(page)

@@ -13,7 +13,7 @@ import typer
 
 from judge.commands import OutputDir
 from judge.commands.score_costs import Costs, both
-from judge.commands.score_output import Tally, show, spent
+from judge.commands.score_output import InOrder, Tally, in_order_of, show, spent
 from judge.commands.score_tasks import Edits, is_scenario, require_fitting
 from judge.config import CONFIG, RunConfig
 from judge.judges.base import Judge
@@ -160,7 +160,7 @@ def score(
     with _named_as_given(origins):
         configs = {name: _config(run, {**given, **changes}, names_judge=is_compared) for name, changes in named.items()}
         plan = [_Planned(WEBARENA, configs[""])] if is_webarena else _plan(configs, repeat, settings)
-    found = find_trajectories(folder)
+    found = _trajectories(folder, run)
     if tasks is not None and is_scenario(tasks):
         raise typer.Exit(
             _with_edits(
@@ -356,7 +356,7 @@ async def _judge_all(
                     max_parallel=max_parallel,
                     off_site=planned.config.off_site,
                     again=again,
-                    done=both(tally.take, done),
+                    done=both(InOrder(costs.folders, tally.take), done),
                 )
     return EXIT_DONE if all(tally.is_complete for _, tally in judges) else EXIT_LOST
 
@@ -371,6 +371,12 @@ def _folder(target: str, runs: Path) -> tuple[Path, RunStore | None]:
         raise ConfigError(f"{target} is not a folder", remedy="give a run, or a folder with trajectories in it")
     run = resolve_run(target, runs)
     return run.folder, run
+
+
+def _trajectories(folder: Path, run: RunStore | None) -> list[Path]:
+    """The folders with trajectories, those of a run in its scenario's order."""
+    ids = (run.read_run() or {}).get("task_ids") if run else None
+    return in_order_of(list(map(str, ids)) if isinstance(ids, list) else (), find_trajectories(folder))
 
 
 def _run_around(folder: Path) -> RunStore | None:

@@ -1,7 +1,7 @@
 """The output of `wabe score`: a line per trajectory, the totals of a judge, and tables that compare several."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,28 @@ from shared.text import counted, one_line, usd
 
 _OUTCOMES = ("success", "failure", "unscored", "aborted", "broken")
 _MAX_FLIPS = 50
+
+
+class InOrder:
+    """Passes trajectories on in the order of their folders, whichever of them is judged first."""
+
+    def __init__(self, folders: Iterable[Path], take: Callable[[Scored], None]) -> None:
+        self._folders, self._take = list(reversed(list(folders))), take
+        self._waiting: dict[Path, Scored] = {}
+
+    def __call__(self, scored: Scored) -> None:
+        """Take a judged trajectory, and pass on all whose turn it is."""
+        self._waiting[scored.folder] = scored
+        while self._folders and self._folders[-1] in self._waiting:
+            self._take(self._waiting.pop(self._folders.pop()))
+
+
+def in_order_of(task_ids: Sequence[str], folders: Iterable[Path]) -> list[Path]:
+    """The folders, those of the same parent in the order of these tasks; unknown tasks come last."""
+    folders = list(folders)
+    parents = {parent: place for place, parent in enumerate(dict.fromkeys(folder.parent for folder in folders))}
+    places = {task_id: place for place, task_id in enumerate(task_ids)}
+    return sorted(folders, key=lambda folder: (parents[folder.parent], places.get(folder.name, len(places))))
 
 
 @dataclass
@@ -66,12 +88,16 @@ class Tally:
         if scored.replaced:
             self._replaced.append(name)
         mark = " (kept)" if scored.kept else " (the stored verdict differed)" if scored.replaced else ""
-        line = f"{name}: {scored.outcome}{mark}: {one_line(scored.reason)}"
+        line = f"{name}: {scored.outcome}{mark}: {self._about(scored)}"
         if scored.outcome == "broken":
             self._broken.append(f"{scored.folder}: {scored.reason}")
             typer.echo(line, err=True)
         elif not self.is_quiet:
             typer.echo(line)
+
+    def _about(self, scored: Scored) -> str:
+        """What is printed behind the outcome."""
+        return one_line(scored.reason)
 
     @property
     def is_complete(self) -> bool:

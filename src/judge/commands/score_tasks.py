@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 import typer
 
 from judge.commands.score_costs import Costs, both
-from judge.commands.score_output import Tally
+from judge.commands.score_output import InOrder, Tally, in_order_of
+from judge.evaluators.base import assertions_in
 from judge.judges.base import Judge
 from judge.judges.edited import Edit, EditedJudge, Paired, paired
 from judge.judges.rescoring import Scored, score_all
@@ -27,6 +28,7 @@ from shared.text import counted, one_line
 # How often a watched file is looked at: quick for a person, nothing for the machine.
 _POLL_S = 0.3
 _MAX_ABSENT = 5
+_MAX_LINE_CHARS = 700
 _sleep = asyncio.sleep
 
 Signature = tuple[int, int] | None
@@ -93,7 +95,9 @@ class Edits:
     def _paired(self, scenario: Scenario, *, is_quiet: bool = False) -> Paired:
         if not self._recorded:
             self._recorded = {folder: _task_in(folder) for folder in self.folders}
-        found = paired(self._recorded, (*scenario.tasks, *scenario.excluded))
+        tasks = (*scenario.tasks, *scenario.excluded)
+        ids = [task.task_id for task in tasks]
+        found = paired({folder: self._recorded[folder] for folder in in_order_of(ids, self._recorded)}, tasks)
         if not found.folders:
             why = found.refused[0] if found.refused else "none of the recorded tasks is in it"
             raise ConfigError(f"--tasks {self.path}: {why}", remedy="play the changed tasks, or give their scenario")
@@ -118,7 +122,7 @@ class Edits:
                     max_parallel=self.max_parallel,
                     off_site=off_site,
                     again=self.again,
-                    done=both(tally.take, done),
+                    done=both(InOrder(found.folders, tally.take), done),
                 )
         finally:
             await judge.aclose()
@@ -150,7 +154,16 @@ class _Tally(Tally):
     def take(self, scored: Scored) -> None:
         """Count a trajectory."""
         super().take(scored)
-        self.reasons[TaskStore(scored.folder).key] = (scored.outcome, scored.reason)
+        self.reasons[TaskStore(scored.folder).key] = (scored.outcome, self._about(scored))
+
+    def _about(self, scored: Scored) -> str:
+        """Every check that failed, because a person who edits checks needs all of them."""
+        checks = assertions_in(scored.verdict)
+        failed = [each for each in checks if each.passed is False] if scored.outcome == "failure" else []
+        lines = [one_line(f"{each.description}: failed, found {each.found}", _MAX_LINE_CHARS) for each in failed]
+        if len(lines) > 1:
+            return "\n  ".join([f"{len(failed)} of {counted(len(checks), 'check')} failed", *lines])
+        return lines[0] if lines else one_line(scored.reason, _MAX_LINE_CHARS)
 
 
 def _verdict_files(folder: Path) -> list[Path]:
@@ -198,7 +211,7 @@ def changes(before: Mapping[str, tuple[str, str]], after: Mapping[str, tuple[str
         if was == (outcome, reason):
             continue
         turned = outcome if was is None or was[0] == outcome else f"{was[0]} → {outcome}"
-        lines.append(f"{key}: {turned}: {one_line(reason)}")
+        lines.append(f"{key}: {turned}: {reason}")
     return [*lines, *(f"{key}: no longer judged" for key in before if key not in after)]
 
 

@@ -4,11 +4,15 @@ Relative addresses belong to the website's origin. A trailing slash, encoding, d
 do not matter; a fragment matters only if it is written. `*` matches anything.
 """
 
+import re
+from typing import NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from judge.evaluators.evidence import Look
 from judge.records.patterns import glob
 from judge.sites import Site, origin_of
+
+_WITHOUT_QUERY = re.compile(r"\?[^#]*")
 
 
 def is_at(look: Look, written: str, *, extra_query: bool = False) -> bool:
@@ -40,6 +44,29 @@ def is_address(url: str, written: str, *, is_home: bool, extra_query: bool = Fal
     return _has_query(wanted.query, seen.query, is_open=is_open)
 
 
+class QueryDifference(NamedTuple):
+    """How the parameters of an address differ from the expected ones, as pairs of name and value.
+
+    `missing` are expected, `instead` have the name of a missing one and another value, `extra` are not expected.
+    """
+
+    missing: tuple[tuple[str, str], ...]
+    instead: tuple[tuple[str, str], ...]
+    extra: tuple[tuple[str, str], ...]
+
+
+def query_difference(look: Look, written: str, *, extra_query: bool = False) -> QueryDifference | None:
+    """How a look's address differs from the one in a check if only the parameters do, otherwise `None`."""
+    bare, query = _WITHOUT_QUERY.sub("", written, count=1), written.partition("#")[0].partition("?")[2]
+    seen, wanted = _split(look.step.url), _split(bare)
+    if seen is None or wanted is None or written.startswith("*"):
+        return None
+    if not (look.is_own and is_address(seen._replace(query="").geturl(), bare, is_home=look.is_home)):
+        return None
+    is_open = extra_query or ("?" not in written and wanted.path.endswith("*"))
+    return _compared(query, seen.query, is_open=is_open)
+
+
 def is_reachable(written: str, site: Site) -> bool:
     """Whether a page of the task's site can have the address, as far as is known before the task runs."""
     if not _is_absolute(written):
@@ -64,22 +91,32 @@ def _path(path: str) -> str:
 
 
 def _has_query(written: str, actual: str, *, is_open: bool) -> bool:
+    found = _compared(written, actual, is_open=is_open)
+    return found is not None and not found.missing and not found.extra
+
+
+def _compared(written: str, actual: str, *, is_open: bool) -> "QueryDifference | None":
+    """How two queries differ; `None` if one of them has too many parameters to be compared."""
     try:
         wanted = parse_qsl(written, keep_blank_values=True, max_num_fields=1_000)
         left = parse_qsl(actual, keep_blank_values=True, max_num_fields=1_000)
     except ValueError:
-        return False
+        return None
     if ("*", "") in wanted:
         wanted.remove(("*", ""))
         is_open = True
+    missing = []
     # Exact parameters first, so that a star does not use up the match of another one.
     for name, value in sorted(wanted, key=lambda pair: "*" in pair[0] + pair[1]):
         key, content = glob(name), glob(value)
         found = next((pair for pair in left if key.fullmatch(pair[0]) and content.fullmatch(pair[1])), None)
         if found is None:
-            return False
-        left.remove(found)
-    return is_open or not left
+            missing.append((name, value))
+        else:
+            left.remove(found)
+    names = {name for name, _ in missing}
+    instead = tuple(pair for pair in left if pair[0] in names)
+    return QueryDifference(tuple(missing), instead, () if is_open else tuple(p for p in left if p[0] not in names))
 
 
 def _ends_like(url: str, written: str) -> bool:

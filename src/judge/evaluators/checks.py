@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from judge.evaluators.addresses import is_at
+from judge.evaluators.addresses import is_at, query_difference
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Decision, Found
 from judge.evaluators.evidence import ActionDone, Look, MissingEvidence, Recording
 from judge.evaluators.fetches import fetched
@@ -148,16 +148,18 @@ def _over_looks(
     check: PageCheck | ElementCheck | TextCheck | ProbeCheck,
     looks: Sequence[Look],
     inverted: bool,
-    test: Callable[[Look], Found],
+    test: Callable[[Look, bool], Found],
 ) -> Decision:
     """The rules of `at` and `not`.
 
     `at = "end"`: the last look decides. `at = "any"`: one look is enough. Inverted: no look may pass, and the last one
     must show a page, so that ending on a page without content cannot hide what must never be shown.
+    `test` says whether a look passes, and explains why not if asked to, which takes longer.
     """
     if not looks:
         return Decision(False, Found(False, f"{check.on} was never on screen" if check.on else "no page"), None)
-    found = [test(look) for look in looks]
+    # Of those that fail, only the last look's text is ever shown.
+    found = [test(look, look is looks[-1]) for look in looks]
     last = found[-1]
     hits = [place for place, one in enumerate(found) if one.passed]
     first = looks[hits[0]].step.index if hits else None
@@ -177,7 +179,7 @@ def _over_looks(
     return Decision(last.passed, last, first, held)
 
 
-def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look], Found]:
+def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look, bool], Found]:
     """Tests address and title; of several addresses, whether the look is at the last one after all others in order."""
     *earlier, target = as_tuple(check.url) or ("",)
     missing: dict[int, str] = {}
@@ -187,12 +189,12 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look], Foun
             if is_at(look, earlier[0], extra_query=check.extra_query):
                 earlier.pop(0)
 
-    def test(look: Look) -> Found:
+    def test(look: Look, _explains: bool) -> Found:
         there = AddressFound.of(look.step.url, is_own=look.is_own)
         if look.step.index in missing:
             return Found(False, f"{missing[look.step.index]} was not visited before {there}", facts=(there,))
         if target and not is_at(look, target, extra_query=check.extra_query):
-            return Found.of(False, there)
+            return Found(False, f"{_other_query(check, look, target)}{there}", facts=(there,))
         if check.title is not None and not (look.is_own and plain(look.step.title) == plain(check.title)):
             return Found.of(False, AddressFound.of(look.step.url, is_own=look.is_own, title=look.step.title))
         return Found.of(True, there)
@@ -200,7 +202,24 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look], Foun
     return test
 
 
-def _probe_test(check: ProbeCheck, looks: Sequence[Look], expressions: Sequence[str]) -> Callable[[Look], Found]:
+def _other_query(check: PageCheck, look: Look, target: str) -> str:
+    """The parameters that are missing, different or not expected, for the finding; empty if more than they differ."""
+    found = query_difference(look, target, extra_query=check.extra_query)
+    if found is None:
+        return ""
+    instead = dict(found.instead)
+    parts = [
+        f"{one_line(name, 60)} is {excerpt(instead[name])}"
+        if name in instead
+        else f"no {one_line(f'{name}={value}', 100)}"
+        for name, value in found.missing
+    ]
+    parts += [f"also {one_line(f'{name}={value}', 100)}" for name, value in found.extra]
+    more = [f"{len(parts) - _MAX_SHOWN} more differences"] if len(parts) > _MAX_SHOWN else []
+    return f"{', '.join([*parts[:_MAX_SHOWN], *more])} in " if parts else ""
+
+
+def _probe_test(check: ProbeCheck, looks: Sequence[Look], expressions: Sequence[str]) -> Callable[[Look, bool], Found]:
     """Tests the value read in the page; with `keep`, the first value read so far."""
     if check.expression not in expressions:
         raise MissingEvidence("the value of this expression was not read when the attempt was played: play it again")
@@ -215,7 +234,7 @@ def _probe_test(check: ProbeCheck, looks: Sequence[Look], expressions: Sequence[
         if check.keep == "first" and kept is None and read.value is not None:
             kept = now
         found[look.step.index] = kept or now
-    return lambda look: found[look.step.index]
+    return lambda look, _explains: found[look.step.index]
 
 
 def _without_value(look: Look, error: str | None) -> Found:
@@ -236,7 +255,7 @@ def _compared(check: ProbeCheck, value: bool | int | float | str) -> Found:
     return Found((check.min is None or value >= check.min) and (check.max is None or value <= check.max), text)
 
 
-def _snapshot_test(check: ElementCheck | TextCheck, *, inverted: bool) -> Callable[[Look], Found]:
+def _snapshot_test(check: ElementCheck | TextCheck, *, inverted: bool) -> Callable[[Look, bool], Found]:
     """Tests the page, or the part of it that `within` names, for what the task's own site wrote.
 
     What is inside an editor counts only with `editable`. Inverted, the page must not pass with it nor without it: what
@@ -247,12 +266,12 @@ def _snapshot_test(check: ElementCheck | TextCheck, *, inverted: bool) -> Callab
     wanted = check.elements if isinstance(check, ElementCheck) else ()
     pattern = Pattern(check.pattern) if isinstance(check, TextCheck) and check.pattern else None
 
-    def shown(look: Look, page: Snapshot) -> Found:
+    def shown(look: Look, page: Snapshot, explains: bool = False) -> Found:
         roots = None if within is None else _fitting(page, within, range(len(page.nodes)))
         if roots == []:
             return Found(False, f"no {check.within} on the page", counts=False)
         if isinstance(check, ElementCheck):
-            return _elements_shown(check, wanted, look, page, roots)
+            return _elements_shown(check, wanted, look, page, roots, explains)
         text = look.texts(page, roots, check.in_view)
         return (
             _contained(text, as_tuple(check.contains), check.count)
@@ -260,18 +279,20 @@ def _snapshot_test(check: ElementCheck | TextCheck, *, inverted: bool) -> Callab
             else _matched(text, pattern, check)
         )
 
-    def test(look: Look) -> Found:
+    def test(look: Look, explains: bool) -> Found:
         if not look.is_own:
             return Found(False, f"a page of another site: {excerpt(look.step.url, 200)}", counts=False)
         if look.snapshot is None:
             what = f"an open dialog: {excerpt(look.step.dialog, 100)}" if look.step.dialog else "an empty page"
             return Found(False, what, counts=False)
-        found = shown(look, look.evidence(editable=check.editable))
+        found = shown(look, look.evidence(editable=check.editable), explains)
         if found.passed:
             return found
         if inverted:
             with_editors = shown(look, look.evidence(editable=True)) if look.has_editors else found
             return with_editors if with_editors.passed else found
+        if not explains:
+            return found
         left_out = _left_out(look, editable=check.editable, passes=lambda page: shown(look, page).passed)
         return found._replace(text=f"it is {left_out}; elsewhere {found.text}") if left_out else found
 
@@ -289,7 +310,12 @@ def _left_out(look: Look, *, editable: bool, passes: Callable[[Snapshot], bool])
 
 
 def _elements_shown(
-    check: ElementCheck, wanted: Sequence[Element], look: Look, page: Snapshot, roots: Sequence[Node] | None
+    check: ElementCheck,
+    wanted: Sequence[Element],
+    look: Look,
+    page: Snapshot,
+    roots: Sequence[Node] | None,
+    explains: bool,
 ) -> Found:
     places: Sequence[int] = range(len(page.nodes))
     if roots is not None:
@@ -302,6 +328,8 @@ def _elements_shown(
     at = -1
     for element, nodes in zip(wanted, seen, strict=True):
         following = next((node.position for node in nodes if node.position > at), None)
+        if following is None and not explains:
+            return Found(False, "")
         if following is None:
             earlier = Found(False, "it comes earlier on the page")
             found = earlier if nodes else _instead(page, element, places, check.in_view)

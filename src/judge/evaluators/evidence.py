@@ -51,7 +51,7 @@ class Look:
     is_marked: bool
     typed_into: Typed = field(default=frozenset(), repr=False)
 
-    @property
+    @cached_property
     def is_own(self) -> bool:
         """Whether the main document is the task's own site's."""
         return self.site.holds(self.step.origin or self.step.url)
@@ -80,6 +80,16 @@ class Look:
 
     def evidence(self, *, editable: bool = False, other_origin: str | None = None) -> Snapshot:
         """What of the page counts. `editable`: with what is inside editors. `other_origin` counts as the site's too."""
+        if not editable and other_origin is None:
+            return self._usual_evidence
+        return self._evidence(editable=editable, other_origin=other_origin)
+
+    @cached_property
+    def _usual_evidence(self) -> Snapshot:
+        # Kept, because most checks ask for it, and what a snapshot derives from its nodes is kept with it.
+        return self._evidence(editable=False, other_origin=None)
+
+    def _evidence(self, *, editable: bool, other_origin: str | None) -> Snapshot:
         page = self.snapshot or Snapshot()
         if not self.is_marked:
             return page

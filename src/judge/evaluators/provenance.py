@@ -14,6 +14,7 @@ from shared.snapshot import FIELDS, Node, Snapshot
 # The marks of nodes that are inside an editor, and of nodes whose content without a reference may be.
 _INSIDE = frozenset({"true", "unknown"})
 _MIXED = frozenset({"host", "text"})
+_NONE: frozenset[str] = frozenset()
 
 
 class Written(NamedTuple):
@@ -44,7 +45,8 @@ def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool = False) ->
     by_site: dict[int, Node] = {}
     for node in page.nodes:
         around = _Around(origin, is_mixed=is_mixed) if node.parent is None else below[node.parent]
-        marks = frozenset(filter(None, node.states.get("editable", "").split("+")))
+        editable = node.states.get("editable")
+        marks = frozenset(filter(None, editable.split("+"))) if editable else _NONE
         if "text" in marks and "site" in node.states:
             by_site |= as_the_site_wrote(page, node, node.states["site"])
         is_loose = node.ref is None and around.is_mixed
@@ -53,7 +55,10 @@ def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool = False) ->
         is_inside = around.is_inside or is_typed or bool(marks & _INSIDE)
         found.append(Written(around.origin, is_inside, marks, known))
         is_mixed_below = is_inside or is_loose or bool(marks & _MIXED)
-        if node.role == "iframe":
+        if not (is_inside or is_mixed_below or around.is_mixed) and node.role != "iframe":
+            # It passes on what it inherits, as most nodes do.
+            below.append(around)
+        elif node.role == "iframe":
             below.append(_Around(_origin_in(node), is_inside, is_mixed_below))
         else:
             below.append(_Around(around.origin, around.is_inside, is_mixed_below))
@@ -72,20 +77,18 @@ def evidence(
 
     `editable`: what is inside an editor is evidence too.
     """
-    if not any(fact.is_inside or fact.marks or fact.by_site or not _is_of(fact, counts) for fact in facts):
+    # Asked once for each origin, because a page has thousands of nodes of the same one.
+    counting = {origin for origin in {fact.origin for fact in facts} if origin is not None and counts(origin)}
+    if not any(fact.is_inside or fact.marks or fact.by_site or fact.origin not in counting for fact in facts):
         return page
     nodes = []
     for node, fact in zip(page.nodes, facts, strict=True):
-        if not _is_of(fact, counts) or (fact.is_inside and not editable):
+        if fact.origin not in counting or (fact.is_inside and not editable):
             nodes.append(_blank(node))
         else:
             nodes.append(_as_content(node, fact) if editable else _without_typed(node, fact))
     hosts = [node for node, fact in zip(nodes, facts, strict=True) if "host" in fact.marks and node.role in FIELDS]
     return Snapshot(tuple(nodes), {node.position: _value(page, page.nodes[node.position]) for node in hosts})
-
-
-def _is_of(fact: Written, counts: Callable[[str], bool]) -> bool:
-    return fact.origin is not None and counts(fact.origin)
 
 
 def _blank(node: Node) -> Node:
@@ -133,6 +136,6 @@ class LeftOut(NamedTuple):
 
 def why_left_out(fact: Written, counts: Callable[[str], bool]) -> LeftOut | None:
     """Why a node, or its name, does not count; `None` if it does."""
-    if not _is_of(fact, counts):
+    if fact.origin is None or not counts(fact.origin):
         return LeftOut("origin", fact.origin)
     return LeftOut("editor") if fact.is_inside or "name" in fact.marks else None

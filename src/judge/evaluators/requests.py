@@ -206,7 +206,7 @@ def _compared(entry: Entry, check: RequestCheck, *, inverted: bool, is_old: bool
     # What must not be sent may have been sent where the recording does not say; that does not prove that it was not.
     counting = (one for one in problems if one.is_certain or is_old or not inverted)
     problem = next(counting, None)
-    shown = _shown(entry)
+    shown = _shown(entry, check.compared)
     if problem is None:
         return Found(True, shown)
     return Found(False, f"{problem.text} in {shown}", facts=(problem.fact,) if problem.fact else ())
@@ -335,13 +335,19 @@ def _instead(check: RequestCheck, target: str, entries: Sequence[Entry]) -> str:
     path = target.partition("?")[0]
     near = [entry for entry in entries if entry.request.url.partition("?")[0].endswith(path)]
     near = near or [entry for entry in entries if entry.request.method == check.method] or list(entries)
-    shown = "; ".join(_shown(entry) for entry in near[-_MAX_SHOWN:])
+    shown = "; ".join(_shown(entry, check.compared) for entry in near[-_MAX_SHOWN:])
     return f"no such request{f'; instead {shown}' if shown else ''}"
 
 
-def _shown(entry: Entry) -> str:
+def _shown(entry: Entry, compared: Collection[str] = ()) -> str:
+    """A request in one line. What a check compares of a form comes first, and secrets are left out: both say more."""
     request = entry.request
     parts = urlsplit(request.url)
     where = clip(parts.path + (f"?{parts.query}" if parts.query else ""), 120)
-    sent = f" {clip(plain(request.body.text), 150)}" if request.body and request.body.text else ""
+    sent = request.body.text or "" if request.body else ""
+    if request.body and request.body.params:
+        fields = [field for field in request.body.params if REDACTED not in field.value]
+        first = sorted(fields, key=lambda field: field.name.lower() not in compared)
+        sent = "&".join(f"{field.name}={field.value}" for field in first)
+    sent = f" {clip(plain(sent), 250)}" if sent else ""
     return f"{request.method} {where}{sent}: {entry.response.status or 'no answer'}"

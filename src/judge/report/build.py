@@ -14,6 +14,7 @@ from judge.report.output import Folder, Output, SingleFile, write
 from judge.report.pages import ComparedRun, Renderer
 from judge.report.table import csv_table, json_table
 from judge.report.totals import Totals, compare, matrix_of, totals_of
+from judge.results.processes import in_processes
 from judge.store.layout import RunStore
 from judge.trajectory.network import NETWORK_FILE
 from shared.errors import ConfigError
@@ -21,16 +22,25 @@ from shared.images import require_pillow
 from shared.text import counted
 
 MAX_RUNS = 12
+# From here on, starting processes takes less time than they save.
+_MANY_TASKS = 100
+# Handed to a process together, with what is known of the run.
+_TASKS_AT_ONCE = 64
 _GENERATOR = '<meta name="generator" content="wabe report">'
 
 
 def make_report(
-    stores: list[RunStore], output: Path | None = None, *, single_file: bool = False, contents: bool = True
+    stores: list[RunStore],
+    output: Path | None = None,
+    *,
+    single_file: bool = False,
+    contents: bool = True,
+    parallel: bool = False,
 ) -> Path:
     """Write the report of one run, or the comparison of several, at `output` or beside the runs; returns its page.
 
     Without `contents` it has neither headers and bodies of requests nor console messages, in which redaction may have
-    missed a secret.
+    missed a secret. `parallel`: the pages of a large run are made in several processes.
     Replaces an earlier report. Raises `ConfigError` if something else is there, or if it cannot be written.
     """
     if len(stores) > MAX_RUNS:
@@ -45,7 +55,7 @@ def make_report(
         return target
     target = output or beside
     with report_folder(target):
-        _write(stores, Folder(target), Renderer(contents=contents))
+        _write(stores, Folder(target), Renderer(contents=contents), parallel=parallel)
     return target / "index.html"
 
 
@@ -138,8 +148,11 @@ class _Run:
         before, after = self._places[key]
         page = self._renderer.task(task, before=before, after=after, run=self.view)
         self._out.page(f"{self._folder}tasks/{key}.html", page)
-        self.rows.append(task.row)
         return task
+
+    def rows_of(self, keys: Sequence[str]) -> list[TaskRow]:
+        """Write the pages of these tasks; returns only their rows."""
+        return [task.row for task in map(self.write_task, keys) if task is not None]
 
     def write_index(self) -> Totals:
         """Write the front page with its tables, once all tasks are written."""
@@ -164,13 +177,16 @@ def _neighbours(ids: Sequence[str]) -> dict[str, tuple[str, str]]:
     return {name: (before, after) for name, before, after in zip(ids, ["", *ids], [*ids[1:], ""], strict=False)}
 
 
-def _write(stores: list[RunStore], out: Output, renderer: Renderer) -> None:
+def _write(stores: list[RunStore], out: Output, renderer: Renderer, *, parallel: bool = False) -> None:
     if len(stores) > 1:
         _write_comparison(stores, out, renderer)
         return
     run = _Run(stores[0], out, renderer)
-    for key in run.keys:
-        run.write_task(key)
+    if parallel and len(run.keys) >= _MANY_TASKS:
+        parts = [run.keys[at : at + _TASKS_AT_ONCE] for at in range(0, len(run.keys), _TASKS_AT_ONCE)]
+        run.rows = [row for rows in in_processes(run.rows_of, parts) for row in rows]
+    else:
+        run.rows = run.rows_of(run.keys)
     run.write_index()
 
 
@@ -179,6 +195,8 @@ def _write_comparison(stores: list[RunStore], out: Output, renderer: Renderer) -
     keys = list(dict.fromkeys(key for run in runs for key in run.keys))
     for key, (before, after) in _neighbours(keys).items():
         tasks = [run.write_task(key) for run in runs]
+        for run, task in zip(runs, tasks, strict=True):
+            run.rows += [task.row] if task else []
         compared = [(name, run.view, task) for name, run, task in zip(ascii_lowercase, runs, tasks, strict=False)]
         out.page(f"tasks/{key}.html", renderer.compared_task(compared, before=before, after=after))
     sides = [

@@ -3,9 +3,8 @@
 A verdict of a judge model, or of another program, cannot be recomputed; it is counted, so that a reader knows.
 """
 
-import contextlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from judge.config import CONFIG, RunConfig
@@ -17,12 +16,9 @@ from judge.judges.rescoring import RULES, WHY_ZERO, differences, recomputed, why
 from judge.judges.webarena import METHOD as WEBARENA
 from judge.records.steps import StopReason
 from judge.records.verdicts import Verdict
-from judge.store.layout import TaskStore
-from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping
-from shared.files import read_json
 from shared.text import counted
 from shared.validation import validated
 
@@ -63,19 +59,23 @@ class Recomputation:
         self._own, self._any = (own,), (own, ChecksJudge(RunConfig()))
 
     def differences(
-        self, task: TaskStore, stop_reason: StopReason | None, judge_id: str | None, left_out: Counter[str]
+        self,
+        stored: Mapping[str, Verdict],
+        stop_reason: StopReason | None,
+        judge_id: str | None,
+        left_out: Counter[str],
+        load: Callable[[], Trajectory],
     ) -> Iterator[Difference]:
-        """What differs in the task's stored verdicts. `judge_id` is the judge whose verdict counts.
+        """What differs in the `stored` verdicts on a trajectory. `judge_id` is the judge whose verdict counts.
 
-        `left_out` counts the verdicts that cannot be recomputed, by cause.
+        `left_out` counts the verdicts that cannot be recomputed, by cause. `load` gives the trajectory.
         """
-        stored = dict(_verdicts(task))
         of_models = {name for name, verdict in stored.items() if _method_of(name, verdict) != METHOD}
         if len(of_models) == len(stored) and stop_reason not in WHY_ZERO and self._off_site != "fail":
             left_out.update(map(_by_model, stored, stored.values()))
             return
         try:
-            trajectory = load_trajectory(task.folder)
+            trajectory = load()
             if trajectory.is_aborted:
                 return
             for name, verdict in stored.items():
@@ -153,10 +153,3 @@ def _by_model(name: str, verdict: Verdict) -> str:
 def _method_of(name: str, verdict: Verdict) -> str:
     """The method of a verdict: that of its file's name, if that says checks, whatever the verdict says of itself."""
     return METHOD if is_of_checks(name) or verdict.judge is None else verdict.judge.method
-
-
-def _verdicts(task: TaskStore) -> Iterator[tuple[str, Verdict]]:
-    """The readable verdicts of a task, by judge id; the others are reported where files are compared."""
-    for path in sorted((task.folder / "verdicts").glob("*.json")):
-        with contextlib.suppress(OSError, ValueError):
-            yield path.stem, Verdict.model_validate(read_json(path))

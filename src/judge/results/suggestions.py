@@ -1,20 +1,20 @@
 """Proposes checks from a recorded attempt: what only its end shows, and its start does not.
 
 A proposal uses the same evidence as checks do (`judge.evaluators.evidence`), and is evaluated twice: on the attempt,
-where it passes, and on the attempt cut to its first look, which is what a participant that does nothing leaves.
+where it passes, and on the attempt cut to its first look, which is what a participant that does nothing leaves. With an
+attempt that got the task wrong, it is evaluated on that as well, and proposed only if it fails there.
 """
 
-import itertools
-import json
 import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
@@ -22,6 +22,8 @@ from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.evaluators.requests import own_requests
 from judge.records.checks import Check
 from judge.records.normalise import parse_number
+from judge.results.clues import Clues, is_filler, varying
+from judge.results.suggested_content import MAX_TEXT_CHARS, Pages, text_of
 from judge.scenario.sources import toml_value
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import NETWORK_FILE, Entry
@@ -30,82 +32,70 @@ from judge.trajectory.redaction import REDACTED
 from shared.errors import ConfigError
 from shared.files import read_json, write_json
 from shared.models import Record
-from shared.snapshot import FIELDS, Node, Snapshot
 from shared.strict_json import parse_json
 from shared.text import clip, one_line, plain
 
-_Shown = tuple[str, str, str]
 _CHECK: TypeAdapter[Check] = TypeAdapter(Check)
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-# Roles that may tell a task's result; others are layout.
-_WITH_STATES = FIELDS | {"checkbox", "radio", "switch", "option", "tab", "menuitemcheckbox", "menuitemradio"}
-_SAYING = frozenset({"status", "alert"})
-_NAMED = frozenset({"heading", "dialog", "alertdialog", "button", "link", "row", "listitem", "cell", "treeitem"})
-_GROUPS = frozenset({"group", "radiogroup", "dialog", "form", "tablist", "listbox", "banner"})
-_STATES = ("checked", "selected", "pressed", "expanded", "invalid")
-_TICKED = frozenset({"checkbox", "switch", "menuitemcheckbox"})
-_ONE_OF_SEVERAL = frozenset({"radio", "option", "tab", "menuitemradio"})
-_LONG = frozenset({"button", "link", "row", "listitem", "cell"})
-_MAX_LONG_CHARS = 80
-_GOING = frozenset({"dialog", "alertdialog", "alert"})
-# What an element is to the task, from what tells most to what tells nothing.
-_CHANGED, _SAID, _OF_THE_TASK, _ON, _TITLE, _NO_RANK = range(6)
-# Shorter words are in most tasks, and say nothing of an element.
-_MIN_WORD_CHARS = 4
-_MAX_ELEMENTS = 8
-_MAX_OF_ROLE = 3
-_MAX_GONE = 2
 _MAX_REQUESTS = 5
 _MAX_FIELDS = 8
-_MAX_TEXT_CHARS = 120
 _MAX_ACTIONS = 20
-# A time, a date, an identifier or a long number differs from attempt to attempt.
-_VARYING = re.compile(
-    r"\d{1,2}:\d{2}|\d{4}-\d{2}-\d{2}|\d{5,}|[0-9a-f]{8}-[0-9a-f]{4}|\b[0-9a-f]{16,}\b", re.IGNORECASE
-)
+_Pairs = Sequence[tuple[str, Any]]
 
 
 class Suggestion(Record):
     """A check as a scenario writes it, why it is proposed, and what a participant that does nothing gets.
 
-    `is_optional`: it states a step rather than a result, so it only belongs into a task that prescribes the step.
+    `in_wrong` is what a wrong attempt gets, if there is one. `varies`: a pattern stands for what differs each time.
+    `is_optional`: the task does not ask for it as far as is known, as for a step or an answer.
     """
 
     check: dict[str, Any]
     why: str
     at_start: str
+    in_wrong: str = ""
     varies: bool = False
     is_optional: bool = False
 
 
 class Suggestions(Record):
-    """The proposed checks, and how many candidates were left out because they hold at the start already."""
+    """The proposed checks, and how many candidates hold at the start already, or in a wrong attempt too."""
 
     checks: tuple[Suggestion, ...]
     held_at_start: int
+    held_in_wrong: int = Field(default=0)
 
 
-def suggest(trajectory: Trajectory, allowed_sites: Sequence[str] = ()) -> Suggestions:
-    """Checks that pass on this attempt and fail on its first look. Raises `ConfigError` if it shows too little."""
-    recording = Recording(trajectory, tuple(allowed_sites))
-    if not recording.looks:
-        raise ConfigError(f"{trajectory.folder}: no steps were recorded", remedy="name an attempt that WABE recorded")
-    candidates = list(_candidates(recording))
-    passing, held = [], 0
+def suggest(
+    trajectory: Trajectory, allowed_sites: Sequence[str] = (), against: Trajectory | None = None
+) -> Suggestions:
+    """Checks that pass on this attempt, and fail on its first look and on the attempt `against`.
+
+    Raises `ConfigError` if the attempt shows too little.
+    """
+    attempts = [each for each in (trajectory, against) if each is not None]
+    recordings = [Recording(each, tuple(allowed_sites)) for each in attempts]
+    for recording in recordings:
+        if not recording.looks:
+            problem = f"{recording.trajectory.folder}: no steps were recorded"
+            raise ConfigError(problem, remedy="name an attempt that WABE recorded")
+    candidates = [(each, check) for each in _Source(*recordings).candidates() if (check := _parsed(each)) is not None]
+    checks = tuple(check for _, check in candidates)
     with tempfile.TemporaryDirectory(prefix="wabe-") as folder:
         start = at_start(trajectory, Path(folder))
-        parsed = [(each, check) for each in candidates if (check := _parsed(each)) is not None]
-        checks = tuple(check for _, check in parsed)
-        for (each, _), now, before in zip(
-            parsed, _evaluated(trajectory, checks, allowed_sites), _evaluated(start, checks, allowed_sites), strict=True
-        ):
-            if not now.passed:
-                continue
-            if before.passed:
-                held += 1
-                continue
-            passing.append(each.model_copy(update={"at_start": before.found}))
-    return Suggestions(checks=tuple(passing), held_at_start=held)
+        now, before, *wrong = (_evaluated(each, checks, allowed_sites) for each in (trajectory, start, *attempts[1:]))
+    proposed, at_begin, in_wrong = [], 0, 0
+    for place, (each, _) in enumerate(candidates):
+        if not now[place].passed:
+            continue
+        if before[place].passed:
+            at_begin += 1
+        elif wrong and wrong[0][place].passed is not False:
+            in_wrong += 1
+        else:
+            found = {"at_start": before[place].found, "in_wrong": wrong[0][place].found if wrong else ""}
+            proposed.append(each.model_copy(update=found))
+    return Suggestions(checks=tuple(proposed), held_at_start=at_begin, held_in_wrong=in_wrong)
 
 
 def _evaluated(trajectory: Trajectory, checks: tuple[Check, ...], allowed: Sequence[str]) -> tuple[Assertion, ...]:
@@ -140,190 +130,201 @@ def at_start(trajectory: Trajectory, folder: Path) -> Trajectory:
     )
 
 
-def _candidates(recording: Recording) -> Iterator[Suggestion]:
-    looks = [look for look in recording.looks if look.is_own]
-    if looks:
-        yield from _page(looks)
+class _Source:
+    """Where candidates come from: an attempt, and perhaps one that got the task wrong."""
+
+    def __init__(self, recording: Recording, wrong: Recording | None = None) -> None:
+        self._recording, self._wrong = recording, wrong
+        self._looks = [look for look in recording.looks if look.is_own]
         # A dialog or an empty page hides the content; the last look that shows some is the result.
-        shown = [look for look in looks if look.snapshot is not None]
-        if shown:
-            yield from _elements(shown, recording.trajectory.task.task)
-    yield from _requests(recording)
-    yield from _answer(recording.trajectory.final_answer)
-    yield from _actions(recording, looks)
+        self._shown = _with_content(recording)
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        """The actions that count, in order."""
+        actions = self._recording.actions(self._looks)
+        return [done.line for done in actions if done.left_out is None and done.line.startswith("<")]
+
+    @cached_property
+    def _clues(self) -> Clues:
+        # All of them: what was typed into an editor is a clue for what the site shows of it afterwards.
+        lines = tuple(done.line for done in self._recording.actions(self._looks))
+        return Clues(self._recording.trajectory.task.task, lines, text_of(self._shown[:1]))
+
+    @cached_property
+    def _changes(self) -> list[Entry]:
+        """Requests that the task's own site sent to itself and that may have changed its state."""
+        return _changes(self._recording)
+
+    @cached_property
+    def _made(self) -> tuple[str, ...]:
+        """Numbers in the last address that this attempt made, such as that of a new ticket."""
+        if not self._looks or not self._changes:
+            return ()
+        last = self._looks[-1]
+        path = urlsplit(last.step.url).path
+        before = [look for look in self._looks if look.step.url != last.step.url]
+        linked = {urlsplit(node.url).path for look in before for node in look.evidence().nodes if node.url}
+        if path in linked | {urlsplit(look.step.url).path for look in before[:1]} or self._was_opened(path):
+            return ()
+        return tuple(number for number in re.findall(r"\d+", path) if not self._clues.names(number))
+
+    def _was_opened(self, path: str) -> bool:
+        """Whether the participant opened an address itself."""
+        return any(line.startswith("<navigation>") and path in line for line in self._lines)
+
+    def candidates(self) -> Iterator[Suggestion]:
+        """Possible checks, the most telling kinds first."""
+        yield from self._requests()
+        if self._looks:
+            yield self._page(self._looks[0], self._looks[-1])
+        if self._shown:
+            wrong = None if self._wrong is None else _with_content(self._wrong)
+            changed_by = max((entry.step or 0 for entry in self._changes), default=0)
+            pages = Pages(self._shown, self._clues, made=self._made, changed_by=changed_by, wrong=wrong)
+            for content in pages.proposed():
+                yield _suggestion(content.why, content.check, varies=content.varies)
+        yield from self._answer(self._recording.trajectory.final_answer)
+        for line in list(dict.fromkeys(self._lines))[:_MAX_ACTIONS]:
+            if not line.startswith("<page>"):
+                check = {"kind": "action", "line": line}
+                yield _suggestion("a step, if the task prescribes it", check, is_optional=True)
+
+    def _page(self, first: Look, last: Look) -> Suggestion:
+        parts, begun = urlsplit(last.step.url), urlsplit(first.step.url)
+        why = "the last address"
+        further: dict[str, Any] = {}
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+        telling = self._telling(pairs, self._other_queries(parts.path))
+        path, varies = self._path(parts)
+        address = path + (f"?{parts.query}" if parts.query else "")
+        if telling and len(telling) < len(pairs):
+            # A star would match anything.
+            address = f"{path}?{urlencode(telling, safe='/:,')}".replace("*", "%2A")
+            further["extra_query"] = True
+            why += f"; not compared: {_listed([pair for pair in pairs if pair not in telling])}"
+        if not last.is_home:
+            address = f"{parts.scheme}://{parts.netloc}{address}"
+        # Other fragments only scroll.
+        is_route = parts.fragment.startswith(("/", "!"))
+        if parts.fragment != begun.fragment and (is_route or parts[:4] == begun[:4]):
+            address += f"#{parts.fragment}"
+        return _suggestion(why, {"kind": "page", "url": address, **further}, varies=varies)
+
+    def _path(self, parts: SplitResult) -> tuple[str, bool]:
+        """The path with a star for each piece that differs each time, and whether there is one."""
+        spans = varying(parts.path, self._made, self._clues.task)
+        made, at = "", 0
+        for start, end in spans:
+            made, at = made + parts.path[at:start] + "*", end
+        return (made + parts.path[at:]) or "/", bool(spans)
+
+    def _other_queries(self, path: str) -> list[_Pairs]:
+        """The parameters that earlier looks at the same path had, and the end of the wrong attempt."""
+        ends = [look for look in self._wrong.looks if look.is_own][-1:] if self._wrong else []
+        seen = [urlsplit(look.step.url) for look in (*self._looks[:-1], *ends)]
+        queries = dict.fromkeys(each.query for each in seen if each.path == path)
+        return [parse_qsl(query, keep_blank_values=True) for query in queries]
+
+    def _telling(self, pairs: _Pairs, others: Iterable[_Pairs]) -> list[tuple[str, Any]]:
+        """The fields that the task names or that were typed, and those that had another value (or none) before.
+
+        Of several with the same value, those whose name the task uses. Names that occur several times do not count.
+        """
+        others = list(others)
+        counts = Counter(name for name, _ in pairs)
+        single = [(name, value) for name, value in pairs if counts[name] == 1]
+        found = [pair for pair in single if self._clues.names(str(pair[1])) or any(pair not in each for each in others)]
+        kept = []
+        for name, value in found:
+            same = [each for each, other in found if str(other).casefold() == str(value).casefold()]
+            meant = [each for each in same if self._is_meant(each)]
+            if not meant or name in meant:
+                kept.append((name, value))
+        return kept
+
+    def _is_meant(self, name: str) -> bool:
+        """Whether the task uses a field's name, as in "grouped by" for `group`."""
+        words = re.findall(r"[a-z]+", name.casefold())
+        return any(meant.startswith(word) for meant in self._clues.words for word in words if len(word) > 2)
+
+    def _requests(self) -> Iterator[Suggestion]:
+        # The last one of an address counts, as for checks.
+        found = {_key(entry): entry for entry in self._changes}
+        wrong = {_key(entry): entry for entry in _changes(self._wrong)} if self._wrong else {}
+        made = []
+        for key, entry in found.items():
+            pairs, secret = _fields(entry)
+            others = [each for each in self._changes if _key(each) == key and each is not entry]
+            others += [wrong[key]] if key in wrong else []
+            telling = self._telling(pairs, (_fields(each)[0] for each in others))
+            made.append((not telling, self._request(entry, pairs, telling, secret)))
+        # Those with a value of the task come first: pages also send what nobody asked for.
+        yield from [each for _, each in sorted(made, key=lambda each: each[0])][:_MAX_REQUESTS]
+
+    def _request(self, entry: Entry, pairs: _Pairs, telling: _Pairs, secret: Sequence[str]) -> Suggestion:
+        parts = urlsplit(entry.request.url)
+        address = parts.path or "/"
+        if not self._recording.site.is_home(entry.request.url):
+            address = f"{parts.scheme}://{parts.netloc}{address}"
+        check: dict[str, Any] = {"kind": "request", "method": entry.request.method.upper(), "url": address}
+        kept = list(telling or pairs)[:_MAX_FIELDS]
+        if kept:
+            # In an expected text `*` matches anything.
+            check["post_data"] = dict(kept)
+        if entry.response.status:
+            check["status"] = entry.response.status
+        why = "a request that may change the site"
+        if rest := [pair for pair in pairs if pair not in kept]:
+            why += f"; not compared: {_listed(rest)}"
+        if secret:
+            why += f"; left out, because they vary or are secret: {', '.join(secret)}"
+        return _suggestion(why, check)
+
+    def _answer(self, answer: str | None) -> Iterator[Suggestion]:
+        text = plain(answer or "")
+        if not text or is_filler(text):
+            return
+        # Participants say something at the end of any task.
+        is_optional = not self._clues.asks
+        unasked = "; the task does not seem to ask for one" if is_optional else ""
+        numbers = [word for word in re.findall(r"-?\d[\d.,]*", text) if parse_number(word.rstrip(".,")) is not None]
+        if len(numbers) == 1:
+            number = parse_number(numbers[0].rstrip(".,"))
+            assert number is not None
+            value = int(number) if number == int(number) else float(number)
+            check: dict[str, Any] = {"kind": "answer", "type": "number", "expected": value}
+            yield _suggestion(f"the only number of the answer{unasked}", check, is_optional=is_optional)
+        elif len(text) <= MAX_TEXT_CHARS:
+            why = f"the answer; shorten it to what must be in it{unasked}"
+            yield _suggestion(why, {"kind": "answer", "contains": text}, is_optional=is_optional)
 
 
-def _suggestion(why: str, check: Mapping[str, Any], *, text: str = "", is_optional: bool = False) -> Suggestion:
-    varies = bool(_VARYING.search(text))
+def _suggestion(why: str, check: Mapping[str, Any], *, varies: bool = False, is_optional: bool = False) -> Suggestion:
     return Suggestion(check=dict(check), why=why, at_start="", varies=varies, is_optional=is_optional)
 
 
-def _page(looks: Sequence[Look]) -> Iterator[Suggestion]:
-    first, last = looks[0], looks[-1]
-    parts = urlsplit(last.step.url)
-    address = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    if not last.is_home:
-        address = f"{parts.scheme}://{parts.netloc}{address}"
-    if parts.fragment and urlsplit(first.step.url).fragment != parts.fragment:
-        address += f"#{parts.fragment}"
-    yield _suggestion("the last address", {"kind": "page", "url": address}, text=address)
+def _with_content(recording: Recording) -> list[Look]:
+    return [look for look in recording.looks if look.is_own and look.snapshot is not None]
 
 
-class _Fact(NamedTuple):
-    """What a page shows of one element: as a check writes it, its text if that is what it says, its group."""
-
-    node: Node
-    written: str
-    said: str
-    group: str
-
-    @property
-    def is_on(self) -> bool:
-        """Whether it is checked, selected or pressed."""
-        return any(self.node.states.get(state) == "true" for state in ("checked", "selected", "pressed"))
-
-    @property
-    def shown(self) -> _Shown:
-        """What a check would compare."""
-        return self.written, self.said, self.group
-
-    @property
-    def identity(self) -> _Shown:
-        """What identifies the element in other looks: no states, no value, no numbers (`Cart (2)`)."""
-        named = self.written.partition(" [")[0].partition(": ")[0]
-        return self.node.role, re.sub(r"\d+", "#", named), self.group
-
-
-def _elements(looks: Sequence[Look], task: str) -> Iterator[Suggestion]:
-    """What the last look shows and the first does not, most telling first; and what has gone."""
-    facts = [list(_facts(look.evidence())) for look in looks]
-    known = {fact.shown for fact in facts[0]}
-    earlier: dict[_Shown, set[_Shown]] = {}
-    for fact in itertools.chain.from_iterable(facts[:-1]):
-        earlier.setdefault(fact.identity, set()).add(fact.shown)
-    ranked: list[tuple[int, _Fact]] = []
-    for fact in {fact.shown: fact for fact in facts[-1]}.values():
-        if fact.shown not in known:
-            has_changed = any(other != fact.shown for other in earlier.get(fact.identity, ()))
-            ranked.append((_rank(fact, has_changed=has_changed, task=task), fact))
-    taken: Counter[str] = Counter()
-    for rank, fact in sorted(ranked, key=lambda each: each[0]):
-        if rank < _NO_RANK and taken[fact.node.role] < _MAX_OF_ROLE and taken.total() < _MAX_ELEMENTS:
-            taken[fact.node.role] += 1
-            yield _shown(fact, rank)
-    still = {fact.identity for fact in facts[-1]}
-    gone = [fact for fact in facts[0] if fact.node.role in _GOING and fact.identity not in still]
-    for fact in gone[:_MAX_GONE]:
-        check = {"kind": "element", "element": fact.written, "not": True}
-        yield _suggestion("shown at the start, and gone", check, text=fact.written)
-
-
-def _rank(fact: _Fact, *, has_changed: bool, task: str) -> int:
-    """How much an element that the start does not show tells of the task; the least number tells most."""
-    role, written = fact.node.role, fact.written
-    if role in _WITH_STATES:
-        # Of several that exclude each other, the one that is on says all.
-        if has_changed and (fact.is_on or role not in _ONE_OF_SEVERAL):
-            return _CHANGED
-        return _ON if fact.is_on or (role in FIELDS and ": " in written) else _NO_RANK
-    if role in _LONG and len(written) > _MAX_LONG_CHARS:
-        return _NO_RANK
-    if has_changed and any(character.isdigit() for character in written):
-        # As in `Cart (2)`.
-        return _CHANGED
-    if role in _SAYING:
-        return _SAID
-    if _words(written) & _words(task):
-        return _OF_THE_TASK
-    return _TITLE if role in ("dialog", "alertdialog") or fact.node.states.get("level") == "1" else _NO_RANK
-
-
-def _words(text: str) -> set[str]:
-    return {word for word in re.findall(r"\w+", text.casefold()) if len(word) >= _MIN_WORD_CHARS}
-
-
-def _facts(page: Snapshot) -> Iterator[_Fact]:
-    for node in page.nodes:
-        if node.role in _WITH_STATES | _SAYING | _NAMED:
-            said = plain(page.text_of(node)) if node.role in _SAYING else ""
-            written = _written(page, node)
-            if said or written != node.role:
-                yield _Fact(node, written, said, _group_of(page, node))
-
-
-def _written(page: Snapshot, node: Node) -> str:
-    """The element as a check writes it: role, name, states that matter, the value of a field."""
-    name, value = plain(page.name_of(node)), plain(_value(page, node))
-    parts = [node.role, *([_quoted(name)] if name and len(name) <= _MAX_TEXT_CHARS else [])]
-    for state in _STATES:
-        if (found := node.states.get(state)) is not None:
-            parts.append(f"[{state}]" if found == "true" else f"[{state}={found}]")
-    return " ".join(parts) + (f": {value}" if value and len(value) <= _MAX_TEXT_CHARS else "")
-
-
-def _quoted(name: str) -> str:
-    return json.dumps(name, ensure_ascii=False)
-
-
-def _value(page: Snapshot, node: Node) -> str:
-    chosen = [inner for inner in page.subtree(node) if inner.role == "option" and "selected" in inner.states]
-    if node.role == "combobox" and chosen:
-        return page.name_of(chosen[0])
-    return page.value_of(node) if node.role in FIELDS else ""
-
-
-def _group_of(page: Snapshot, node: Node) -> str:
-    """The group around an element, because other groups may have one of the same name; empty if there is none."""
-    for parent in page.parents(node):
-        if parent.role in _GROUPS and (parent.name or parent.role == "banner"):
-            return f"{parent.role} {_quoted(plain(parent.name))}" if parent.name else parent.role
-    return ""
-
-
-def _shown(fact: _Fact, rank: int) -> Suggestion:
-    role = fact.node.role
-    if role in _SAYING:
-        within = f"{role} {_quoted(plain(fact.node.name))}" if fact.node.name else role
-        check = {"kind": "text", "within": within, "contains": fact.said[:_MAX_TEXT_CHARS]}
-        return _suggestion(f"a {role} that the start does not show", check, text=fact.said)
-    why = {_CHANGED: "changed during the attempt", _OF_THE_TASK: "named in the task, and not shown at the start"}
-    # Without a state, an element matches in every state.
-    element = f"{fact.written} [checked=false]" if role in _TICKED and not fact.is_on else fact.written
-    check = {"kind": "element", **({"within": fact.group} if fact.group else {}), "element": element}
-    return _suggestion(why.get(rank, "shown at the end, not at the start"), check, text=fact.written)
-
-
-def _requests(recording: Recording) -> Iterator[Suggestion]:
-    """Requests that the task's own site sent to itself and that may have changed its state."""
+def _changes(recording: Recording) -> list[Entry]:
     try:
         entries = [entry for _, entry in own_requests(recording)]
     except MissingEvidence:
-        return
-    found: dict[tuple[str, str], Entry] = {}
-    for entry in entries:
-        # The last one of an address counts, as for checks.
-        if entry.request.method.upper() not in _READING and entry.step:
-            found[entry.request.method.upper(), urlsplit(entry.request.url).path or "/"] = entry
-    for (method, path), entry in list(found.items())[:_MAX_REQUESTS]:
-        address = path
-        if not recording.site.is_home(entry.request.url):
-            parts = urlsplit(entry.request.url)
-            address = f"{parts.scheme}://{parts.netloc}{path}"
-        check: dict[str, Any] = {"kind": "request", "method": method, "url": address}
-        fields, varying = _fields(entry)
-        if fields:
-            check["post_data"] = fields
-        if entry.response.status:
-            check["status"] = entry.response.status
-        left_out = f"; left out, because they vary or are secret: {', '.join(varying)}" if varying else ""
-        yield _suggestion(f"a request that may change the site{left_out}", check)
+        return []
+    return [entry for entry in entries if entry.request.method.upper() not in _READING and entry.step]
 
 
-def _fields(entry: Entry) -> tuple[dict[str, Any], list[str]]:
+def _key(entry: Entry) -> tuple[str, str]:
+    return entry.request.method.upper(), urlsplit(entry.request.url).path or "/"
+
+
+def _fields(entry: Entry) -> tuple[list[tuple[str, Any]], list[str]]:
     """The fields of a body that say what was meant, and the names of those that differ each time."""
     body = entry.request.body
     if body is None or body.is_cut:
-        return {}, []
+        return [], []
     if body.params:
         counts = Counter(pair.name for pair in body.params)
         values: Mapping[str, Any] = {pair.name: pair.value for pair in body.params if counts[pair.name] == 1}
@@ -331,63 +332,52 @@ def _fields(entry: Entry) -> tuple[dict[str, Any], list[str]]:
         try:
             parsed = parse_json(body.text)
         except ValueError:
-            return {}, []
+            return [], []
         values = parsed if isinstance(parsed, Mapping) else {}
     else:
-        return {}, []
-    kept: dict[str, Any] = {}
-    varying: list[str] = []
+        return [], []
+    kept: list[tuple[str, Any]] = []
+    varies: list[str] = []
     for name, value in values.items():
-        if isinstance(value, Mapping | list) or value is None or value == "" or len(kept) >= _MAX_FIELDS:
+        if isinstance(value, Mapping | list) or value is None or value == "":
             continue
         text = str(value)
-        if REDACTED in text or _VARYING.search(text) or len(text) > _MAX_TEXT_CHARS:
-            varying.append(one_line(str(name), 40))
+        if REDACTED in text or varying(text) or len(text) > MAX_TEXT_CHARS:
+            varies.append(one_line(str(name), 40))
         elif re.fullmatch(r"[\w-]+", str(name)):
-            # In an expected text `*` matches anything.
-            kept[str(name)] = value
-    return kept, varying
+            kept.append((str(name), value))
+    return kept, varies
 
 
-def _answer(answer: str | None) -> Iterator[Suggestion]:
-    text = plain(answer or "")
-    if not text:
-        return
-    numbers = [word for word in re.findall(r"-?\d[\d.,]*", text) if parse_number(word.rstrip(".,")) is not None]
-    if len(numbers) == 1:
-        number = parse_number(numbers[0].rstrip(".,"))
-        assert number is not None
-        value = int(number) if number == int(number) else float(number)
-        check = {"kind": "answer", "type": "number", "expected": value}
-        yield _suggestion("the only number of the answer", check)
-    elif len(text) <= _MAX_TEXT_CHARS:
-        yield _suggestion("the answer; shorten it to what must be in it", {"kind": "answer", "contains": text})
-
-
-def _actions(recording: Recording, looks: Iterable[Look]) -> Iterator[Suggestion]:
-    """Steps, for a task that prescribes them."""
-    lines = [done.line for done in recording.actions(looks) if done.left_out is None and done.line.startswith("<")]
-    for line in list(dict.fromkeys(lines))[:_MAX_ACTIONS]:
-        if not line.startswith("<page>"):
-            yield _suggestion("a step, if the task prescribes it", {"kind": "action", "line": line}, is_optional=True)
+def _listed(pairs: Iterable[tuple[str, Any]]) -> str:
+    pairs = list(pairs)
+    names = [one_line(f"{name}={value}", 40) for name, value in pairs[:_MAX_FIELDS]]
+    return ", ".join([*names, *([f"{len(pairs) - _MAX_FIELDS} more"] if len(pairs) > _MAX_FIELDS else [])])
 
 
 def suggestions_toml(found: Suggestions) -> str:
     """The proposals as a TOML list for a task, each with a comment; optional ones are commented out."""
     lines = ["checks = ["]
     for each in found.checks:
-        notes = [each.why, f"doing nothing fails it: found {clip(plain(each.at_start), 100)}"]
-        notes += ["may differ in every attempt: write a pattern or remove it"] if each.varies else []
+        notes = [each.why]
+        if each.varies:
+            notes.append("it may differ in every attempt, so a pattern stands for what varies")
+        if each.in_wrong:
+            notes.append(f"the wrong attempt fails it: found {clip(plain(each.in_wrong), 150)}")
+        else:
+            notes.append(f"doing nothing fails it: found {clip(plain(each.at_start), 100)}")
         pairs = ", ".join(f"{key} = {_toml(value)}" for key, value in each.check.items())
-        lines += [f"  # {one_line('; '.join(notes), 400)}", f"  {'# ' if each.is_optional else ''}{{ {pairs} }},"]
+        lines += [f"  # {one_line('; '.join(notes), 600)}", f"  {'# ' if each.is_optional else ''}{{ {pairs} }},"]
     lines.append("]")
     if found.held_at_start:
         lines.append(f"# left out: {found.held_at_start} that already hold at the start")
+    if found.held_in_wrong:
+        lines.append(f"# left out: {found.held_in_wrong} that the wrong attempt does not fail")
     return "\n".join(lines) + "\n"
 
 
 def _toml(value: Any) -> str:
-    # A literal string, as a person would write an element; it has no escapes.
-    if isinstance(value, str) and '"' in value and "'" not in value and value.isprintable():
+    # A literal string, as a person would write an element or a pattern; it has no escapes.
+    if isinstance(value, str) and ('"' in value or "\\" in value) and "'" not in value and value.isprintable():
         return f"'{value}'"
     return toml_value(value)

@@ -7,12 +7,8 @@ recomputed, are notes and not mismatches.
 """
 
 import json
-import multiprocessing
-import os
-import signal
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +21,7 @@ from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo, Verdict
 from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
+from judge.results.processes import in_processes
 from judge.results.recomputed import Difference, Recomputation, deciding_config, is_of_checks, notes_of
 from judge.results.rewards import REWARD_KEYS
 from judge.results.run_record import (
@@ -42,13 +39,14 @@ from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStor
 from judge.trajectory.files import (
     evidence_problems,
     load_trajectory,
+    own_trajectory,
     read_result,
     read_steps,
     recorded_pages,
     with_digests,
 )
 from judge.trajectory.network import NETWORK_FILE
-from judge.trajectory.record import RESULT_SCHEMA, Attempt
+from judge.trajectory.record import RESULT_SCHEMA, Attempt, Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import LfsPointer, read_file, read_json, reason_of
@@ -59,7 +57,6 @@ from shared.text import counted, excerpt
 _MAX_SHOWN = 80
 # From here on, starting processes takes less time than they save.
 _MANY_TASKS = 100
-_MAX_PROCESSES = 4
 # More than a Git LFS pointer has.
 _IMAGE_HEAD_BYTES = 2048
 
@@ -140,16 +137,7 @@ def _mapped(check: Callable[..., R], *arguments: Sequence[Any]) -> Iterator[R]:
     if len(arguments[0]) < _MANY_TASKS:
         yield from map(check, *arguments)
         return
-    # Few, because checking the largest task takes a few hundred megabytes.
-    workers = min(os.cpu_count() or 1, _MAX_PROCESSES)
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=_leave_interrupts) as pool:
-        yield from pool.map(check, *arguments, chunksize=4)
-
-
-def _leave_interrupts() -> None:
-    """Ctrl-C goes to every process, but only the command itself reports it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield from in_processes(check, *arguments, at_once=4)
 
 
 def _folder(store: FolderStore) -> Findings:
@@ -165,8 +153,10 @@ def _folder(store: FolderStore) -> Findings:
         recorded += trajectory.is_digested
         compared += len(list((task.folder / "verdicts").glob("*.json")))
         judged = {trajectory.sha256} if trajectory.is_digested else {trajectory.sha256, None}
-        problems += [f"{task.name}/{problem}" for problem in _verdicts(task.folder, judged)]
-        found = recomputation.differences(task, trajectory.stop_reason, None, left_out)
+        verdicts = _verdicts(task.folder)
+        problems += [f"{task.name}/{problem}" for problem in _unfit(verdicts, judged)]
+        load, readable = partial(_as_is, trajectory), _readable(verdicts)
+        found = recomputation.differences(readable, trajectory.stop_reason, None, left_out, load)
         problems += [f"{task.name}/{problem}" for problem in _recomputed(found)]
         problems += [f"{task.name}: {problem}" for problem in _unusable_images(trajectory.screenshots)]
     unrecorded = len(tasks) - recorded
@@ -176,6 +166,10 @@ def _folder(store: FolderStore) -> Findings:
     ]
     notes += ["counts, rates and checksums: a folder that is not a run of WABE has none, not checked"]
     return Findings(tasks=len(tasks), mismatches=tuple(problems), notes=(*notes, *notes_of(left_out)), is_foreign=True)
+
+
+def _as_is(trajectory: Trajectory) -> Trajectory:
+    return trajectory
 
 
 def _unusable_images(paths: Sequence[Path]) -> Iterator[str]:
@@ -194,13 +188,15 @@ def _unusable_images(paths: Sequence[Path]) -> Iterator[str]:
 
 
 def _differs(what: str, stored: object, made: object) -> Iterator[str]:
+    if stored == made:
+        return
     if isinstance(stored, Mapping) and isinstance(made, Mapping) and stored.keys() == made.keys():
         for key in stored:
             yield from _differs(f"{what}.{key}", stored[key], made[key])
     elif isinstance(stored, list) and isinstance(made, list) and len(stored) == len(made):
         for number, pair in enumerate(zip(stored, made, strict=True)):
             yield from _differs(f"{what}[{number}]", *pair)
-    elif stored != made:
+    else:
         yield f"{what}: {_shown(stored)} is stored, expected {_shown(made)}"
 
 
@@ -221,11 +217,14 @@ def _task(
         recorded = read_result(task.folder, source="result.json")
         attempt = Attempt.from_json(recorded, source="result.json")
         steps = read_steps(task.folder / "steps.jsonl")
-        problems = list(_files(task.folder, recorded))
+        problems, digested = _files(task.folder, recorded)
+        verdicts = _verdicts(task.folder)
         if recorded["schema_version"] == RESULT_SCHEMA:
             sha256 = recorded.get("trajectory_sha256")
-            problems += [*_derived(recorded, attempt), *_verdicts(task.folder, {sha256}), *_attempts(task.folder)]
-        problems += _recomputed(recomputation.differences(task, attempt.stop_reason, judge_id, left_out))
+            problems += [*_derived(recorded, attempt), *_unfit(verdicts, {sha256}), *_attempts(task.folder)]
+        load = partial(own_trajectory, task.folder, recorded, attempt, digested)
+        stored = _readable(verdicts)
+        problems += _recomputed(recomputation.differences(stored, attempt.stop_reason, judge_id, left_out, load))
     except TrajectoryError as error:
         return None, [f"/{error.message[:200]}"], left_out
     problems = [f"/{problem}" for problem in problems]
@@ -238,33 +237,40 @@ def _task(
         problems.append(f": step {number} of result.json is not the one of steps.jsonl")
     else:
         problems += _differs("/steps.jsonl: number of steps", len(steps), len(attempt.steps))
-    kept, found = attempt.verdict, task.read_verdict(judge_id)
-    if kept is not None and found is None:
+    kept, own = attempt.verdict, stored.get(judge_id)
+    if kept is not None and own is None:
         problems.append("/verdicts: none of the run's judge, though result.json holds one")
-    if kept is not None and found is not None:
+    if kept is not None and own is not None:
         for key in ("outcome", "reason", "reason_code", "key_points", "image_judge_record"):
             name = "verdict" if key == "outcome" else key
-            stored, made = (verdict.model_dump(mode="json", include={key}).get(key) for verdict in (kept, found))
-            problems += _differs(f": {name} of result.json", stored, made)
+            values = (verdict.model_dump(mode="json", include={key}).get(key) for verdict in (kept, own))
+            problems += _differs(f": {name} of result.json", *values)
     return TaskSummary.of(attempt, judge_id), problems, left_out
 
 
-def _files(folder: Path, recorded: dict[str, Any]) -> Iterator[str]:
-    """Screenshots, snapshots and network traces that are missing, changed, or referenced by nothing."""
+def _files(folder: Path, recorded: dict[str, Any]) -> tuple[list[str], dict[str, Any] | None]:
+    """Screenshots, snapshots and network traces that are missing, changed, or referenced by nothing.
+
+    Returns the problems, and `recorded` with the digests of the files, if they were read.
+    """
+    problems: list[str] = []
+    digested = None
     named = {page[kind] for page in recorded_pages(recorded) for kind in ("screenshot", "snapshot") if page.get(kind)}
     named |= {recorded["network"]["file"]} if recorded.get("network") else set()
     if outside := [name for name in named if Path(name).is_absolute() or ".." in Path(name).parts]:
-        yield f"result.json: {excerpt(outside[0])} points outside its folder"
+        problems.append(f"result.json: {excerpt(outside[0])} points outside its folder")
     elif recorded["schema_version"] == RESULT_SCHEMA:
-        yield from evidence_problems(recorded, with_digests(folder, recorded))
+        digested = with_digests(folder, recorded)
+        problems += evidence_problems(recorded, digested)
     else:
-        yield from (f"{name}: missing" for name in sorted(named) if not (folder / name).is_file())
+        problems += (f"{name}: missing" for name in sorted(named) if not (folder / name).is_file())
     if not recorded.get("network") and (folder / NETWORK_FILE).exists():
-        yield f"{NETWORK_FILE}: belongs to no recorded network trace"
+        problems.append(f"{NETWORK_FILE}: belongs to no recorded network trace")
     for kind in ("trajectory", "snapshots", "final"):
         for path in sorted((folder / kind).iterdir()) if (folder / kind).is_dir() else ():
             if f"{kind}/{path.name}" not in named:
-                yield f"{kind}/{excerpt(path.name)}: belongs to no step"
+                problems.append(f"{kind}/{excerpt(path.name)}: belongs to no step")
+    return problems, digested
 
 
 def _derived(recorded: Mapping[str, Any], attempt: Attempt) -> Iterator[str]:
@@ -274,16 +280,28 @@ def _derived(recorded: Mapping[str, Any], attempt: Attempt) -> Iterator[str]:
         yield from _differs(f"result.json: {key}", recorded.get(key), made.get(key))
 
 
-def _verdicts(folder: Path, expected: Collection[str | None]) -> Iterator[str]:
-    """Verdicts of any judge that cannot be read, or whose digest is not an expected one."""
+def _verdicts(folder: Path) -> dict[str, Verdict | str]:
+    """The verdicts of any judge by id; for one that cannot be read, the reason."""
+    found: dict[str, Verdict | str] = {}
     for path in sorted((folder / "verdicts").glob("*.json")):
         try:
-            judged = Verdict.model_validate(read_json(path)).trajectory_sha256
+            found[path.stem] = Verdict.model_validate(read_json(path))
         except (OSError, ValueError) as error:
-            yield f"verdicts/{path.name}: not a verdict: {str(error)[:100]}"
-            continue
-        if judged not in expected:
-            yield f"verdicts/{path.name}: judged another trajectory than the one beside it"
+            found[path.stem] = str(error)[:100]
+    return found
+
+
+def _readable(verdicts: Mapping[str, Verdict | str]) -> dict[str, Verdict]:
+    return {name: verdict for name, verdict in verdicts.items() if isinstance(verdict, Verdict)}
+
+
+def _unfit(verdicts: Mapping[str, Verdict | str], expected: Collection[str | None]) -> Iterator[str]:
+    """Verdicts that cannot be read, or whose digest is not an expected one."""
+    for name, verdict in verdicts.items():
+        if isinstance(verdict, str):
+            yield f"verdicts/{name}.json: not a verdict: {verdict}"
+        elif verdict.trajectory_sha256 not in expected:
+            yield f"verdicts/{name}.json: judged another trajectory than the one beside it"
 
 
 def _recomputed(differences: Iterable[Difference]) -> Iterator[str]:

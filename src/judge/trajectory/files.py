@@ -188,8 +188,17 @@ def _problem(digest: str | None) -> str:
 
 
 def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
+    return own_trajectory(folder, result, Attempt.from_json(result, source=str(folder / "result.json")))
+
+
+def own_trajectory(
+    folder: Path, result: Mapping[str, Any], attempt: Attempt, found: dict[str, Any] | None = None
+) -> Trajectory:
+    """What `load_trajectory` returns for a `result.json` of ours, and the attempt in it, that were just read.
+
+    `found` is the result of `with_digests` for it, if the files were just read as well. Raises `TrajectoryError`.
+    """
     path = folder / "result.json"
-    attempt = Attempt.from_json(result, source=str(path))
     is_digested = result["schema_version"] == RESULT_SCHEMA
     screenshots = tuple(inside(folder, step.screenshot) for step in attempt.steps if step.screenshot)
     final_look = attempt.final_look
@@ -197,7 +206,7 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
     # Not read here, but a name that leads out of the folder is refused at once.
     for name in filter(None, others):
         inside(folder, name)
-    found = with_digests(folder, result)
+    found = with_digests(folder, result) if found is None else dict(found)
     network: Path | None = None
     missing = attempt.network_missing
     if attempt.network is not None:

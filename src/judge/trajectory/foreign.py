@@ -46,11 +46,22 @@ def inside(folder: Path, relative: str, *, source: Path | None = None, max_bytes
         if not is_outside and not target.is_file():
             raise TrajectoryError(f"{folder / relative[:200]}: no such file")
         # A link inside the folder may lead out of it.
-        if is_outside or not Path(os.path.realpath(target)).is_relative_to(os.path.realpath(folder)):
+        if is_outside or (_has_link(folder, relative) and not _is_really_in(folder, target)):
             raise TrajectoryError(f"{source}: {relative[:100]!r} points outside its folder")
         if target.stat().st_size > max_bytes:
             raise TrajectoryError(f"{target}: larger than {max_bytes} bytes")
     return target
+
+
+def _has_link(folder: Path, relative: str) -> bool:
+    """Whether the file or a folder on the way to it is a link; without one, it is where its name says."""
+    name = Path(relative)
+    # The last parent is the folder itself.
+    return any((folder / part).is_symlink() for part in (name, *name.parents[:-1]))
+
+
+def _is_really_in(folder: Path, target: Path) -> bool:
+    return Path(os.path.realpath(target)).is_relative_to(os.path.realpath(folder))
 
 
 def usable_id(name: str) -> str:

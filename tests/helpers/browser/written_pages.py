@@ -176,6 +176,8 @@ class _Maker:
 
     def _frame(self, words: str | None, place: _Place, depth: int) -> tuple[str, _Place, str | None]:
         kind = self.rng.choice(_FRAMES)
+        # A document in a sandbox cannot write into the empty document of a frame.
+        kind = "blob" if kind == "written" and place.is_hidden else kind
         origin, is_hidden = self._origin_in(kind, place)
         is_designed = self.rng.random() < 0.15
         there = place.within(f"{kind} frame", origin=origin, is_hidden=is_hidden)

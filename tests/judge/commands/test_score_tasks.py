@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from helpers.results import a_finished_run, a_result, verdict_of_checks
+from helpers.results import a_finished_run, a_result, a_verdict, verdict_of_checks
 from judge.commands.app import app
 from judge.commands.score_costs import Costs
 from judge.commands.score_tasks import Edits, next_save, signature
@@ -33,6 +33,7 @@ task = "{task}"
 checks = [{{ kind = "page", url = "{url}" }}]
 """
 CHECKS = [{"kind": "page", "url": "/"}]
+WHO = Task.model_validate({"task_id": "t1", "website": "https://example.org/", "task": "Who?"})
 
 
 @pytest.fixture
@@ -147,6 +148,30 @@ async def test_every_save_is_judged_and_only_changes_are_printed(
     assert len(verdicts(run) - own) == 1
 
 
+async def test_every_failed_check_is_printed(
+    run: RunStore, edit: Callable[..., Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = edit()
+
+    async def sleep(_: float) -> None:
+        text = path.read_text()
+        if "/other" in text:
+            raise asyncio.CancelledError
+        checks = ", ".join(f'{{ kind = "page", url = "{url}" }}' for url in ("/", "/other", "/third"))
+        path.write_text(text[: text.index("checks")] + f"checks = [{checks}]\n")
+
+    monkeypatch.setattr("judge.commands.score_tasks._sleep", sleep)
+    with pytest.raises(asyncio.CancelledError):
+        await edits(run, path).watch()
+    lines = capsys.readouterr().out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("t1: success → failure"))
+    assert lines[at : at + 3] == [
+        "t1: success → failure: 2 of 3 checks failed",
+        '  page url /other: failed, found "https://example.org/"',
+        '  page url /third: failed, found "https://example.org/"',
+    ]
+
+
 async def test_a_file_that_is_being_replaced_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
     path.write_text("a")
@@ -183,6 +208,46 @@ def test_an_attempt_that_ends_as_it_began_has_nothing_to_propose(run: RunStore) 
 )
 def test_an_attempt_that_is_not_there_is_one_line(run: RunStore, arguments: list[str], problem: str) -> None:
     assert problem in str(suggest(run, *arguments).exception)
+
+
+def test_an_attempt_that_nothing_judged_is_proposed_from_with_a_note(tmp_path: Path) -> None:
+    store = a_finished_run(tmp_path, a_result("t1", verdict=None, final_answer="Ada", task=WHO))
+    done = suggest(store, "--task", "t1")
+    assert done.exit_code == 0
+    assert "Nothing has judged this attempt yet" in done.output
+    assert 'contains = "Ada"' in done.output
+
+
+def test_what_a_wrong_attempt_also_passes_is_not_proposed(tmp_path: Path) -> None:
+    right = a_finished_run(tmp_path / "right", a_result("t1", final_answer="Ada", task=WHO))
+    wrong = a_finished_run(
+        tmp_path / "wrong", a_result("t1", final_answer="Boris", task=WHO, verdict=a_verdict("failure"))
+    )
+    done = suggest(right, "--task", "t1", "--against", str(wrong.folder))
+    assert done.exit_code == 0
+    assert 'the wrong attempt fails it: found "Boris"' in done.output
+
+
+@pytest.mark.parametrize(
+    ("task", "outcome", "problem"),
+    [
+        ("Who?", "success", "t1 succeeded in run run-1"),
+        ("What?", "failure", "played another website or text of t1"),
+    ],
+)
+def test_an_attempt_that_is_not_a_wrong_one_of_the_task_is_refused(
+    tmp_path: Path, task: str, outcome: str, problem: str
+) -> None:
+    right = a_finished_run(tmp_path / "right", a_result("t1", task=WHO))
+    changed = WHO.model_copy(update={"task": task})
+    wrong = a_finished_run(tmp_path / "wrong", a_result("t1", task=changed, verdict=a_verdict(outcome)))
+    assert problem in str(suggest(right, "--task", "t1", "--against", str(wrong.folder)).exception)
+
+
+def test_an_attempt_is_not_compared_with_itself(tmp_path: Path) -> None:
+    store = a_finished_run(tmp_path, a_result("t1", task=WHO))
+    done = suggest(store, "--task", "t1", "--against", str(store.folder))
+    assert "names the same attempt" in str(done.exception)
 
 
 def test_a_failed_attempt_is_proposed_from_only_if_asked(tmp_path: Path) -> None:

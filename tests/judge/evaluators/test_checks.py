@@ -391,6 +391,22 @@ def test_an_element_that_was_there_only_before_the_end_says_so(tmp_path: Path) -
     assert assertion.step == 0
 
 
+@pytest.mark.parametrize(
+    ("check", "path", "found"),
+    [
+        ({"url": "/q?a=1&group=b"}, "/q?a=1", 'no group=b in "{}"'),
+        ({"url": "/q?a=1&group=b", "extra_query": True}, "/q?a=2&c=3", 'a is "2", no group=b in "{}"'),
+        ({"url": "/q?a=1"}, "/q?a=1&c=3&c=4", 'also c=3, also c=4 in "{}"'),
+        ({"url": "/q?a=1"}, "/other?a=2", '"{}"'),
+        ({"url": "/q"}, "/q?" + "&".join(f"p{n}={n}" for n in range(9)), "also p4=4, 4 more differences in"),
+    ],
+)
+def test_what_differs_in_an_address_is_named(tmp_path: Path, check: dict[str, Any], path: str, found: str) -> None:
+    assertion = evaluate_check(tmp_path, {"kind": "page", **check}, [RecordedStep(path=path)])
+    assert assertion.passed is False
+    assert found.format(f"http://shop.test{path}") in assertion.found
+
+
 @pytest.mark.parametrize("damage", ["missing", "bytes"])
 def test_a_damaged_snapshot_leaves_the_check_undecided(tmp_path: Path, damage: str) -> None:
     trajectory = recorded_attempt(

@@ -100,6 +100,16 @@ def test_with_editable_a_document_of_another_origin_still_does_not_count(tmp_pat
     assert evaluate_check(tmp_path, {**check, "editable": True}, [SEEN]).passed is False
 
 
+def test_an_element_of_the_site_counts_with_its_text_beside_what_was_typed(tmp_path: Path) -> None:
+    page = """- generic [ref=e1] [editable=text]:
+  - text: Typed
+  - cell [ref=e2]:
+    - text: Written by the shop"""
+    steps = [RecordedStep(snapshot=page)]
+    assert evaluate_check(tmp_path / "own", {"kind": "text", "contains": "Written by the shop"}, steps).passed
+    assert not evaluate_check(tmp_path / "typed", {"kind": "text", "contains": "Typed"}, steps).passed
+
+
 def test_an_allowed_sites_document_counts(tmp_path: Path) -> None:
     assert evaluate_check(tmp_path, OTHERS[0], [SEEN], allowed_sites=[OTHER]).passed is True
 

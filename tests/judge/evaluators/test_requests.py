@@ -60,6 +60,14 @@ def test_a_value_that_differs_is_named_with_the_request(tmp_path: Path) -> None:
     assert assertion.found == 'post_data qty is 3 in POST /order {"qty": 3}: 200'
 
 
+def test_of_a_long_form_the_compared_fields_are_shown_and_secrets_are_not(tmp_path: Path) -> None:
+    post = "csrf_token=abcdefgh&" + "&".join(f"other_{n}=x" for n in range(99)) + "&qty=3&size=big+one"
+    sent = order(post=post, mime_type="application/x-www-form-urlencoded")
+    assertion = evaluate_check(tmp_path, CHECK | {"post_data": {"qty": 2, "size": "big one"}}, sent)
+    assert assertion.found.startswith('post_data qty is "3" in POST /order qty=3&size=big one&other_0=x&')
+    assert "csrf_token" not in assertion.found
+
+
 def test_without_such_a_request_the_closest_ones_are_named(tmp_path: Path) -> None:
     assertion = evaluate_check(tmp_path, CHECK | {"url": "/orders"}, order())
     assert assertion.found == "no such request; instead POST /order: 200"

@@ -135,6 +135,20 @@ def test_making_a_report_changes_nothing_of_the_run(run: RunStore, tmp_path: Pat
     assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == before
 
 
+def test_a_report_made_in_several_processes_is_the_same(
+    run: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_report([run], tmp_path / "one")
+    monkeypatch.setattr("judge.report.build._MANY_TASKS", 2)
+    monkeypatch.setattr("judge.report.build._TASKS_AT_ONCE", 2)
+    make_report([run], tmp_path / "several", parallel=True)
+    assert contents_of(tmp_path / "several") == contents_of(tmp_path / "one") != {}
+
+
+def contents_of(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_a_comparison_holds_the_report_of_each_run(tmp_path: Path) -> None:
     first = write_synthetic_run(tmp_path / "out", "20260101-000000-a", tasks=5)
     later = write_synthetic_run(tmp_path / "out", "20260102-000000-b", tasks=5, seed=3)

@@ -117,7 +117,7 @@ def test_a_request_to_another_site_is_not_proposed(tmp_path: Path) -> None:
     ],
 )
 def test_an_answer_is_proposed(tmp_path: Path, answer: str, check: dict[str, Any]) -> None:
-    assert proposed(tmp_path, RecordedStep(), answer=answer) == [check]
+    assert proposed(tmp_path, RecordedStep(), answer=answer, task="What is it?") == [check]
 
 
 def test_steps_are_proposed_as_comments_only(tmp_path: Path) -> None:
@@ -130,7 +130,151 @@ def test_what_differs_in_every_attempt_is_marked(tmp_path: Path) -> None:
     seen = [RecordedStep(snapshot=START), RecordedStep(snapshot=START + '- status: "Order 81273 at 10:45"\n')]
     found = suggest(recorded_attempt(tmp_path, [], seen))
     assert [each.varies for each in found.checks] == [True]
+    assert found.checks[0].check["pattern"] == "Order .+ at .+".replace(".+", r"\d+", 1)
     assert "may differ in every attempt" in suggestions_toml(found)
+
+
+FORM = """- heading "Tickets" [level=1] [ref=e1]
+- link "New Ticket" [ref=e2]
+- textbox "Comment" [ref=e3]
+- button "Save" [ref=e4]
+"""
+TASK = "Add the comment 'The bulb is new.' to ticket 2."
+TYPED = "<Comment textbox> -> TYPE: The bulb is new."
+
+
+def commented(*last: RecordedRequest, end: str, path: str = "/") -> list[RecordedStep]:
+    return [
+        RecordedStep(snapshot=FORM, line=TYPED),
+        RecordedStep(snapshot=FORM, line="<Save button> -> CLICK", requests=last),
+        RecordedStep(snapshot=FORM + end, path=path),
+    ]
+
+
+def test_text_that_the_task_quotes_comes_before_what_shares_a_common_word_with_it(tmp_path: Path) -> None:
+    end = """- link "Previous Ticket" [ref=e5]
+- heading "Modify Ticket" [level=2] [ref=e6]
+- heading "Lamp" [level=2] [ref=e7]
+- paragraph [ref=e8]: The bulb is new.
+- generic [ref=e9]:
+  - text: Your changes have been saved in version 2 (
+  - link "diff" [ref=e10]
+  - text: ).
+"""
+    found = proposed(tmp_path, *commented(end=end), task=TASK)
+    assert found == [
+        {"kind": "text", "contains": "The bulb is new."},
+        {"kind": "text", "contains": "Your changes have been saved in version 2"},
+    ]
+
+
+def test_weak_proposals_are_left_out_where_better_ones_are(tmp_path: Path) -> None:
+    end = "".join(f'- heading "The bulb is new. {each}" [level=2]\n' for each in "abcdef")
+    found = proposed(tmp_path, *commented(end=end + '- link "Previous Ticket" [ref=e5]\n'), task=TASK)
+    assert len(found) == 4
+    assert all("The bulb is new." in check["element"] for check in found)
+
+
+def test_a_default_of_a_field_that_nobody_touched_is_weaker_than_what_the_task_names(tmp_path: Path) -> None:
+    end = '- paragraph: The bulb is new.\n- textbox "Items per page": "100"\n- textbox "Reply"\n'
+    found = proposed(tmp_path, *commented(end=end), task=TASK)
+    assert [check.get("contains") or check["element"] for check in found] == [
+        "The bulb is new.",
+        'textbox "Items per page": 100',
+    ]
+
+
+def test_a_request_keeps_the_fields_that_the_task_names_and_says_what_else_was_sent(tmp_path: Path) -> None:
+    post = "comment=The+bulb+is+new.&submit=Save&version=1&scroll_bar_pos=0"
+    sent = RecordedRequest(path="/ticket/2", post=post, mime_type="application/x-www-form-urlencoded", status=303)
+    found = suggest(recorded_attempt(tmp_path, [], commented(sent, end=""), task=TASK))
+    assert found.checks[0].check["post_data"] == {"comment": "The bulb is new.", "submit": "Save"}
+    assert "not compared: version=1, scroll_bar_pos=0" in found.checks[0].why
+
+
+def test_a_field_that_an_earlier_request_of_the_attempt_sent_with_another_value_is_kept(tmp_path: Path) -> None:
+    first, last = (RecordedRequest(path="/cart", post=f'{{"pieces": {n}, "shop": "s"}}') for n in (1, 2))
+    end = {"comment": "The bulb is new."}
+    last = RecordedRequest(path="/cart", post='{"pieces": 2, "shop": "s", "comment": "The bulb is new."}')
+    (found, *_) = proposed(tmp_path, *commented(first, last, end=""), task=TASK)
+    assert found["post_data"] == {"pieces": 2, **end}
+
+
+def test_an_address_keeps_the_parameters_that_the_task_names(tmp_path: Path) -> None:
+    path = "/query?component=quay&group=priority&order=priority&col=id&col=summary"
+    steps = [RecordedStep(), RecordedStep(path=path)]
+    found = suggest(recorded_attempt(tmp_path, [], steps, task="List the component 'quay', grouped by priority."))
+    assert found.checks[0].check == {
+        "kind": "page",
+        "url": "/query?component=quay&group=priority",
+        "extra_query": True,
+    }
+    assert "not compared: order=priority, col=id, col=summary" in found.checks[0].why
+
+
+def test_a_parameter_that_changed_on_the_way_is_kept(tmp_path: Path) -> None:
+    steps = [RecordedStep(), RecordedStep(path="/s?q=oak&page=1"), RecordedStep(path="/s?q=oak&page=1&sort=up")]
+    assert proposed(tmp_path, *steps, task="Search for 'oak', cheapest first.") == [
+        {"kind": "page", "url": "/s?q=oak&sort=up", "extra_query": True}
+    ]
+
+
+def test_a_number_that_the_attempt_made_is_replaced_by_a_pattern(tmp_path: Path) -> None:
+    sent = RecordedRequest(path="/newticket", post='{"comment": "The bulb is new."}', status=303)
+    end = '- heading "#9 The bulb is new." [level=1]\n- heading "The bulb is new. by ada, 0 seconds ago" [level=2]\n'
+    found = suggest(recorded_attempt(tmp_path, [], commented(sent, end=end, path="/ticket/9#comment"), task=TASK))
+    pages = [each for each in found.checks if each.check["kind"] in ("page", "element")]
+    assert [each.check.get("url") or each.check["element"] for each in pages] == [
+        "/ticket/*",
+        r"heading /^#\d+ The bulb is new\.$/",
+        r"heading /^The bulb is new\. by ada, .+$/",
+    ]
+    assert all(each.varies for each in pages)
+
+
+def test_a_number_in_an_address_that_a_page_linked_to_is_not_replaced(tmp_path: Path) -> None:
+    sent = RecordedRequest(path="/ticket/2", post='{"comment": "The bulb is new."}')
+    steps = commented(sent, end="", path="/ticket/7")
+    linked = FORM + '- link "Seven" [ref=e5]:\n  - /url: /ticket/7\n'
+    steps[0] = RecordedStep(snapshot=linked, line=TYPED)
+    assert {"kind": "page", "url": "/ticket/7"} in proposed(tmp_path, *steps, task=TASK)
+
+
+@pytest.mark.parametrize(("task", "answer", "is_optional"), [(TASK, "It is saved.", True), ("Who?", "Ada", False)])
+def test_an_answer_that_nobody_asked_for_is_a_comment(
+    tmp_path: Path, task: str, answer: str, is_optional: bool
+) -> None:
+    (found,) = suggest(recorded_attempt(tmp_path, [], [RecordedStep()], answer, task=task)).checks
+    assert found.is_optional is is_optional
+
+
+def test_an_answer_that_only_says_that_the_work_is_done_is_not_proposed(tmp_path: Path) -> None:
+    assert suggest(recorded_attempt(tmp_path, [], [RecordedStep()], "Done.", task="Who?")).checks == ()
+
+
+def test_against_a_wrong_attempt_only_what_it_fails_is_proposed(tmp_path: Path) -> None:
+    def attempt(name: str, place: str, answer: str) -> Any:
+        sent = RecordedRequest(path="/save", post=f'{{"comment": "The bulb is new.", "place": "{place}"}}')
+        end = f'- paragraph: The bulb is new.\n- heading "At the {place}" [level=2]\n'
+        return recorded_attempt(tmp_path / name, [], commented(sent, end=end), answer, task=f"{TASK} Who did it?")
+
+    right, wrong = attempt("right", "quay", "Ada"), attempt("wrong", "pier", "Ada")
+    assert {"kind": "text", "contains": "The bulb is new."} in [each.check for each in suggest(right).checks]
+    found = suggest(right, against=wrong)
+    kept = [each for each in found.checks if not each.is_optional]
+    assert [each.check for each in kept] == [
+        {
+            "kind": "request",
+            "method": "POST",
+            "url": "/save",
+            "post_data": {"comment": "The bulb is new.", "place": "quay"},
+            "status": 200,
+        },
+        {"kind": "element", "element": 'heading "At the quay"'},
+    ]
+    assert 'place is "pier"' in kept[0].in_wrong
+    assert found.held_in_wrong > 0
+    assert "the wrong attempt fails it: found post_data place" in suggestions_toml(found)
 
 
 def test_every_proposal_passes_on_the_attempt_and_fails_at_its_start(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Reading trajectories: our own and the Online-Mind2Web layouts."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,20 @@ def test_a_network_trace_outside_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(json.dumps(result))
     with pytest.raises(TrajectoryError, match="points outside its folder"):
         load_trajectory(tmp_path)
+
+
+@pytest.mark.parametrize("linked", ["trajectory", "trajectory/step_000.jpg"])
+@pytest.mark.parametrize(("is_inside", "problem"), [(True, None), (False, "points outside its folder")])
+def test_a_link_is_followed_only_inside_the_folder(
+    tmp_path: Path, linked: str, is_inside: bool, problem: str | None
+) -> None:
+    folder = tmp_path / "t1"
+    write_attempt(TaskStore(folder), a_result("t1"))
+    target = (folder if is_inside else tmp_path) / "elsewhere"
+    (folder / linked).rename(target)
+    (folder / linked).symlink_to(target)
+    with pytest.raises(TrajectoryError, match=problem) if problem else nullcontext():
+        load_trajectory(folder)
 
 
 def test_what_the_judge_fetched_is_part_of_the_digest(tmp_path: Path) -> None:

@@ -1,0 +1,177 @@
+"""What tells that a text belongs to a task: values that the task quotes, what was typed or pressed, the task's words.
+
+It only orders and shortens proposals of checks (`judge.results.suggestions`), so it may guess.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+
+from shared.text import plain, split_line
+
+# Words that say nothing, though they are in a task and on a page.
+_FUNCTION_WORDS = frozenset(
+    """a about after all also an and any are as at be been before but by can do does done each every first for from has
+    have he her here him his how i if in into is it its last more most no not now of off on once one only or other our
+    out own she so some such than that the their them then there these they this those to two under up was we were what
+    when where which who whose will with you your""".split()
+)
+# What buttons are called on any page.
+_BUTTON_WORDS = frozenset(
+    """add change click create delete edit enter find get give go make new open page press put remove save select set
+    show submit use used using""".split()
+)
+_QUOTED = re.compile(r"(?<!\w)'([^'\n]{2,200})'(?!\w)|\"([^\"\n]{2,200})\"|[“„]([^”“\n]{2,200})[”“]|‘([^’\n]{2,200})’")
+# As in "so that its text is only: The ferry leaves at noon."
+_AFTER_COLON = re.compile(r":\s+(\S[^\n:]{3,200})$")
+_WORD = re.compile(r"\w+")
+_MIN_WORD_CHARS = 3
+_MIN_DIGITS = 2
+_VALUES = ("TYPE", "SELECT")
+_MAX_VALUES = 50
+_MAX_AROUND_CHARS = 10
+# A task that asks for an answer.
+_ASKING = re.compile(
+    r"\?|\b(?:answer|reply|report|tell|say|state|give|return|what|which|who|whose|whom|when|where|why|how|find|name|"
+    r"count|compute|look up|identify|determine|list|compare|summari[sz]e)\b",
+    re.IGNORECASE,
+)
+_FILLER = re.compile(
+    r"(?:i(?: a|'|’)m )?(?:all |task |it is )?(?:done|ok|okay|finished|complete|completed)\W*", re.IGNORECASE
+)
+
+
+class Telling(IntEnum):
+    """How much a text tells of a task, from nothing to most."""
+
+    NOTHING = 0
+    # One word that the website uses before anything was done.
+    COMMON_WORD = 1
+    WORD = 2
+    WORDS = 3
+    VALUE = 4
+
+
+@dataclass(frozen=True)
+class Clues:
+    """The clues of an attempt: its task, the lines of its actions, and the text of its first page."""
+
+    task: str
+    lines: tuple[str, ...] = ()
+    start: str = field(default="", repr=False)
+
+    @cached_property
+    def typed(self) -> tuple[str, ...]:
+        """What was typed and chosen."""
+        parts = [found for line in self.lines if (found := split_line(line)) is not None]
+        return tuple(plain(value) for _, verb, value in parts if verb in _VALUES and value and plain(value))[
+            :_MAX_VALUES
+        ]
+
+    @cached_property
+    def pressed(self) -> frozenset[str]:
+        """The names of clicked elements: forms send them too."""
+        parts = [found for line in self.lines if (found := split_line(line)) is not None]
+        return frozenset(
+            subject.rpartition(" ")[0].casefold() for subject, verb, _ in parts if verb.startswith("CLICK")
+        )
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """What the task quotes, and what was typed: where these appear, the task had an effect."""
+        quoted = [next(filter(None, found)) for found in _QUOTED.findall(self.task)]
+        quoted += _AFTER_COLON.findall(self.task.strip())
+        return tuple(
+            dict.fromkeys(value.casefold() for each in (*quoted, *self.typed) if len(value := plain(each)) > 1)
+        )
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The task's words, without those that say nothing."""
+        return frozenset(_words(self.task))
+
+    @cached_property
+    def _common(self) -> frozenset[str]:
+        return frozenset(_words(self.start))
+
+    def telling(self, text: str) -> Telling:
+        """How much a text tells."""
+        text = text.casefold()
+        if any(_holds(text, value) for value in self.values):
+            return Telling.VALUE
+        shared = self.words & _words(text)
+        if len(shared) > 1:
+            return Telling.WORDS
+        if not shared:
+            return Telling.NOTHING
+        return Telling.COMMON_WORD if shared <= self._common else Telling.WORD
+
+    def found_in(self, text: str) -> frozenset[str]:
+        """The values that a text holds."""
+        text = text.casefold()
+        return frozenset(value for value in self.values if _holds(text, value))
+
+    def is_about_value(self, text: str) -> bool:
+        """Whether a text holds a value and little else."""
+        return any(len(text) <= 2 * len(value) + _MAX_AROUND_CHARS for value in self.found_in(text))
+
+    def names(self, value: str) -> bool:
+        """Whether a whole value (of a field, of a parameter) is in the task, was typed, or is what was pressed."""
+        value = plain(value).casefold()
+        if not value or value in _FUNCTION_WORDS:
+            return False
+        return value in self.values or value in self.pressed or _holds(self.task.casefold(), value)
+
+    @property
+    def asks(self) -> bool:
+        """Whether the task asks for an answer."""
+        return bool(_ASKING.search(self.task))
+
+
+def is_filler(answer: str) -> bool:
+    """Whether an answer only says that the work is done."""
+    return bool(_FILLER.fullmatch(plain(answer)))
+
+
+def _words(text: str) -> set[str]:
+    return {
+        _stem(word)
+        for word in _WORD.findall(text.casefold())
+        if word not in _FUNCTION_WORDS | _BUTTON_WORDS
+        and len(word) >= (_MIN_DIGITS if word.isdigit() else _MIN_WORD_CHARS)
+    }
+
+
+def _stem(word: str) -> str:
+    # Plurals only: a task says "tickets" where a page says "ticket".
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > _MIN_WORD_CHARS else word
+
+
+def _holds(text: str, value: str) -> bool:
+    """Whether a text has a value as whole words."""
+    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) is not None
+
+
+# A time, a date, an identifier or a long number differs from attempt to attempt.
+_VARYING = re.compile(
+    r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?"
+    r"|\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\b\.?)?"
+    r"|\b(?:\d+|an?|a few)\s(?:second|minute|hour|day|week|month|year)s?\sago\b|\bjust now\b"
+    r"|\b\d{1,2}/\d{1,2}/\d{2,4}\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s\d{1,2},?\s\d{4}\b"
+    r"|(?-i:\b(?=[A-Z]*[0-9])(?=[0-9]*[A-Z])[A-Z0-9]{5,}\b)"
+    r"|\b[0-9a-f]{8}-[0-9a-f]{4}(?:-[0-9a-f]{4,})*|\b[0-9a-f]{16,}\b|\d{5,}",
+    re.IGNORECASE,
+)
+
+
+def varying(text: str, made: Iterable[str] = (), said: str = "") -> list[tuple[int, int]]:
+    """The pieces of a text that differ in every attempt: times, identifiers, and the numbers in `made`.
+
+    What the task itself says (`said`) does not differ.
+    """
+    numbers = "|".join(re.escape(number) for number in made)
+    pattern = re.compile(rf"(?:{_VARYING.pattern})|(?<!\d)(?:{numbers})(?!\d)" if numbers else _VARYING.pattern, re.I)
+    said = said.casefold()
+    return [found.span() for found in pattern.finditer(text) if not _holds(said, found[0].casefold())]

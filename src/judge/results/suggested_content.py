@@ -1,0 +1,349 @@
+"""What the content of pages lets propose as checks (`judge.results.suggestions`): elements, texts, what has gone.
+
+What the end shows and the start does not is ranked by how much it tells of the task, and only the best is proposed.
+"""
+
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from judge.evaluators.evidence import Look
+from judge.results.clues import Clues, Telling, varying
+from shared.snapshot import FIELDS, Node, Snapshot
+from shared.text import plain
+
+MAX_TEXT_CHARS = 120
+Shown = tuple[str, str, str]
+# Roles that may tell a task's result; others are layout.
+_WITH_STATES = FIELDS | {"checkbox", "radio", "switch", "option", "tab", "menuitemcheckbox", "menuitemradio"}
+_SAYING = frozenset({"status", "alert"})
+_NAMED = frozenset({"heading", "dialog", "alertdialog", "button", "link", "row", "listitem", "cell", "treeitem"})
+# Roles whose own text is content.
+_WRITTEN = frozenset({"paragraph", "text", "generic", "strong", "emphasis", "code", "blockquote", "caption", "term"})
+_GROUPS = frozenset({"group", "radiogroup", "dialog", "form", "tablist", "listbox", "banner"})
+_STATES = ("checked", "selected", "pressed", "expanded", "invalid")
+_TICKED = frozenset({"checkbox", "switch", "menuitemcheckbox"})
+_ONE_OF_SEVERAL = frozenset({"radio", "option", "tab", "menuitemradio"})
+_LONG = frozenset({"button", "link", "row", "listitem", "cell"})
+_CLICKED = frozenset({"button", "link"})
+# Their names repeat what is inside them.
+_AROUND = frozenset({"row", "listitem", "cell", "treeitem"})
+_MAX_LONG_CHARS = 80
+_GOING = frozenset({"dialog", "alertdialog", "alert"})
+_CONFIRMING = re.compile(
+    r"\b(?:saved|created|added|updated|deleted|removed|sent|submitted|published|booked|ordered|placed|confirmed|"
+    r"success(?:ful(?:ly)?)?|thank you|thanks|error|failed|invalid)\b",
+    re.IGNORECASE,
+)
+_MIN_WORDS = 3
+# Of elements that tell as much as each other, those that are read rather than clicked come first.
+_ROLE_ORDER = (
+    "heading",
+    "alert",
+    "status",
+    "text",
+    "combobox",
+    "textbox",
+    "checkbox",
+    "radio",
+    "cell",
+    "row",
+    "listitem",
+)
+_MAX_ELEMENTS = 8
+# With so many proposals, weak ones are left out.
+_ENOUGH = 2
+_MAX_OF_ROLE = 3
+_MAX_HEADINGS = 4
+_MAX_GONE = 2
+
+
+class Rank(IntEnum):
+    """What an element is to the task, from what tells most to what tells nothing."""
+
+    VALUE = 0
+    CHANGED = 1
+    SAID = 2
+    WORDS = 3
+    WORD = 4
+    TITLE = 5
+    DIFFERS = 6
+    ON = 7
+    COMMON = 8
+    NONE = 9
+
+
+_WHY = {
+    Rank.VALUE: "shows a value of the task",
+    Rank.CHANGED: "changed during the attempt",
+    Rank.SAID: "said at the end, not at the start",
+    Rank.WORDS: "named in the task, and not shown at the start",
+    Rank.WORD: "named in the task, and not shown at the start",
+    Rank.COMMON: "shares a common word with the task, and is not shown at the start",
+}
+
+
+class Content(NamedTuple):
+    """A check on content, why it is proposed, and whether it has a pattern because its text differs each time."""
+
+    check: dict[str, Any]
+    why: str
+    varies: bool = False
+
+
+class Fact(NamedTuple):
+    """What a page shows of one element: as a check writes it, its text if that is what it says, its group."""
+
+    page: Snapshot
+    node: Node
+    written: str
+    said: str
+    group: str
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it is checked, selected or pressed."""
+        return any(self.node.states.get(state) == "true" for state in ("checked", "selected", "pressed"))
+
+    @property
+    def shown(self) -> Shown:
+        """What a check would compare."""
+        return self.written, self.said, self.group
+
+    @property
+    def identity(self) -> Shown:
+        """What identifies the element in other looks: no states, no value, no numbers (`Cart (2)`)."""
+        named = self.written.partition(" [")[0].partition(": ")[0]
+        return self.node.role, re.sub(r"\d+", "#", named), self.group
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is text outside of a named element."""
+        return self.node.role in _WRITTEN
+
+    @property
+    def is_content(self) -> bool:
+        """Whether it is an element to be read, or a control that is on."""
+        if self.is_text or self.is_offer or self.is_around_controls or len(self.written) > _MAX_LONG_CHARS:
+            return False
+        return self.is_on or self.node.role not in _WITH_STATES
+
+    @property
+    def is_around_controls(self) -> bool:
+        """Whether it contains fields or buttons, and so is layout."""
+        return self.node.role in _AROUND and any(each.role in FIELDS or each.role == "button" for each in self._inside)
+
+    @property
+    def is_offer(self) -> bool:
+        """Whether it is there to be clicked, and so says little of what was done."""
+        role = self.node.role
+        return role in _CLICKED or (role == "listitem" and any(each.role in _CLICKED for each in self._inside))
+
+    @property
+    def _inside(self) -> Iterator[Node]:
+        return itertools.islice(self.page.subtree(self.node), 1, None)
+
+
+class Pages:
+    """The looks of an attempt, and of another attempt that got the task wrong if there is one."""
+
+    def __init__(
+        self,
+        looks: Sequence[Look],
+        clues: Clues,
+        *,
+        made: Sequence[str] = (),
+        changed_by: int = 0,
+        wrong: Sequence[Look] | None = None,
+    ) -> None:
+        """`made` are numbers that the attempt made; `changed_by`: the last action, from 1, that changed the site."""
+        self._facts = [list(_facts(look.evidence())) for look in looks]
+        self._before = {
+            fact.shown
+            for look, facts in zip(looks, self._facts, strict=True)
+            for fact in facts
+            if look.step.index < changed_by
+        }
+        self._clues, self._made, self._is_against = clues, made, wrong is not None
+        self._wrong = {fact.shown for look in (wrong or ())[-1:] for fact in _facts(look.evidence())}
+
+    def proposed(self) -> Iterator[Content]:
+        """What the last look shows and the first does not, most telling first; and what has gone."""
+        taken: list[Fact] = []
+        roles: Counter[str] = Counter()
+        for rank, fact in self._ranked:
+            role = "text" if fact.is_text else fact.node.role
+            most = _MAX_HEADINGS if role == "heading" else _MAX_OF_ROLE
+            if rank is Rank.NONE or roles[role] >= most or len(taken) >= _MAX_ELEMENTS:
+                continue
+            if (rank > Rank.TITLE and len(taken) >= _ENOUGH) or any(self._repeats(fact, other) for other in taken):
+                continue
+            roles[role] += 1
+            taken.append(fact)
+            yield self._content(fact, rank)
+        still = {fact.identity for fact in self._facts[-1]}
+        gone = [fact for fact in self._facts[0] if fact.node.role in _GOING and fact.identity not in still]
+        for fact in gone[:_MAX_GONE]:
+            yield Content({"kind": "element", "element": fact.written, "not": True}, "shown at the start, and gone")
+
+    @cached_property
+    def _ranked(self) -> list[tuple[Rank, Fact]]:
+        known = {fact.shown for fact in self._facts[0]} | self._wrong
+        earlier: dict[Shown, set[Shown]] = {}
+        for fact in itertools.chain.from_iterable(self._facts[:-1]):
+            earlier.setdefault(fact.identity, set()).add(fact.shown)
+        ranked = []
+        for fact in {fact.shown: fact for fact in reversed(self._facts[-1])}.values():
+            if fact.shown not in known:
+                has_changed = any(other != fact.shown for other in earlier.get(fact.identity, ()))
+                rank = _rank(fact, has_changed=has_changed, clues=self._clues)
+                if rank in (Rank.WORDS, Rank.WORD) and (fact.is_offer or fact.shown in self._before):
+                    rank = Rank.COMMON
+                ranked.append((min(rank, Rank.DIFFERS) if self._is_against and fact.is_content else rank, fact))
+        return sorted(ranked, key=lambda each: (each[0], _place(*each), each[1].node.position))
+
+    def _repeats(self, fact: Fact, other: Fact) -> bool:
+        """Whether a fact says nothing that a better one, around it or inside it, does not say."""
+        if fact.is_text and not other.is_text:
+            mine, its = plain(fact.said), plain(other.said or fact.page.name_of(other.node))
+            if mine in its:
+                return True
+        inner, outer = sorted((fact.node, other.node), key=lambda node: -node.depth)
+        if outer not in fact.page.parents(inner):
+            return False
+        values = self._clues.found_in(fact.written + " " + fact.said)
+        return values <= self._clues.found_in(other.written + " " + other.said)
+
+    def _content(self, fact: Fact, rank: Rank) -> Content:
+        role, why = fact.node.role, _WHY.get(rank, "shown at the end, not at the start")
+        if role in _SAYING or fact.is_text:
+            return self._text(fact, why)
+        # Without a state, an element matches in every state.
+        element = f"{fact.written} [checked=false]" if role in _TICKED and not fact.is_on else fact.written
+        pattern = self._pattern(plain(fact.page.name_of(fact.node)))
+        if pattern:
+            slashes = pattern.replace("/", "\\/")
+            element = element.replace(f" {quoted(plain(fact.page.name_of(fact.node)))}", f" /^{slashes}$/", 1)
+        check = {"kind": "element", **({"within": fact.group} if fact.group else {}), "element": element}
+        return Content(check, why, bool(pattern))
+
+    def _text(self, fact: Fact, why: str) -> Content:
+        role = fact.node.role
+        within: dict[str, Any] = {}
+        if role in _SAYING:
+            within = {"within": f"{role} {quoted(plain(fact.node.name))}" if fact.node.name else role}
+            why = f"a {role} that the start does not show"
+        said = fact.said[:MAX_TEXT_CHARS]
+        if pattern := self._pattern(said):
+            return Content({"kind": "text", **within, "pattern": pattern}, why, varies=True)
+        return Content({"kind": "text", **within, "contains": said}, why)
+
+    def _pattern(self, text: str) -> str:
+        """A pattern for a text with pieces that differ in every attempt; empty if it has none."""
+        spans = varying(text, self._made, self._clues.task)
+        made, at = "", 0
+        for start, end in spans:
+            made += _escaped(text[at:start]) + (r"\d+" if text[start:end].isdigit() else ".+")
+            at = end
+        return made + _escaped(text[at:]) if spans else ""
+
+
+def _escaped(text: str) -> str:
+    # Not `re.escape`, which also escapes what needs no escape.
+    return re.sub(r"[\\.^$*+?{}\[\]|()]", r"\\\g<0>", text)
+
+
+def _place(rank: Rank, fact: Fact) -> int:
+    """Of elements that show the same value, those that are read come before those that are clicked."""
+    role = "text" if fact.is_text else fact.node.role
+    return _ROLE_ORDER.index(role) if rank is Rank.VALUE and role in _ROLE_ORDER else len(_ROLE_ORDER)
+
+
+def _rank(fact: Fact, *, has_changed: bool, clues: Clues) -> Rank:
+    """How much an element that the start does not show tells of the task."""
+    role, written = fact.node.role, fact.written
+    if role in _WITH_STATES:
+        # Of several that exclude each other, the one that is on says all; an empty field matches whatever it holds.
+        if role in FIELDS and ": " not in written:
+            return Rank.NONE
+        if has_changed and (fact.is_on or role not in _ONE_OF_SEVERAL):
+            return Rank.CHANGED
+        return Rank.ON if fact.is_on or role in FIELDS else Rank.NONE
+    if (role in _LONG and len(written) > _MAX_LONG_CHARS) or fact.is_around_controls:
+        return Rank.NONE
+    if fact.is_text:
+        is_confirming = _CONFIRMING.search(fact.said) is not None and len(fact.said.split()) >= _MIN_WORDS
+        return Rank.VALUE if clues.is_about_value(fact.said) else Rank.SAID if is_confirming else Rank.NONE
+    telling = clues.telling(f"{written} {fact.said}")
+    if telling is Telling.VALUE:
+        return Rank.VALUE if role not in _AROUND or clues.is_about_value(written) else Rank.WORDS
+    if has_changed and any(character.isdigit() for character in written):
+        # As in `Cart (2)`.
+        return Rank.CHANGED
+    if role in _SAYING:
+        return Rank.SAID
+    by_words = {Telling.WORDS: Rank.WORDS, Telling.WORD: Rank.WORD, Telling.COMMON_WORD: Rank.COMMON}
+    is_title = role in ("dialog", "alertdialog") or (role == "heading" and fact.node.level == 1)
+    return min(by_words.get(telling, Rank.NONE), Rank.TITLE if is_title else Rank.NONE)
+
+
+def _facts(page: Snapshot) -> Iterator[Fact]:
+    for node in page.nodes:
+        if node.role in _WITH_STATES | _SAYING | _NAMED:
+            said = plain(page.text_of(node)) if node.role in _SAYING else ""
+            written = _written(page, node)
+            if said or written != node.role:
+                yield Fact(page, node, written, said, _group_of(page, node))
+        elif said := _own_text(page, node):
+            yield Fact(page, node, "", said, "")
+
+
+def _own_text(page: Snapshot, node: Node) -> str:
+    """The text on the line of a node that is content, without what a markup inside it cuts in half."""
+    if node.role not in _WRITTEN or any(parent.role in FIELDS | _SAYING for parent in page.parents(node)):
+        return ""
+    text = plain(node.text)
+    if text.count("(") > text.count(")"):
+        text = text.rpartition("(")[0]
+    text = text.strip(" ,;:([")
+    return text if len(text) > 1 else ""
+
+
+def _written(page: Snapshot, node: Node) -> str:
+    """The element as a check writes it: role, name, states that matter, the value of a field."""
+    name, value = plain(page.name_of(node)), plain(_value(page, node))
+    parts = [node.role, *([quoted(name)] if name and len(name) <= MAX_TEXT_CHARS else [])]
+    for state in _STATES:
+        if (found := node.states.get(state)) is not None:
+            parts.append(f"[{state}]" if found == "true" else f"[{state}={found}]")
+    return " ".join(parts) + (f": {value}" if value and len(value) <= MAX_TEXT_CHARS else "")
+
+
+def quoted(name: str) -> str:
+    """A name as the element language quotes it."""
+    return json.dumps(name, ensure_ascii=False)
+
+
+def _value(page: Snapshot, node: Node) -> str:
+    chosen = [inner for inner in page.subtree(node) if inner.role == "option" and "selected" in inner.states]
+    if node.role == "combobox" and chosen:
+        return page.name_of(chosen[0])
+    return page.value_of(node) if node.role in FIELDS else ""
+
+
+def _group_of(page: Snapshot, node: Node) -> str:
+    """The group around an element, because other groups may have one of the same name; empty if there is none."""
+    for parent in page.parents(node):
+        if parent.role in _GROUPS and (parent.name or parent.role == "banner"):
+            return f"{parent.role} {quoted(plain(parent.name))}" if parent.name else parent.role
+    return ""
+
+
+def text_of(looks: Iterable[Look]) -> str:
+    """All texts of pages, for `Clues.start`."""
+    return " ".join(part for look in looks for node in look.evidence().nodes for part in (node.name, node.text) if part)
