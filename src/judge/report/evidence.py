@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judge.records.checks import Check, plain_checks
-from judge.records.verdicts import ImageScore, Verdict
+from judge.records.verdicts import WITHHELD_EVIDENCE, ImageScore, Verdict
 from judge.results.judgings import JudgeName, Judging, name_in
 from shared.fields import as_mapping, as_mappings
 from shared.models import TokenUsage
@@ -117,7 +117,11 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool, checks: Seque
         points=points_of(verdict, checks),
         scores=verdict.image_judge_record,
         notes=(
-            *([f"reason code: {verdict.reason_code}, see the evidence"] if verdict.reason_code else []),
+            *(
+                [f"reason code: {verdict.reason_code}, see the evidence"]
+                if verdict.reason_code == WITHHELD_EVIDENCE
+                else []
+            ),
             *(f"flag: {flag}, see the evidence" for flag in verdict.flags),
             *_notes(rubric),
         ),
