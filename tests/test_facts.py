@@ -38,7 +38,6 @@ FOREIGN: Mapping[str, str] = {
 ALLOWED: Mapping[tuple[str, str], str] = {
     ("judge.browser.playwright", "ms exceeded"): "an error of Playwright's",
     ("judge.commands.doctor", "judge model"): "the subject of a finding of its own",
-    ("judge.judges.withholding", "accept with"): "the documented format of action lines",
     ("judge.results.agreement", "not executable"): "a label in a user's file",
     ("judge.results.clues", "it is"): "answers of participants",
     ("judge.runner.engine", "error:"): "the mark of errors on standard error, a constant of judge.runner.boundary",
