@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds participants' images: all of them, or those named. Any module of src/participants with a `create` is one.
+# Builds participants' images: all of them, or those named. Any module of src/participants with a `create` is
+# one, and so is every provider of models.
 #   scripts/build-purple-images.sh --list
 #   scripts/build-purple-images.sh [NAME …] [--model MODEL] [--tag TAG] [--registry REGISTRY] [--push]
 #                                  [--requirements LOCK] [--platform PLATFORM] [--engine docker] [--dry-run]
@@ -27,7 +28,7 @@ while [ $# -gt 0 ]; do
       lock=(--build-arg "REQUIREMENTS=$2")
       shift 2
       ;;
-    -h | --help) sed -n '2,$s/^# \{0,1\}//p' "$0" | head -7 && exit 0 ;;
+    -h | --help) sed -n '2,$s/^# \{0,1\}//p' "$0" | head -8 && exit 0 ;;
     -*) stop "$1 is not an option; see --help" ;;
     *) names="$names $1" && shift ;;
   esac

@@ -55,11 +55,11 @@ build_image() {
   fi
 }
 
-# Any module of src/participants that has a `create` function is a participant.
+# Any module of src/participants that has a `create` function is a participant, and so is every provider of models.
 list_agents() {
-  for module in src/participants/*.py; do
-    if grep -qE '^def create\(' "$module"; then
+  for module in src/participants/*.py src/shared/llm/providers/*.py; do
+    if grep -qE '^(def create\(|PROVIDER = )' "$module"; then
       basename "$module" .py
     fi
-  done
+  done | sort
 }

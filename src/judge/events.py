@@ -1,24 +1,32 @@
-"""The events of an assessment as data, and as the prose that is sent over A2A.
+"""The events of an assessment, and the two forms in which they are sent over A2A.
 
-`describe` and `parse` are inverses, so that a terminal can show the progress of a remote judge. The prose is never
-JSON, because clients treat every text that parses as JSON as a result.
+`to_wire` is for programs and travels as metadata, `describe` is prose for people and is never parsed. The prose is
+never JSON, because clients treat every text that parses as JSON as a result.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Annotated, Any, get_args
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from judge.records.steps import Step
-from judge.records.tasks import TASK_ID, key_of
+from judge.records.tasks import TaskId, key_of
 from judge.records.verdicts import TaskOutcome
 from shared.models import Record
-from shared.text import one_line
+from shared.text import one_line, without_surrogates
 
 # The metadata key of an assessment's A2A task that names its run.
 RUN_ID_KEY = "wabe_run_id"
-NO_ACTION = "no action"
+# The metadata key of a status update's events.
+EVENT_KEY = "wabe_event"
+# The name of the line with which a shard begins, beside its events.
+SHARD_STARTED = "shard_started"
+# More than any update of ours has (`shared.a2a.tasks`).
+_MAX_EVENTS = 1_000
+
+Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class RunStarted(Record):
@@ -26,10 +34,10 @@ class RunStarted(Record):
     interrupted run.
     """
 
-    run_id: str
-    total: int
-    kept: int = 0
-    epochs: int = 1
+    run_id: Annotated[str, Field(pattern=r"^\S{1,200}$")]
+    total: Count
+    kept: Count = 0
+    epochs: Count = 1
 
     @property
     def attempts(self) -> int:
@@ -46,8 +54,8 @@ class Noted(Record):
 class TaskEvent(Record):
     """Base of events about a task in one epoch."""
 
-    task_id: str
-    epoch: int = 1
+    task_id: TaskId
+    epoch: Count = 1
 
     @property
     def key(self) -> str:
@@ -58,8 +66,8 @@ class TaskEvent(Record):
 class TaskStarted(TaskEvent):
     """An attempt at a task begins."""
 
-    attempt: int
-    max_steps: int
+    attempt: Count
+    max_steps: Count
 
 
 class StepBegun(TaskEvent):
@@ -68,54 +76,64 @@ class StepBegun(TaskEvent):
     For displays on the judge's own machine; it has no prose and is not sent over A2A.
     """
 
-    step: int
+    step: Count
     task: str
     url: str
 
 
 class StepDone(TaskEvent):
-    """One step is over and on disk; `action` is the factual line, or why there is none.
+    """One step is over and on disk; `action` is the factual line, or why none was executed.
 
     `recorded` exists only in the judge's own process: it is excluded from dumps and not sent over A2A.
     """
 
-    step: int
-    max_steps: int
+    step: Count
+    max_steps: Count
     action: str
+    executed: bool
     recorded: Step | None = Field(default=None, exclude=True, repr=False)
 
 
 class TaskRetried(TaskEvent):
     """An attempt was aborted by a fault outside the participant; another follows."""
 
-    attempt: int
+    attempt: Count
     cause: str
 
 
 class TaskJudging(TaskEvent):
     """The attempt is over and is being judged."""
 
-    steps: int
+    steps: Count
 
 
 class TaskDone(TaskEvent):
-    """A task is settled, with the reason."""
+    """A task is settled, with the reason, and the verdict's `reason_code` if it has one."""
 
     outcome: TaskOutcome
-    steps: int
+    steps: Count
     reason: str
+    reason_code: Annotated[str, Field(max_length=100)] | None = Field(
+        default=None, exclude_if=lambda code: code is None
+    )
 
 
 class RunDone(Record):
     """The assessment is over. With several epochs the counts are those of attempts."""
 
-    successes: int
-    scored: int
-    total: int
-    epochs: int = 1
+    successes: Count
+    scored: Count
+    total: Count
+    epochs: Count = 1
 
 
-Event = RunStarted | Noted | TaskStarted | StepBegun | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone
+class Said(Record):
+    """Prose of a judge that sends no events, to be shown."""
+
+    text: str
+
+
+Event = RunStarted | Noted | TaskStarted | StepBegun | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone | Said
 Sink = Callable[[Event], None]
 
 _PROSE: Mapping[type[Event], str] = MappingProxyType(
@@ -127,6 +145,7 @@ _PROSE: Mapping[type[Event], str] = MappingProxyType(
         TaskRetried: "Task {task_id}{epoch}, attempt {attempt}: aborted, trying again: {cause}",
         TaskJudging: "Task {task_id}{epoch}: {steps} steps done, judging.",
         TaskDone: "Task {task_id}{epoch}: {outcome} after {steps} steps: {reason}",
+        Said: "{text}",
         RunDone: "Done: {successes} of {scored} scored tasks succeeded, {total} in all{epochs}.",
     }
 )
@@ -134,50 +153,77 @@ _PROSE: Mapping[type[Event], str] = MappingProxyType(
 _IF_UNUSUAL = {"epoch": ", epoch {}", "epochs": ", in {} epochs", "kept": ", {} kept from before"}
 _MAX_TEXT_CHARS = 200
 _MAX_NOTE_CHARS = 500
-_MAX_LINE_CHARS = 4000
 _TEXTS = {"action", "cause", "reason", "text"}
-# The patterns of fields; all others are integers.
-_PATTERNS = {
-    "run_id": r"\S+",
-    "task_id": TASK_ID.pattern,
-    "outcome": "success|failure|unscored|aborted",
-    **dict.fromkeys(_TEXTS, ".*"),
-}
-
-
 _COUNTED = re.compile(r"\{(\w+)\} ((?:scored )?(?:task|step))s")
-
-
-def _pattern(prose: str) -> re.Pattern[str]:
-    """The pattern that parses a prose template: every `{field}` is a group of that name; plurals may be singular."""
-    escaped = re.sub(r"(?<=\\ )(task|step)s\b", r"\1s?", re.escape(prose))
-
-    def group(field: re.Match[str]) -> str:
-        named = f"(?P<{field[1]}>{_PATTERNS.get(field[1], '[0-9]{1,9}')})"
-        return f"(?:{_IF_UNUSUAL[field[1]].format(named)})?" if field[1] in _IF_UNUSUAL else named
-
-    return re.compile(re.sub(r"\\{(\w+)\\}", group, escaped))
-
-
-_READERS = tuple((_pattern(prose), kind) for kind, prose in _PROSE.items())
 
 
 def describe(event: Event) -> str:
     """One line of prose for an event, empty for `StepBegun`."""
-    limit = _MAX_NOTE_CHARS if isinstance(event, Noted | TaskDone) else _MAX_TEXT_CHARS
-    fields = event.model_dump()
+    fields = _bounded(event).model_dump()
     prose = _PROSE.get(type(event), "")
     prose = _COUNTED.sub(lambda found: f"{{{found[1]}}} {found[2]}{'' if fields[found[1]] == 1 else 's'}", prose)
-    fields |= {name: one_line(fields[name], limit) for name in _TEXTS & fields.keys()}
     for name in _IF_UNUSUAL.keys() & fields.keys():
         is_usual = fields[name] == type(event).model_fields[name].default
         fields[name] = "" if is_usual else _IF_UNUSUAL[name].format(fields[name])
     return prose.format(**fields)
 
 
-def parse(line: str) -> Event | None:
-    """The event that a line of `describe` represents, or `None` for any other text."""
-    for pattern, kind in _READERS:
-        if found := pattern.fullmatch(line[:_MAX_LINE_CHARS]):
-            return kind.model_validate({name: text for name, text in found.groupdict().items() if text is not None})
-    return None
+def _bounded(event: Event) -> Event:
+    """The event with each text on one line and bounded."""
+    limit = _MAX_NOTE_CHARS if isinstance(event, Noted | TaskDone | Said) else _MAX_TEXT_CHARS
+    texts = {name: getattr(event, name) for name in _TEXTS & type(event).model_fields.keys()}
+    return event.model_copy(update={name: one_line(without_surrogates(text), limit) for name, text in texts.items()})
+
+
+def event_name(kind: type[Event]) -> str:
+    """The name of a kind of event in `--display json` and in metadata."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+
+
+_KINDS: Mapping[str, type[Event]] = MappingProxyType({event_name(kind): kind for kind in get_args(Event)})
+
+
+def to_wire(event: Event, number: int) -> dict[str, Any]:
+    """The event as a JSON object that names its kind, with its texts bounded; `number` counts a run's events."""
+    return {"event": event_name(type(event)), "number": number, **_bounded(event).model_dump(mode="json")}
+
+
+def from_wire(value: object) -> Event | None:
+    """The event that a JSON object of `to_wire` or `--display json` represents; `None` for anything else."""
+    if not isinstance(value, dict) or not isinstance(name := value.get("event"), str) or name not in _KINDS:
+        return None
+    fields = {key: item for key, item in value.items() if key not in ("event", "number")}
+    try:
+        return _KINDS[name].model_validate(fields)
+    except ValidationError:
+        return None
+
+
+class EventReader:
+    """Reads the events in the metadata of an assessment's updates, each once: after a reconnection some come again.
+
+    The judge may be another program, so they are validated, and their texts are bounded.
+    """
+
+    def __init__(self) -> None:
+        self._last = 0
+        self.has_read = False
+
+    def read(self, metadata: Mapping[str, Any]) -> list[Event]:
+        """The new events of an update, in order; those that cannot be read are left out."""
+        values = metadata.get(EVENT_KEY)
+        return (
+            [event for value in values[:_MAX_EVENTS] if (event := self._new(value))] if isinstance(values, list) else []
+        )
+
+    def _new(self, value: object) -> Event | None:
+        event = from_wire(value)
+        if event is None or not isinstance(value, dict):
+            return None
+        self.has_read = True
+        number = value.get("number")
+        if isinstance(number, int):
+            if number <= self._last:
+                return None
+            self._last = number
+        return _bounded(event)

@@ -13,14 +13,23 @@ Blame = Literal["user", "participant", "browser", "site", "judge model", "intern
 
 
 class WabeError(Exception):
-    """Base of all deliberately raised errors. They count as internal unless a subclass says otherwise."""
+    """Base of all deliberately raised errors. They count as internal unless a subclass says otherwise.
+
+    `problem` is what is wrong, `key` the setting that it is about (`config.judge_model`, or a path in a file) and
+    `location` the file or request, each where there is one; `message` says all three.
+    """
 
     blame: ClassVar[Blame] = "internal"
 
-    def __init__(self, message: str, *, remedy: str = "") -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(
+        self, problem: str, *, remedy: str = "", key: str = "", location: str = "", message: str | None = None
+    ) -> None:
+        self.problem = problem
+        self.key = key
+        self.location = location
+        self.message = message or ": ".join(filter(None, (location, key, problem)))
         self.remedy = remedy
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message} ({self.remedy})" if self.remedy else self.message

@@ -29,15 +29,19 @@ _HOST = re.compile(r"(?:[A-Za-z0-9_-]|[^\x00-\x7f])+(?:\.(?:[A-Za-z0-9_-]|[^\x00
 class Invalid(ValueError):
     """A value that cannot be used; raised inside validators.
 
-    `key` names the wrong key of a table, `column` the position in a string, counted from 1.
+    `key` names the wrong key of a table, `column` the position in a string, counted from 1. `shows_value`: the problem
+    may quote the value, so it is not for secrets.
     """
 
-    def __init__(self, problem: str, remedy: str, *, key: str = "", column: int | None = None) -> None:
+    def __init__(
+        self, problem: str, remedy: str, *, key: str = "", column: int | None = None, shows_value: bool = True
+    ) -> None:
         super().__init__(problem)
         self.problem = problem
         self.remedy = remedy
         self.key = key
         self.column = column
+        self.shows_value = shows_value
 
 
 class Table(BaseModel):
@@ -52,7 +56,7 @@ class Table(BaseModel):
     def _has_known_keys(cls, data: Any) -> Any:
         unknown = [key for key in data if key not in keys_of(cls)] if isinstance(data, Mapping) else []
         if unknown:
-            raise Invalid("unknown key", remedy_for(unknown[0], cls), key=str(unknown[0]))
+            raise Invalid("unknown key", remedy_for(unknown[0], cls), key=str(unknown[0]), shows_value=False)
         return data
 
 
@@ -114,7 +118,7 @@ def at_most(count: int) -> BeforeValidator:
     def check(value: object) -> object:
         if isinstance(value, str | list | tuple | Mapping) and len(value) > count:
             unit = "characters" if isinstance(value, str) else "entries"
-            raise Invalid(f"{len(value)} {unit}, more than {count}", "shorten it, or split it up")
+            raise Invalid(f"{len(value)} {unit}, more than {count}", "shorten it, or split it up", shows_value=False)
         return value
 
     return BeforeValidator(check)

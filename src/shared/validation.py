@@ -60,7 +60,10 @@ class Mistakes(ConfigError):
     """All mistakes in a file or request: the first is the error's message, `lines` has them all."""
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
-        super().__init__(errors[0].message, remedy=errors[0].remedy)
+        first = errors[0]
+        super().__init__(
+            first.problem, remedy=first.remedy, key=first.key, location=first.location, message=first.message
+        )
         self.lines = [str(error) for error in errors]
 
 
@@ -114,7 +117,13 @@ def mistake(
     """One mistake as the error that a user sees: `shop.toml: line 41, task oak_desks: [[tasks]] #3, key 'level': …`."""
     where = ", ".join(filter(None, [f"line {line}" if line else "", f"task {_printable(task)}" if task else ""]))
     parts = [_printable(str(source)), where, _place(path, is_toml), _printable(problem)]
-    return ConfigError(": ".join(filter(None, parts)), remedy=_printable(remedy))
+    return ConfigError(
+        parts[-1],
+        remedy=_printable(remedy),
+        key=".".join(_printable(str(part)) for part in path),
+        location=parts[0],
+        message=": ".join(filter(None, parts)),
+    )
 
 
 def _task_in(value: object, path: Sequence[str | int]) -> str | None:

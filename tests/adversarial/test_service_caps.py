@@ -37,7 +37,7 @@ class RecordedEnds(TaskSink):
         self.notes: list[str] = []
         self.ended = ("", "")
 
-    def update(self, text: str) -> None:
+    def update(self, text: str, facts: object = None) -> None:
         self.notes += [text] if text.startswith("Note: ") else []
 
     def annotate(self, metadata: Mapping[str, str]) -> None:

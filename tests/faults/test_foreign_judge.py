@@ -4,15 +4,18 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from a2a.types import AgentInterface
 from pydantic import SecretStr
 
 from helpers.episode.live_judge import served
 from helpers.runner.scenario_runs import run_here, write_scenario
+from judge.events import EVENT_KEY, Event, RunStarted, Said, TaskDone, to_wire
 from judge.runner.follow import request_assessment
 from judge.server.service import JudgeService
 from shared.a2a.server import Skill, build_app
@@ -222,3 +225,53 @@ async def test_an_interrupted_client_cancels_the_assessment(record_property: Rec
             await judge.cancelled.wait()
     record_property("outcome", "cancelled at the judge as well")
     assert asking.cancelled()
+
+
+async def test_the_events_of_a_judge_are_read_from_metadata_and_its_prose_is_not(record_property: Record) -> None:
+    done = TaskDone(task_id="t1", outcome="success", steps=2, reason="all checks passed")
+
+    async def work(sink: TaskSink) -> None:
+        sink.update("Anything.", {EVENT_KEY: to_wire(RunStarted(run_id="r", total=1), 1)})
+        sink.update("Task t1: failure after 9 steps: x", {EVENT_KEY: to_wire(done, 2)})
+        await answer(sink)
+
+    seen: list[Event] = []
+    async with agent(OtherJudge(work)) as url:
+        await request_assessment(url, "{}", seen.append)
+    record_property("outcome", ", ".join(type(event).__name__ for event in seen))
+    assert seen == [RunStarted(run_id="r", total=1), done]
+
+
+@pytest.mark.parametrize("metadata", [{}, {EVENT_KEY: {"event": "flown"}}], ids=["none", "unknown"])
+async def test_prose_without_events_is_shown_and_counts_nothing(
+    record_property: Record, metadata: dict[str, object]
+) -> None:
+    async def work(sink: TaskSink) -> None:
+        sink.update("Assessment run-1: 1 task.\nTask t1: success after 2 steps: r", metadata)
+        await answer(sink)
+
+    seen: list[Event] = []
+    async with agent(OtherJudge(work)) as url:
+        await request_assessment(url, "{}", seen.append)
+    record_property("outcome", str(seen))
+    assert seen == [Said(text="Assessment run-1: 1 task."), Said(text="Task t1: success after 2 steps: r")]
+
+
+async def test_a_judge_with_protocol_0_3_sends_its_events_as_well(record_property: Record) -> None:
+    started = RunStarted(run_id="r", total=12, kept=3)
+
+    async def work(sink: TaskSink) -> None:
+        sink.update("Anything.", {EVENT_KEY: to_wire(started, 1)})
+        await answer(sink)
+
+    seen: list[Event] = []
+    async with agent(OtherJudge(work)) as url:
+        with patch("shared.a2a.client.choose_interface", _older):
+            await request_assessment(url, "{}", seen.append)
+    record_property("outcome", str(seen))
+    assert seen == [started]
+
+
+def _older(interfaces: Sequence[AgentInterface], url: str) -> AgentInterface:
+    del url
+    return next(each for each in interfaces if each.protocol_version == "0.3")

@@ -67,16 +67,21 @@ async def test_the_runner_shows_why_a_participant_does_not_start(tmp_path: Path,
 
 def failed(number: int, why: str = "the agent's task is failed: no key") -> list[Event]:
     """A task that ended at the participant's first reply."""
-    return [TaskDone(task_id=f"t{number}", outcome="failure", steps=1, reason=f"{FAILED}: {why}")]
+    return [
+        TaskDone(
+            task_id=f"t{number}", outcome="failure", steps=1, reason=f"{FAILED}: {why}", reason_code="participant_error"
+        )
+    ]
 
 
 def acted(number: int) -> list[Event]:
-    step = StepDone(task_id=f"t{number}", step=1, max_steps=9, action="<In link> -> CLICK")
+    step = StepDone(task_id=f"t{number}", step=1, max_steps=9, action="<In link> -> CLICK", executed=True)
     return [step, *failed(number)]
 
 
 def refused_action(number: int) -> list[Event]:
-    step = StepDone(task_id=f"t{number}", step=1, max_steps=9, action="no action: there is no tool 'fly'")
+    why = "no action: there is no tool 'fly'"
+    step = StepDone(task_id=f"t{number}", step=1, max_steps=9, action=why, executed=False)
     return [step, *failed(number)]
 
 

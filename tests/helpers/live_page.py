@@ -49,7 +49,7 @@ class ServedPage:
         self.sink(StepBegun(task_id=task_id, step=number, task="Find a lamp", url="https://lamps.example/"))
 
     def step(self, task_id: str, number: int, action: str = "<Go button> -> CLICK") -> None:
-        self.sink(StepDone(task_id=task_id, step=number, max_steps=15, action=action))
+        self.sink(StepDone(task_id=task_id, step=number, max_steps=15, action=action, executed=True))
 
     def done(self, task_id: str, reason: str = "all met") -> None:
         self.sink(TaskDone(task_id=task_id, outcome="success", steps=3, reason=reason))

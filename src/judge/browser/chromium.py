@@ -119,7 +119,8 @@ def configured_browser(given: str, settings: Settings) -> Path:
     path = _program(given, "config.browser_path", settings)
     if not any(_BROWSER_NAME.search(name) for name in (path.name, Path(os.path.realpath(path)).name)):
         raise ConfigError(
-            f"config.browser_path: {given[:300]!r} does not look like Chromium or a browser built on it",
+            f"{given[:300]!r} does not look like Chromium or a browser built on it",
+            key="config.browser_path",
             remedy="give its path, or set WABE_BROWSER_PATH for a program with another name",
         )
     return path

@@ -36,8 +36,6 @@ from shared.settings import Settings
 from shared.validation import validated
 
 DEFAULT_PARALLEL = 8
-# An error about a key of the configuration, from the judges or from `validated`.
-_ABOUT_A_KEY = re.compile(r"config(?:\.|: key ')(\w+)'?: (.*)", re.DOTALL)
 # The options that set the judge's configuration, by its keys.
 _OPTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -269,10 +267,10 @@ def _named_as_given(origins: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        message = error.message
-        if about := _ABOUT_A_KEY.fullmatch(message):
-            key, problem = about.groups()
-            message = f"{origins.get(key, f'config.{key}')}: {problem}"
+        # The judges name the key in full, `validated` beside its location.
+        table, _, key = ".".join(filter(None, (error.location, error.key))).partition(".")
+        is_setting = table == "config" and key.isidentifier()
+        message = f"{origins.get(key, f'config.{key}')}: {error.problem}" if is_setting else error.message
         remedy = re.sub(rf"\b({'|'.join(_OPTIONS)})\b", lambda found: _OPTIONS[found[0]], error.remedy)
         raise ConfigError(message, remedy=remedy) from None
 

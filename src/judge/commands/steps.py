@@ -68,7 +68,7 @@ def score(
     def done(answered: Answered, image: bytes | None) -> None:
         scores.append(answered.score)
         report.add(answered, image)
-        if answered.choice.complaint.startswith("participant: "):
+        if answered.choice.failed:
             failed.append(answered.choice.complaint)
 
     async def ask() -> int:

@@ -20,7 +20,6 @@ from judge.episode.episode import Connect, Episode, EpisodeEnd
 from judge.episode.reset import SiteTurns
 from judge.evaluators.requests import named_fields
 from judge.events import (
-    NO_ACTION,
     RunDone,
     RunStarted,
     Sink,
@@ -230,7 +229,8 @@ class Assessment:
                     epoch=store.epoch,
                     step=step.index + 1,
                     max_steps=self.config.max_steps,
-                    action=line or f"{NO_ACTION}: {problem}",
+                    action=line or f"no action: {problem}",
+                    executed=line is not None,
                     recorded=step,
                 )
             )
@@ -281,8 +281,16 @@ class Assessment:
     def _done(self, result: Attempt) -> Attempt:
         why = result.error if result.excluded is None else result.cause
         reason = result.verdict.reason if result.verdict else why or result.stop_reason
-        done = {"task_id": result.task.task_id, "epoch": result.epoch, "outcome": result.outcome, "reason": reason}
-        self.emit(TaskDone(**done, steps=result.steps_taken))
+        self.emit(
+            TaskDone(
+                task_id=result.task.task_id,
+                epoch=result.epoch,
+                outcome=result.outcome,
+                steps=result.steps_taken,
+                reason=reason,
+                reason_code=result.verdict.reason_code if result.verdict else None,
+            )
+        )
         return result
 
 

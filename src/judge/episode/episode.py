@@ -52,7 +52,6 @@ MAX_UNREADABLE = 3
 _RESULT_HEADING = "### Result\n"
 _KEPT_TABS = 8
 NETWORK_LOST = "its network trace is lost"
-_NETWORK_UNWRITTEN = "the attempt's time was up before the network trace was written"
 # When the attempt ends, wait at most a tenth of a second for a response that is still being read.
 _PENDING_TRIES = 5
 _PENDING_S = 0.02
@@ -142,6 +141,7 @@ class Episode:
         self._network: NetworkTrace | None = None
         self._network_fault: WabeError | None = None
         self._network_missing: str | None = "no browser was started"
+        self._network_unwritten = False
         self._settle: SettleMode | None = None
         self._context_id = uuid4().hex
         self._steps: list[Step] = []
@@ -179,7 +179,7 @@ class Episode:
             # The first end is the cause, even if the final observation or closing the browser then reached the limit.
             # But if the network trace, which a verdict may need, is missing, the timeout counts: otherwise a
             # participant could become unscored by ending at the last moment.
-            if self._ended is None or (self._ended in JUDGED_ENDS and self._network_missing == _NETWORK_UNWRITTEN):
+            if self._ended is None or (self._ended in JUDGED_ENDS and self._network_unwritten):
                 error = self._fault or OutOfTime(
                     f"the attempt did not end within {self.config.attempt_limit_s:g} s (attempt_timeout_s)"
                 )
@@ -233,7 +233,9 @@ class Episode:
 
     def _error_text(self, error: WabeError) -> str:
         is_lost = isinstance(error, BrowserFault) and isinstance(self._network_fault, BrowserFault)
-        return f"{error.message}; {NETWORK_LOST}" if is_lost and NETWORK_LOST not in error.message else error.message
+        # The fault of the trace says so itself.
+        says_so = error is self._network_fault
+        return f"{error.message}; {NETWORK_LOST}" if is_lost and not says_so else error.message
 
     async def _play(self) -> None:
         async with self.connect() as participant, self.browsers() as browser:
@@ -269,7 +271,8 @@ class Episode:
         if not self.config.record_network:
             self._network_missing = "record_network is off"
             return
-        self._network_missing = _NETWORK_UNWRITTEN
+        self._network_missing = "the attempt's time was up before the network trace was written"
+        self._network_unwritten = True
         # In a thread, because the log may have 24 MB.
         traffic = await asyncio.to_thread(browser.traffic)
         for _ in range(_PENDING_TRIES):
@@ -280,6 +283,7 @@ class Episode:
         if traffic is None:
             self._network_fault = BrowserFault(f"the browser was killed or crashed: {NETWORK_LOST}")
             self._network_missing = self._network_fault.message
+            self._network_unwritten = False
             return
         try:
             self._network = await asyncio.to_thread(
@@ -292,12 +296,14 @@ class Episode:
                 versions=self._versions,
             )
             self._network_missing = None
+            self._network_unwritten = False
             # For people only, so an attempt does not fail without it.
             with suppress(OSError):
                 await asyncio.to_thread(write_console, self.store.folder, traffic.console, self.redaction.text)
         except (OSError, TrajectoryError) as error:
             reason = error.message if isinstance(error, TrajectoryError) else error.strerror or error
             self._network_missing = f"network.har: cannot be written: {reason}"
+            self._network_unwritten = False
             self._network_fault = WabeError(self._network_missing)
 
     async def _take_steps(self, participant: Participant, browser: Browser) -> StopReason:

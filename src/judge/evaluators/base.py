@@ -1,9 +1,10 @@
 """The result types of evaluators: assertions with the expected, found and compared values."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from judge.evaluators.findings import Fact, FromList
 from judge.records.verdicts import Verdict
 from shared.models import Record
 
@@ -16,7 +17,8 @@ class Assertion(Record):
     `passed` is `None` if the necessary recording is missing or damaged; `found` then names what is missing.
     `normalised` is the compared form, if it differs from `found`. `step` is the index of the step at which the
     expectation was first met. Of a failed one, as far as the record shows: `last_step` is the index of the last step at
-    which it was met, `near_step` that of an action that was nearly the expected one.
+    which it was met, `near_step` that of an action that was nearly the expected one. `facts` are what `found` says, as
+    data, as far as programs use it; `None` in verdicts of older versions.
     """
 
     check: str
@@ -29,6 +31,7 @@ class Assertion(Record):
     # Left out unless known, because records of older versions do not have them either.
     last_step: int | None = Field(default=None, exclude_if=lambda value: value is None)
     near_step: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    facts: Annotated[tuple[Fact, ...] | None, FromList] = Field(default=None, exclude_if=lambda value: value is None)
 
 
 _ASSERTIONS = TypeAdapter(list[Assertion])
@@ -43,12 +46,21 @@ def assertions_in(verdict: Verdict | None) -> list[Assertion]:
 
 
 class Found(NamedTuple):
-    """The result of a comparison. `counts` is false if there was nothing to compare: no page, no answer."""
+    """The result of a comparison. `counts` is false if there was nothing to compare: no page, no answer.
+
+    `facts` are what `text` says, as far as programs use it.
+    """
 
     passed: bool
     text: str
     normalised: str | None = None
     counts: bool = True
+    facts: tuple[Fact, ...] = ()
+
+    @classmethod
+    def of(cls, passed: bool, fact: Fact, normalised: str | None = None) -> "Found":
+        """A finding that is a fact."""
+        return cls(passed, str(fact), normalised, facts=(fact,))
 
 
 class Decision(NamedTuple):

@@ -15,6 +15,7 @@ from judge.evaluators.addresses import is_at, query_difference
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Decision, Found
 from judge.evaluators.evidence import ActionDone, Look, MissingEvidence, Recording
 from judge.evaluators.fetches import fetched
+from judge.evaluators.findings import AddressFound, NodeFound, NodesFound, NumbersFound
 from judge.evaluators.nearest import near_step
 from judge.evaluators.provenance import LeftOut
 from judge.evaluators.requests import requested
@@ -66,7 +67,12 @@ def _assertion(number: int, check: Check, recording: Recording) -> Assertion:
         return Assertion(**about, passed=None, found=str(missing))
     found = decision.found
     normalised = None if found.normalised is None else clip(found.normalised, MAX_FOUND_CHARS)
-    result = {"passed": decision.passed, "found": clip(found.text, MAX_FOUND_CHARS), "normalised": normalised}
+    result = {
+        "passed": decision.passed,
+        "found": clip(found.text, MAX_FOUND_CHARS),
+        "normalised": normalised,
+        "facts": found.facts,
+    }
     if decision.passed:
         return Assertion(**about, **result, step=decision.step)
     near = decision.near_step
@@ -105,11 +111,12 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
         inner = [_decide(each, recording, each.inverted != inverted) for each in check.any_of]
         passed = (all if inverted else any)(one.passed for one in inner)
         steps = [one.step for one in inner if one.step is not None]
-        telling = [one.found.text for one in inner if one.passed == passed]
-        text = telling[0] if passed else "; ".join(telling)
+        telling = [one.found for one in inner if one.passed == passed][: 1 if passed else None]
+        text = "; ".join(found.text for found in telling)
+        facts = tuple(fact for found in telling for fact in found.facts)
         last = max((one.last_step for one in inner if one.last_step is not None), default=None)
         near = max((one.near_step for one in inner if one.near_step is not None), default=None)
-        return Decision(passed, Found(passed, text), min(steps, default=None), last, near)
+        return Decision(passed, Found(passed, text, facts=facts), min(steps, default=None), last, near)
     if isinstance(check, AnswerCheck):
         found = _answered(check, recording.trajectory.final_answer)
         passed = found.counts and found.passed != inverted
@@ -183,14 +190,14 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look, bool]
                 earlier.pop(0)
 
     def test(look: Look, _explains: bool) -> Found:
-        there = excerpt(look.step.url, 200) + ("" if look.is_own else ", which is not the task's site")
+        there = AddressFound.of(look.step.url, is_own=look.is_own)
         if look.step.index in missing:
-            return Found(False, f"{missing[look.step.index]} was not visited before {there}")
+            return Found(False, f"{missing[look.step.index]} was not visited before {there}", facts=(there,))
         if target and not is_at(look, target, extra_query=check.extra_query):
-            return Found(False, _other_query(check, look, target) + there)
+            return Found(False, f"{_other_query(check, look, target)}{there}", facts=(there,))
         if check.title is not None and not (look.is_own and plain(look.step.title) == plain(check.title)):
-            return Found(False, f"{there}, titled {excerpt(look.step.title, 200)}")
-        return Found(True, there)
+            return Found.of(False, AddressFound.of(look.step.url, is_own=look.is_own, title=look.step.title))
+        return Found.of(True, there)
 
     return test
 
@@ -324,10 +331,11 @@ def _elements_shown(
         if following is None and not explains:
             return Found(False, "")
         if following is None:
-            why = "it comes earlier on the page" if nodes else _instead(page, element, places, check.in_view)
-            return Found(False, f"no {element.written}: {why}" if len(wanted) > 1 else why)
+            earlier = Found(False, "it comes earlier on the page")
+            found = earlier if nodes else _instead(page, element, places, check.in_view)
+            return found._replace(text=f"no {element.written}: {found.text}") if len(wanted) > 1 else found
         at = following
-    return Found(True, "; ".join(_written(page, nodes[0]) for nodes in seen))
+    return Found.of(True, NodesFound(nodes=tuple(_node_found(page, nodes[0]) for nodes in seen)))
 
 
 def _fitting(page: Snapshot, element: Element, places: Sequence[int]) -> list[Node]:
@@ -362,31 +370,21 @@ def _values_of(page: Snapshot, node: Node) -> list[str]:
     return [plain(value) for value in (page.choices_in(node) or (page.value_of(node),))]
 
 
-def _written(page: Snapshot, node: Node) -> str:
-    """An element as a check would write it."""
-    name, value = clip(plain(page.name_of(node)), 100), clip(_values_of(page, node)[0], 60)
-    parts = [node.role]
-    if name:
-        parts.append(f'"{name}"')
-    if node.level is not None:
-        parts.append(f"[level={node.level}]")
-    for key, state in node.states.items():
-        if key in ("checked", "disabled", "expanded", "pressed", "selected"):
-            parts.append(f"[{key}]" if state == "true" else f"[{key}={state}]")
-    return " ".join(parts) + (f": {value}" if value and value != name else "")
+def _node_found(page: Snapshot, node: Node) -> NodeFound:
+    return NodeFound.of(page, node, _values_of(page, node)[0])
 
 
-def _instead(page: Snapshot, element: Element, places: Sequence[int], in_view: bool) -> str:
-    """The elements closest to the expected one, for the finding."""
+def _instead(page: Snapshot, element: Element, places: Sequence[int], in_view: bool) -> Found:
+    """The elements closest to the expected one."""
     if in_view and _fitting(page, element, places):
-        return "it is not in view"
+        return Found(False, "it is not in view")
     nodes = [page.nodes[at] for at in places if element.role in (None, page.nodes[at].role)]
-    listed = list(dict.fromkeys(_written(page, node) for node in nodes if page.name_of(node) or element.role))
-    if not listed:
-        return f"no {element.role or 'element with a name'} at all"
+    named = (_node_found(page, node) for node in nodes if page.name_of(node) or element.role)
+    listed = {str(node): node for node in named}
     # `difflib` is slow, and a page may have thousands of elements.
-    close = difflib.get_close_matches(element.written, listed[:500], n=_MAX_SHOWN, cutoff=0.3) or listed[:_MAX_SHOWN]
-    return "; ".join(close)
+    close = difflib.get_close_matches(element.written, list(listed)[:500], n=_MAX_SHOWN, cutoff=0.3)
+    shown = close or list(listed)[:_MAX_SHOWN]
+    return Found.of(False, NodesFound(nodes=tuple(listed[words] for words in shown), role=element.role))
 
 
 def _contained(text: str, wanted: Sequence[str], count: int | None) -> Found:
@@ -425,7 +423,7 @@ def _matched(text: str, pattern: Pattern, check: TextCheck) -> Found:
     is_within = all((low is None or value >= low) and (high is None or value <= high) for value in values)
     is_sorted = check.sorted is None or values == sorted(values, reverse=check.sorted == "descending")
     is_passed = is_within and is_sorted and is_counted
-    return Found(is_passed, ", ".join(written[:20]), ", ".join(map(str, values[:20])))
+    return Found.of(is_passed, NumbersFound.of(written), ", ".join(map(str, values[:20])))
 
 
 def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool) -> tuple[Found, int | None]:

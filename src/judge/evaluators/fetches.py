@@ -119,4 +119,4 @@ def _compared(wanted: str | Mapping[str, Any], found: Fetched) -> Found:
     except ValueError:
         return Found(False, f"an answer that is not readable as JSON: {shown}", counts=False)
     problem = next(json_differences("response", wanted, content), None)
-    return Found(problem is None, shown if problem is None else f"{problem} in {shown}")
+    return Found(True, shown) if problem is None else Found(False, f"{problem} in {shown}", facts=(problem,))

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 from judge.evaluators.addresses import is_address
 from judge.evaluators.base import Decision, Found
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
+from judge.evaluators.findings import ValueFound
 from judge.evaluators.rules_1 import requests as rules_1
 from judge.records.checks import FetchCheck, RequestCheck, SocketCheck, as_tuple, plain_checks
 from judge.records.json_paths import parse_path, values_at
@@ -207,7 +208,9 @@ def _compared(entry: Entry, check: RequestCheck, *, inverted: bool, is_old: bool
     counting = (one for one in problems if one.is_certain or is_old or not inverted)
     problem = next(counting, None)
     shown = _shown(entry, check.compared)
-    return Found(problem is None, shown if problem is None else f"{problem.text} in {shown}")
+    if problem is None:
+        return Found(True, shown)
+    return Found(False, f"{problem.text} in {shown}", facts=(problem.fact,) if problem.fact else ())
 
 
 class _Problem(NamedTuple):
@@ -215,6 +218,11 @@ class _Problem(NamedTuple):
 
     text: str
     is_certain: bool = True
+    fact: ValueFound | None = None
+
+    @classmethod
+    def of(cls, fact: ValueFound) -> "_Problem":
+        return cls(str(fact), fact=fact)
 
 
 def _problems(entry: Entry, check: RequestCheck, *, inverted: bool, is_old: bool) -> Iterator[_Problem]:
@@ -223,12 +231,12 @@ def _problems(entry: Entry, check: RequestCheck, *, inverted: bool, is_old: bool
         yield _Problem("the address is too long to be compared", is_certain=False)
     elif check.query is not None:
         query = parse_qsl(urlsplit(entry.request.url).query, keep_blank_values=True)
-        yield from map(_Problem, _differences("query", check.query, lambda name: _of_name(query, name)))
+        yield from map(_Problem.of, _differences("query", check.query, lambda name: _of_name(query, name)))
     if check.headers is not None:
         headers = [(header.name.lower(), header.value) for header in entry.request.headers]
         is_complete = not entry.has_headers_left_out
-        for text in _differences("header", check.headers, lambda name: _of_name(headers, name.lower())):
-            yield _Problem(text if is_complete else f"{text}, and not all headers were recorded", is_complete)
+        for fact in _differences("header", check.headers, lambda name: _of_name(headers, name.lower())):
+            yield _Problem(f"{fact}{'' if is_complete else ', and not all headers were recorded'}", is_complete, fact)
     if check.post_data is not None:
         yield from _body_differences("post_data", check.post_data, entry.request.body)
     # A site may have acted on a request without answering it, so an inverted check counts unanswered requests.
@@ -257,30 +265,28 @@ def _body_differences(what: str, wanted: Mapping[str, Any], body: Body | None) -
         yield _Problem(f"{what} was too large to be recorded", is_certain=False)
     elif body.params:
         fields = [(field.name, field.value) for field in body.params]
-        yield from map(_Problem, _differences(what, wanted, lambda name: _of_name(fields, name)))
+        yield from map(_Problem.of, _differences(what, wanted, lambda name: _of_name(fields, name)))
     elif body.text is not None and body.encoding is None and is_json(body.mime_type, body.text):
         try:
             content = parse_json(body.text)
         except ValueError:
             yield _Problem(f"{what} is not readable as JSON", is_certain=False)
             return
-        yield from map(_Problem, json_differences(what, wanted, content))
+        yield from map(_Problem.of, json_differences(what, wanted, content))
     else:
         yield _Problem(f"{what} is neither JSON nor a form", is_certain=body.text is not None)
 
 
-def json_differences(what: str, wanted: Mapping[str, Any], content: Any) -> Iterator[str]:
-    """How a JSON value differs from the values that are wanted at its paths, one sentence each."""
+def json_differences(what: str, wanted: Mapping[str, Any], content: Any) -> Iterator[ValueFound]:
+    """How a JSON value differs from the values that are wanted at its paths."""
     return _differences(what, wanted, lambda path: _of_path(content, path))
 
 
-def _differences(what: str, wanted: Mapping[str, Any], found: Callable[[str], list[Any]]) -> Iterator[str]:
+def _differences(what: str, wanted: Mapping[str, Any], found: Callable[[str], list[Any]]) -> Iterator[ValueFound]:
     for name, expected in wanted.items():
         actual = found(name)
-        if not actual:
-            yield f"no {what} {name}"
-        elif not any(_is_value(expected, value) for value in actual):
-            yield f"{what} {name} is {clip(plain(json.dumps(actual[0], ensure_ascii=False)), 100)}"
+        if not any(_is_value(expected, value) for value in actual):
+            yield ValueFound.of(what, name, actual)
 
 
 def _of_name(pairs: Iterable[tuple[str, str]], name: str) -> list[Any]:

@@ -11,7 +11,7 @@ from judge.judges.base import Judge, judge_id
 from judge.judges.code import installed_code
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
-from judge.records.verdicts import ImageScore, JudgeInfo, Verdict, VerdictOutcome
+from judge.records.verdicts import WITHOUT_CHECKS, ImageScore, JudgeInfo, Verdict, VerdictOutcome
 from judge.trajectory.record import CURRENT_RULES, Trajectory
 
 METHOD = "checks"
@@ -54,7 +54,9 @@ class ChecksJudge(Judge):
     def recompute(self, trajectory: Trajectory) -> Verdict:
         """The same as `judge`: checks need nothing but the recording."""
         if not trajectory.task.checks:
-            return Verdict(outcome="unscored", reason=NO_CHECKS, judge=self.info, cost_usd=0.0)
+            return Verdict(
+                outcome="unscored", reason=NO_CHECKS, reason_code=WITHOUT_CHECKS, judge=self.info, cost_usd=0.0
+            )
         info = self.info
         if (rules := rules_of(trajectory)) != CURRENT_RULES:
             note = _FOREIGN if trajectory.is_foreign else _UNRECORDED

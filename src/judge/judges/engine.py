@@ -25,10 +25,10 @@ from judge.judges.evidence import actions_block, answer_block, image_part, task_
 from judge.judges.injection import FLAG as INJECTION
 from judge.judges.injection import suspicions
 from judge.judges.prompt_set import PromptSet
-from judge.judges.withholding import WITHHELD_EVIDENCE, Provenance, View, Withholding
+from judge.judges.withholding import Provenance, View, Withholding
 from judge.parsing import Status, parse_status
 from judge.records.tasks import Task
-from judge.records.verdicts import BUDGET_SPENT, JudgeInfo, Verdict, VerdictOutcome
+from judge.records.verdicts import BUDGET_SPENT, WITHHELD_EVIDENCE, JudgeInfo, Verdict, VerdictOutcome
 from judge.trajectory.record import Trajectory
 from shared.errors import ModelBlocked, ModelBudgetSpent, ModelError, ModelMalformed, ModelTruncated, TrajectoryError
 from shared.llm.cache import CachedModel

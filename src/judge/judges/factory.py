@@ -62,8 +62,8 @@ def open_judge(
     if state is None and shards > (config.judge_requests_per_minute or shards):
         # The first request of every shard would already exceed the limit.
         raise ConfigError(
-            f"config.judge_requests_per_minute: {config.judge_requests_per_minute} is less than one for each of "
-            f"{shards} shards",
+            f"{config.judge_requests_per_minute} is less than one for each of {shards} shards",
+            key="config.judge_requests_per_minute",
             remedy="use fewer shards, or raise it",
         )
     prompts = load_prompts(config.prompts)
@@ -114,24 +114,28 @@ def check_judge(config: RunConfig) -> None:
     """Raises `ConfigError` for an unknown judge, or a budget that cannot be enforced."""
     if config.fidelity == "published" and (config.prompts is None or config.judge_method != "webjudge"):
         raise ConfigError(
-            'config.fidelity: "published" needs webjudge with imported prompts',
+            '"published" needs webjudge with imported prompts',
+            key="config.fidelity",
             remedy="run wabe prompts import, and set prompts to its folder",
         )
     name = config.judge_model.partition(":")[2]
     if config.judge_model == OFFLINE:
         if config.judge_method != "webjudge":
             raise ConfigError(
-                f"config.judge_method: {config.judge_method!r} needs a judge model, not 'offline'",
+                f"{config.judge_method!r} needs a judge model, not 'offline'",
+                key="config.judge_method",
                 remedy="leave judge_method out, or set judge_model to a model",
             )
     elif find_provider(config.judge_model) is None or not name.strip() or not name.isprintable():
         raise ConfigError(
-            f"config.judge_model: unknown judge model {config.judge_model[:80]!a}",
+            f"unknown judge model {config.judge_model[:80]!a}",
+            key="config.judge_model",
             remedy=f"use one of {model_forms()}, or offline",
         )
     elif not _is_affordable(config):
         raise ConfigError(
-            f"config.max_judge_cost_usd: the price of {config.judge_model} is not known",
+            f"the price of {config.judge_model} is not known",
+            key="config.max_judge_cost_usd",
             remedy='use max_judge_tokens, or name a file with its price: prices = "prices.toml"',
         )
 
@@ -151,7 +155,8 @@ def check_judge_model(config: RunConfig, settings: Settings) -> None:
     found = provider(config.judge_model)
     if found.key(settings) is None and not (config.judge_base_url or found.base_url(settings)):
         raise ConfigError(
-            f"config.judge_model: {config.judge_model} needs a key",
+            f"{config.judge_model} needs a key",
+            key="config.judge_model",
             remedy=f'set {found.key_variables[0]}, or use "offline"',
         )
     found.require_sdk(config.judge_model, "judge model")

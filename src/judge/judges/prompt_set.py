@@ -164,10 +164,14 @@ def load_prompts(folder: str | Path | None) -> PromptSet:
         resources.files("judge.judges").joinpath("prompts", "default") if folder is None else Path(folder)
     )
     if not source.is_dir():
-        raise ConfigError(f"config.prompts: no folder {folder}", remedy="give a folder that contains a prompts.toml")
+        raise ConfigError(
+            f"no folder {folder}", key="config.prompts", remedy="give a folder that contains a prompts.toml"
+        )
     files = {entry.name: _read(entry) for entry in source.iterdir() if _is_prompt_file(entry)}
     if MANIFEST not in files:
-        raise ConfigError(f"config.prompts: {folder} has no {MANIFEST}", remedy="it gives the set's name and version")
+        raise ConfigError(
+            f"{folder} has no {MANIFEST}", key="config.prompts", remedy="it gives the set's name and version"
+        )
     with read_errors(f"{folder}/{MANIFEST}", "correct the TOML"):
         tables = parse_toml(files[MANIFEST])
     manifest = validated(_MANIFEST, tables, f"{folder}/{MANIFEST}")

@@ -9,11 +9,11 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from judge.judges.base import Judge
 from judge.records.steps import StopReason
-from judge.records.verdicts import Verdict
+from judge.records.verdicts import OFF_SITE_PLAY, Verdict
 from judge.sites import OFF_SITE
 from judge.store.bounds import bounded
 from judge.store.layout import TaskStore, later_results
@@ -26,7 +26,7 @@ from shared.models import Record
 _log = logging.getLogger(__name__)
 
 ScoreOutcome = Literal["success", "failure", "unscored", "aborted", "broken"]
-# Stop reasons that mean score 0 without asking a judge.
+# Stop reasons that mean score 0 without asking a judge. They are also the `reason_code` of the verdict.
 WHY_ZERO: Mapping[StopReason, str] = MappingProxyType(
     {
         "max_steps": "over the step budget, no answer",
@@ -199,7 +199,9 @@ def recomputed(judge: Judge, trajectory: Trajectory, off_site: str = "flag") -> 
     """
     settled = why_settled(trajectory, off_site)
     if settled is not None:
-        verdict: Verdict | None = Verdict(outcome="failure", reason=settled, judge=judge.info)
+        verdict: Verdict | None = Verdict(
+            outcome="failure", reason=settled.reason, reason_code=settled.code, judge=judge.info
+        )
     else:
         verdict = judge.recompute(trajectory)
     if verdict is None:
@@ -210,7 +212,8 @@ def recomputed(judge: Judge, trajectory: Trajectory, off_site: str = "flag") -> 
 def differences(stored: Verdict, made: Verdict) -> dict[str, tuple[object, object]]:
     """What differs between a stored verdict and its recomputation, by key: the stored value and the recomputed one."""
     before, after = (_said(verdict) for verdict in (stored, made))
-    return {key: (before[key], after[key]) for key in before if before[key] != after[key]}
+    # Keys that only the recomputed one has are those that older versions did not record.
+    return {key: (before[key], after.get(key)) for key in before if before[key] != after.get(key)}
 
 
 def _said(verdict: Verdict) -> dict[str, object]:
@@ -220,13 +223,21 @@ def _said(verdict: Verdict) -> dict[str, object]:
     return {"flags": [], **said, RULES: None if judge is None else judge.prompt_version}
 
 
-def why_settled(trajectory: Trajectory, off_site: str) -> str | None:
+class Settled(NamedTuple):
+    """Why an attempt failed, for programs and for people."""
+
+    code: str
+    reason: str
+
+
+def why_settled(trajectory: Trajectory, off_site: str) -> Settled | None:
     """Why the attempt failed, if its stop reason settles that; `None` if a judge must decide."""
-    why = WHY_ZERO.get(trajectory.stop_reason) if trajectory.stop_reason else None
-    if why is not None:
-        return f"{why}: {trajectory.error}" if trajectory.error else why
+    stop = trajectory.stop_reason
+    if stop is not None and stop in WHY_ZERO:
+        why = WHY_ZERO[stop]
+        return Settled(stop, f"{why}: {trajectory.error}" if trajectory.error else why)
     if off_site == "fail" and any(OFF_SITE in step.flags for step in trajectory.observations):
-        return "off-site play: a page outside the task's website was visited"
+        return Settled(OFF_SITE_PLAY, "off-site play: a page outside the task's website was visited")
     return None
 
 

@@ -26,7 +26,6 @@ from judge.sites import Site, created_by, origin_of, own_site, site_of
 from judge.trajectory.record import Trajectory
 from shared.text import split_line
 
-WITHHELD_EVIDENCE = "withheld_evidence"
 Withholding = Literal["text", "off_site", "after_text"]
 STEPS: tuple[Withholding, ...] = ("text", "off_site", "after_text")
 MARK = "[withheld]"

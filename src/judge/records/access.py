@@ -7,7 +7,6 @@ no error here shows a value.
 import base64
 import contextlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -19,8 +18,6 @@ _MAX_VALUE_CHARS = 1_000_000
 # Shorter values, such as `1` or `true`, occur everywhere: redacting them would redact everything else.
 _MIN_SECRET_CHARS = 6
 _MAX_DEPTH = 20
-# Our own messages that contain no value, so that they may be shown.
-_SHOWS_NO_VALUE = re.compile(r"unknown key|\d+ (entries|characters), more than \d+")
 T = TypeVar("T")
 _WRITE_LOGIN = 'write login = { url = "/login", username = "…", password = "${NAME}" }'
 _SAVE_AGAIN = "save it again with Playwright: context.storage_state(path=…)"
@@ -117,7 +114,7 @@ def _without_values(adapter: TypeAdapter[T], value: object, remedy: str) -> T:
         cause = (detail.get("ctx") or {}).get("error")
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"]).lstrip(".")
         what = {"missing": "missing", "string_type": "not a string"}.get(detail["type"], "not usable")
-        if isinstance(cause, Invalid) and _SHOWS_NO_VALUE.fullmatch(cause.problem):
+        if isinstance(cause, Invalid) and not cause.shows_value:
             what = f"{cause.problem}{f' {shown(cause.key)}' if cause.key else ''}"
         raise Invalid(f"{path}: {what}" if path else what, remedy) from None
 

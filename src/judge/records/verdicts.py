@@ -42,16 +42,21 @@ class JudgeInfo(Record):
     note: str | None = None
 
 
-# The `reason_code` of a verdict that a budget prevented.
+# The `reason_code` of a verdict that a budget prevented, of one that a refused question decided, of one for a task
+# without checks where only checks decide, and of one for an attempt that left the task's site. An attempt whose end
+# settles it has its stop reason as the code.
 BUDGET_SPENT = "budget_spent"
+WITHHELD_EVIDENCE = "withheld_evidence"
+WITHOUT_CHECKS = "no_checks"
+OFF_SITE_PLAY = "off_site"
 
 
 class Verdict(Record):
     """The result of checks or of a judge method for one trajectory: `unscored` if there is no usable answer.
 
     It is valid only for the trajectory whose digest is `trajectory_sha256`. `reason_code` is the reason in a form for
-    programs, where there is one: `withheld_evidence`, `budget_spent`. `flags` contains `suspected_injection` if the
-    evidence includes text addressed to the judge.
+    programs, where there is one, such as `withheld_evidence`; older versions recorded fewer. `flags` contains
+    `suspected_injection` if the evidence includes text addressed to the judge.
     """
 
     outcome: VerdictOutcome

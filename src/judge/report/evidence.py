@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judge.records.checks import Check, plain_checks
-from judge.records.verdicts import ImageScore, Verdict
+from judge.records.verdicts import WITHHELD_EVIDENCE, ImageScore, Verdict
 from judge.results.judgings import JudgeName, Judging, name_in
 from shared.fields import as_mapping, as_mappings
 from shared.models import TokenUsage
@@ -107,7 +107,8 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool, checks: Seque
     judge = verdict.judge
     rubric = as_mapping(verdict.evidence.get("rubric"))
     action = as_mapping(rubric.get("first_failure")).get("action")
-    codes = [f"reason code: {verdict.reason_code}, see the evidence"] if verdict.reason_code else []
+    code = verdict.reason_code
+    codes = [f"reason code: {code}, see the evidence"] if code == WITHHELD_EVIDENCE else []
     flags = [f"flag: {flag}, see the evidence" for flag in verdict.flags]
     return VerdictView(
         judge_id=judge_id,

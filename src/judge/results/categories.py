@@ -3,7 +3,6 @@
 Categories can overlap, and a failure can have none. They are descriptive: no verdict or rate depends on them.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
@@ -12,8 +11,10 @@ from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from judge.evaluators.addresses import is_address
-from judge.evaluators.base import assertions_in
+from judge.evaluators.base import Assertion, assertions_in
+from judge.evaluators.findings import NodesFound, NumbersFound, ValueFound
 from judge.evaluators.nearest import CONTROLS
+from judge.evaluators.rules_1.findings import facts_in
 from judge.records.checks import Check, ElementCheck, PageCheck, RequestCheck, TextCheck, as_tuple, plain_checks
 from judge.records.steps import Step
 from judge.records.verdicts import Verdict
@@ -30,8 +31,6 @@ _SAME_PAGE = 3
 _IN_A_ROW = 5
 _MIN_REJECTED = 3
 _MAX_FOUND_CHARS = 240
-# The format in which a text check reports the numbers that it compared.
-_NUMBERS = re.compile(r"(?:only until step \d+; at the end )?[-\d., ]*\d, [-\d., ]+")
 
 
 class Finding(NamedTuple):
@@ -82,12 +81,12 @@ def _wrong_filter(attempt: Attempt, verdict: Verdict | None) -> str | None:
     controls of that kind in another state; the list was in another order. It is not a wrong filter if the participant
     never reached the page. Judge models' opinions do not count.
     """
-    faults = (_filter_fault(attempt, check, found) for check, found in _failed_checks(attempt, verdict))
+    faults = (_filter_fault(attempt, check, assertion) for check, assertion in _failed_checks(attempt, verdict))
     return next(filter(None, faults), None)
 
 
-def _failed_checks(attempt: Attempt, verdict: Verdict | None) -> Iterator[tuple[Check, str]]:
-    """Failed checks with what was found instead. Alternatives (`any_of`) are listed individually."""
+def _failed_checks(attempt: Attempt, verdict: Verdict | None) -> Iterator[tuple[Check, Assertion]]:
+    """Failed checks with their results. Alternatives (`any_of`) are listed individually."""
     assertions = assertions_in(verdict)
     # There must be one assertion per check, in order; otherwise they belong to other checks.
     if len(assertions) != len(attempt.task.checks):
@@ -95,24 +94,26 @@ def _failed_checks(attempt: Attempt, verdict: Verdict | None) -> Iterator[tuple[
     for check, assertion in zip(attempt.task.checks, assertions, strict=True):
         if assertion.passed is False:
             for each in plain_checks([check]):
-                yield each, assertion.found
+                yield each, assertion
 
 
-def _filter_fault(attempt: Attempt, check: Check, found: str) -> str | None:
+def _filter_fault(attempt: Attempt, check: Check, assertion: Assertion) -> str | None:
+    found = assertion.found
+    facts = facts_in(found) if assertion.facts is None else assertion.facts
     match check:
         case PageCheck(url=url) if url is not None and "?" in (address := as_tuple(url)[-1]):
             last = attempt.observations[-1].url if attempt.observations else ""
             return f"{_address(last)} instead of {address}" if _is_on_path(attempt, last, address) else None
-        case RequestCheck(query=query) if query is not None and found.startswith(("query ", "no query ")):
-            return found
+        case RequestCheck():
+            return found if any(isinstance(each, ValueFound) and each.part == "query" for each in facts) else None
         case ElementCheck():
             asked = (element for element in check.elements if element.states or element.value is not None)
             roles = [element.role for element in asked if element.role in CONTROLS]
-            # "no checkbox at all", "no group "Colour" on the page": the control was not there.
-            is_there = any(re.search(rf"(?<!no )\b{role}\b", found) for role in roles)
+            there = [node.role for each in facts if isinstance(each, NodesFound) for node in each.nodes]
+            is_there = not set(roles).isdisjoint(there)
             return f"{' and '.join(as_tuple(check.element))}: found {found}" if is_there else None
-        case TextCheck(sorted=order, min=None, max=None, count=None) if order is not None and _NUMBERS.fullmatch(found):
-            return f"not {order}: {found}"
+        case TextCheck(sorted=order, min=None, max=None, count=None) if order is not None:
+            return f"not {order}: {found}" if any(isinstance(each, NumbersFound) for each in facts) else None
     return None
 
 

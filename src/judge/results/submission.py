@@ -185,12 +185,17 @@ def entry_key(entry: Mapping[str, Any]) -> str:
 
 def rate_text(counts: Mapping[str, Any]) -> str:
     """The success rate with numerator and denominator, or a note that no task was scored, in one line."""
+    return share_text(counts, "success rate ")
+
+
+def share_text(counts: Mapping[str, Any], name: str = "") -> str:
+    """The same, with another name for the rate."""
     if not counts["scored_tasks"]:
         return "no task was scored"
     scored = counted(counts["scored_tasks"], "scored task")
     if _has_repeats(counts):
         scored = f"{counted(counts['scored_attempts'], 'scored attempt')} at {counted(counts['total_tasks'], 'task')}"
-    return f"success rate {counts['success_rate']} %, {counts['judged_successes']} of {scored}"
+    return f"{name}{counts['success_rate']} %, {counts['judged_successes']} of {scored}"
 
 
 def _has_repeats(counts: Mapping[str, Any]) -> bool:

@@ -17,6 +17,8 @@ EXIT_DONE = 0
 EXIT_LOST = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+# The beginning of an error on standard error.
+ERROR = "error: "
 
 
 class Interrupted(WabeError):
@@ -35,7 +37,7 @@ def run_command(app: typer.Typer, arguments: list[str], *, name: str) -> NoRetur
         command = context.command_path if (context := getattr(error, "ctx", None)) else name
         # A command group without a command prints its help, whose line breaks must be kept.
         is_help = message.startswith("Usage:")
-        text = message if is_help else f"error: {' '.join(message.split())} (see {command} --help)"
+        text = message if is_help else f"{ERROR}{' '.join(message.split())} (see {command} --help)"
         print(text, file=sys.stderr)  # noqa: T201
         sys.exit(EXIT_USAGE)
     except (typer.Abort, KeyboardInterrupt):
@@ -59,7 +61,7 @@ def _suggestion(message: str) -> str:
 
 
 def _exit_with(error: WabeError) -> NoReturn:
-    print(f"error: {error}", file=sys.stderr)  # noqa: T201
+    print(f"{ERROR}{error}", file=sys.stderr)  # noqa: T201
     if isinstance(error, Interrupted):
         sys.exit(EXIT_INTERRUPTED)
     sys.exit(EXIT_USAGE if isinstance(error, ConfigError) else EXIT_LOST)

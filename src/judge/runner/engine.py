@@ -10,22 +10,22 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import urlsplit
 
 from rich.console import Console
 from starlette.applications import Starlette
 
-from judge.events import Event, Noted, RunDone, RunStarted, Sink
+from judge.events import SHARD_STARTED, Event, Noted, RunDone, RunStarted, Sink, from_wire
 from judge.results.shards import merge_shards
-from judge.runner.boundary import EXIT_USAGE, Interrupted
+from judge.runner.boundary import ERROR, EXIT_USAGE, Interrupted
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import child_environ, end_with_parent, launched, log_tail
 from judge.runner.plan import Plan, RunOptions, make_plan, require_shardable, resume_command
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.run import conclude
 from judge.runner.shards import LOOPBACK, MAX_SHARDS
-from judge.runner.terminal import Progress, event_name
+from judge.runner.terminal import Progress
 from judge.runner.uploads import fetch_shards
 from judge.scenario.models import Scenario, Shard
 from judge.server.live import LiveHub, live_routes
@@ -49,7 +49,6 @@ _OF_EACH_SHARD = (
 _STOP_S = 90
 _MAX_LINE_BYTES = 1_000_000
 _SHOWN_LINES = 12
-_EVENTS = {event_name(kind): kind for kind in get_args(Event)}
 
 
 class Whole:
@@ -70,14 +69,14 @@ class Whole:
 
     def line(self, shard: int, text: str) -> None:
         """Handle a line that a shard printed."""
-        event = event_of(text)
-        if event is not None:
+        fields = fields_of(text)
+        if (event := from_wire(fields)) is not None:
             self._take(shard, event)
-        elif text.startswith('{"event": "shard_started"'):
+        elif fields is not None and fields.get("event") == SHARD_STARTED:
             if shard in self._started:
                 self._emit(Noted(text=f"Shard {self.names[shard]} is started again: it resumes."))
             self._started.add(shard)
-        elif text.strip() and not text.startswith("{"):
+        elif text.strip() and fields is None:
             self.said[shard] = [*self.said[shard], text][-_SHOWN_LINES:]
 
     def _take(self, shard: int, event: Event) -> None:
@@ -100,14 +99,13 @@ class Whole:
                 self._emit(event)
 
 
-def event_of(line: str) -> Event | None:
-    """The event of a line of `--display json`; `None` for any other line."""
+def fields_of(line: str) -> dict[str, Any] | None:
+    """The object in a line of `--display json`; `None` for any other line."""
     try:
         fields = json.loads(line)
-        event: Event = _EVENTS[fields.pop("event")].model_validate(fields)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, RecursionError):
         return None
-    return event
+    return fields if isinstance(fields, dict) else None
 
 
 async def run(options: RunOptions, settings: Settings, console: Console) -> int:
@@ -279,7 +277,7 @@ async def _play(job: dict[str, Any], whole: Whole, settings: Settings, log: Path
             if entry["code"] != 0:
                 failed[shard] = "\n".join(filter(None, [*whole.said[shard], entry.get("error")]))
             if entry["code"] == EXIT_USAGE:
-                raise ConfigError(f"shard {whole.names[shard]}: {failed[shard].removeprefix('error: ')}")
+                raise ConfigError(f"shard {whole.names[shard]}: {failed[shard].removeprefix(ERROR)}")
     finally:
         await asyncio.shield(_stop(process))
     if ended < job["shards"]:

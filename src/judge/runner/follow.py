@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from judge.events import NO_ACTION, RUN_ID_KEY, Event, RunStarted, Sink, StepDone, TaskDone, parse
-from judge.judges.rescoring import WHY_ZERO
+from judge.events import RUN_ID_KEY, Event, EventReader, RunStarted, Said, Sink, StepDone, TaskDone
+from judge.records.steps import StopReason
 from judge.scenario.models import Scenario
 from judge.store.layout import RUN_ID
 from shared.a2a.client import ArtifactTexts, AssessmentClient, Final, StatusText
@@ -18,6 +18,8 @@ from shared.errors import WabeError
 
 FIRST_TASKS = 3
 _CANCEL_TIMEOUT_S = 10.0
+_PARTICIPANT_ERROR: StopReason = "participant_error"
+_MAX_SHOWN_LINES = 50
 _NUMBERS = re.compile(r"[0-9a-f]{8}[0-9a-f-]*|\d+")
 
 
@@ -67,14 +69,14 @@ class FirstTasks:
         match event:
             case RunStarted() if not event.kept:
                 self._needed = min(FIRST_TASKS, event.attempts)
-            case StepDone() if not event.action.startswith(NO_ACTION):
+            case StepDone() if event.executed:
                 self._acted.add(event.key)
             case TaskDone() if not self._is_over:
                 self._take(event)
 
     def _take(self, event: TaskDone) -> None:
         self._reasons[event.key] = event.reason
-        is_error = event.outcome == "failure" and event.reason.startswith(WHY_ZERO["participant_error"])
+        is_error = event.outcome == "failure" and event.reason_code == _PARTICIPANT_ERROR
         # Numbers are masked, because ports, counters and ids differ between messages with the same cause.
         causes = {_NUMBERS.sub("#", reason) for reason in self._reasons.values()}
         if not is_error or len(causes) > 1 or self._acted & self._reasons.keys():
@@ -92,6 +94,7 @@ async def request_assessment(
     When this is cancelled, or `emit` raises `UnusableParticipant`, the assessment is cancelled at the judge.
     """
     outcome = RunOutcome()
+    progress = _Progress(emit)
     metadata: dict[str, str] = {}
     try:
         async with AssessmentClient(endpoint, auth_token=auth_token) as client:
@@ -99,7 +102,7 @@ async def request_assessment(
             try:
                 async with aclosing(client.run(request)) as answers:
                     async for answer in answers:
-                        _take(answer, outcome, emit)
+                        _take(answer, outcome, progress)
             except (asyncio.CancelledError, UnusableParticipant):
                 # The user must be able to stop even if the judge is gone or busy.
                 with suppress(WabeError, TimeoutError):
@@ -118,13 +121,29 @@ async def request_assessment(
     return outcome
 
 
-def _take(answer: StatusText | ArtifactTexts | Final, outcome: RunOutcome, emit: Sink) -> None:
+class _Progress:
+    """Emits the events of updates. The prose of a judge that sends none is only shown."""
+
+    def __init__(self, emit: Sink) -> None:
+        self._emit = emit
+        self._events = EventReader()
+        self._said = ""
+
+    def take(self, update: StatusText) -> None:
+        for event in self._events.read(update.metadata):
+            self._emit(event)
+        # A judge that has nothing new may repeat itself, so that the connection stays open.
+        if not self._events.has_read and update.text != self._said:
+            self._said = update.text
+            for line in update.text.splitlines()[:_MAX_SHOWN_LINES]:
+                self._emit(Said(text=line))
+
+
+def _take(answer: StatusText | ArtifactTexts | Final, outcome: RunOutcome, progress: _Progress) -> None:
     match answer:
-        case StatusText(text=text):
-            outcome.message = text
-            for event in map(parse, text.splitlines()):
-                if event is not None:
-                    emit(event)
+        case StatusText():
+            outcome.message = answer.text
+            progress.take(answer)
         case ArtifactTexts(texts=texts):
             outcome.results += tuple(_results(texts))
         case Final():

@@ -204,11 +204,10 @@ def _selected(scenario: Scenario, config: RunConfig, options: RunOptions) -> tup
 
 def _with_source(error: ConfigError, options: RunOptions, settings: Settings) -> ConfigError:
     """The error with the source of the mistake: the scenario file, or the option or variable that overrides it."""
-    problem = error.message.partition("config.judge_model: ")[2]
     chosen = "--judge-model" if options.judge_model else "WABE_JUDGE_MODEL" if settings.judge_model else None
-    if problem and chosen:
-        return ConfigError(f"{chosen}: {problem}", remedy=error.remedy)
-    return ConfigError(f"{options.scenario}: {error.message}", remedy=error.remedy)
+    if error.key == "config.judge_model" and chosen:
+        return ConfigError(error.problem, key=chosen, remedy=error.remedy)
+    return ConfigError(error.message, location=str(options.scenario), remedy=error.remedy)
 
 
 def require_shardable(scenario: Scenario, options: RunOptions, *, is_ours: bool) -> None:

@@ -18,6 +18,7 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from judge.events import SHARD_STARTED
 from judge.runner.launch import end_with_parent
 from shared.settings import Settings
 
@@ -64,7 +65,7 @@ def play(shard: int, argv: list[str], environ: dict[str, str], folder: str, mail
         # If the worker is killed, Ray restarts the shard, so this process must not live on.
         preexec_fn=end_with_parent,
     )
-    last = mailbox.put.remote(shard, json.dumps({"event": "shard_started"}))
+    last = mailbox.put.remote(shard, json.dumps({"event": SHARD_STARTED}))
     for line in process.stdout or ():
         last = mailbox.put.remote(shard, line.rstrip("\n"))
     code = process.wait()

@@ -14,8 +14,8 @@ from rich.console import Console
 
 from judge.browser.chromium import sweep
 from judge.events import Sink
-from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
+from judge.records.verdicts import WITHOUT_CHECKS
 from judge.report.build import make_report, open_page
 from judge.results.run_record import (
     withdraw_unplayed,
@@ -274,7 +274,7 @@ def _is_worth_resuming(submission: dict[str, Any]) -> bool:
     """Whether a lost task may get a verdict: one without checks and without a judge model never does."""
     tasks = [task for result in submission["results"] for task in result["detail"]["tasks"]]
     unsettled = [task for task in tasks if entry_outcome(task) in ("unscored", "aborted") and not is_excluded(task)]
-    return {task.get("reason") for task in unsettled} != {NO_CHECKS}
+    return {task.get("reason_code") for task in unsettled} != {WITHOUT_CHECKS}
 
 
 def _write_results(submission: dict[str, Any], plan: Plan) -> str:

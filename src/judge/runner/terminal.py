@@ -1,7 +1,6 @@
 """Shows a run in the terminal: its start and progress, one line per finished task, then the rates."""
 
 import json
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -19,15 +18,16 @@ from judge.events import (
     Noted,
     RunDone,
     RunStarted,
+    Said,
     StepDone,
     TaskDone,
     TaskJudging,
     TaskRetried,
     TaskStarted,
     describe,
+    event_name,
 )
-from judge.records.checks import NO_CHECKS
-from judge.records.verdicts import BUDGET_SPENT
+from judge.records.verdicts import BUDGET_SPENT, WITHOUT_CHECKS
 from judge.results.rows import EXCLUDED
 from judge.results.statistics import repeats_text
 from judge.results.submission import (
@@ -38,6 +38,7 @@ from judge.results.submission import (
     is_excluded,
     rate_text,
     repeats_in,
+    share_text,
 )
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.runner.live_page import LivePage
@@ -165,7 +166,7 @@ class Progress:
                 self.shown.add(event.key)
                 self._width = max(self._width, _id_width([event.key]))
                 _print_task(self._console, self._width, event.outcome, event.key, event.steps, max_steps, event.reason)
-            case TaskRetried() | Noted():
+            case TaskRetried() | Noted() | Said():
                 self._console.print(describe(event), markup=False, highlight=False, style="dim", soft_wrap=True)
             case RunStarted():
                 self._console.out(describe(event), highlight=False)
@@ -241,11 +242,6 @@ def print_json(console: Console, event: str, **fields: Any) -> None:
     console.file.flush()
 
 
-def event_name(kind: type[Event]) -> str:
-    """The name of an event type in `--display json`."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
-
-
 def _id_width(task_ids: Iterable[str]) -> int:
     return min(max(map(len, task_ids), default=0), _MAX_ID_CHARS)
 
@@ -316,7 +312,7 @@ def print_summary(
         lost += sum(_lost(detail).values()) - (excluded if detail["scored_tasks"] else 0)
         # The user was warned about tasks without checks at the start, so they are only an error if nothing was scored.
         if detail["scored_tasks"]:
-            lost -= sum(task.get("reason") == NO_CHECKS for task in tasks)
+            lost -= sum(task.get("reason_code") == WITHOUT_CHECKS for task in tasks)
     if store is not None:
         console.out(f"Results: {store.folder / 'results.json'}", highlight=False)
     return EXIT_LOST if lost else EXIT_DONE
@@ -357,7 +353,7 @@ def _truth_lines(detail: dict[str, Any]) -> list[Text]:
     lines = []
     for truth, counts in by_truth.items() if len(by_truth) > 1 else ():
         name = f"judge model {model}" if truth == "judge" and model else truth
-        lines.append(Text(f"  decided by {one_line(name, 100)}: {rate_text(counts).removeprefix('success rate ')}"))
+        lines.append(Text(f"  decided by {one_line(name, 100)}: {share_text(counts)}"))
     shared = sum(SHARED_STATE in (task.get("flags") or ()) for task in detail["tasks"])
     if shared:
         lines.append(Text(f"  {SHARED_STATE}: {shared} played on a site that was not brought back to its first state"))

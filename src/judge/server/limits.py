@@ -71,7 +71,8 @@ class ServiceLimits(Record):
         # Without a price, the limit could not be enforced.
         if self.max_cost_usd is not None and find_price(config.judge_model, config.prices) is None:
             raise ConfigError(
-                f"config.judge_model: this judge limits costs, and has no price for {excerpt(config.judge_model)}",
+                f"this judge limits costs, and has no price for {excerpt(config.judge_model)}",
+                key="config.judge_model",
                 remedy="name a model of known price",
             )
         changes: dict[str, float] = {}

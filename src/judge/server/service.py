@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -13,7 +14,7 @@ from judge.browser.pool import browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.preflight import check_config
-from judge.events import RUN_ID_KEY, Event, Noted, describe
+from judge.events import EVENT_KEY, RUN_ID_KEY, Event, Noted, describe, to_wire
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
 from judge.records.checks import NO_CHECKS
@@ -179,10 +180,12 @@ class JudgeService:
             stack.callback(self.hub.end, run_id)
             sink.annotate({RUN_ID_KEY: run_id})
 
+            numbers = itertools.count(1)
+
             def emit(event: Event) -> None:
                 if line := describe(event):
                     log.info("%s", line)
-                    sink.update(line)
+                    sink.update(line, {EVENT_KEY: to_wire(event, next(numbers))})
                 trace(event)
                 show(event)
 

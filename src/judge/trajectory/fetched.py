@@ -23,8 +23,7 @@ class Answer(Record):
 
     status: int = 0
     type: str = ""
-    # Compared as a whole: a character of the answer takes up to six bytes as written.
-    body: Annotated[str | None, Recorded(6 * MAX_BODY_BYTES)] = None
+    body: str | None = None
     location: str | None = None
     error: str | None = None
 
@@ -63,9 +62,14 @@ def _problem_of(answer: Answer) -> str | None:
         return f"status {answer.status}"
     if len((answer.body or "").encode("utf-8", "surrogatepass")) > MAX_BODY_BYTES:
         return f"the answer has more than {MAX_BODY_BYTES} bytes"
-    if answer.body and not (is_json(answer.type, answer.body) or answer.type.lower().startswith("text/")):
-        return f"the answer is neither JSON nor text, but {answer.type[:100] or 'of no type'}"
+    if answer.body and not (is_json(answer.type, answer.body) or _is_text(answer.type)):
+        return f"the answer is neither JSON nor text nor XML, but {answer.type[:100] or 'of no type'}"
     return None
+
+
+def _is_text(written: str) -> bool:
+    mime_type = written.partition(";")[0].strip().lower()
+    return mime_type.startswith("text/") or mime_type == "application/xml" or mime_type.endswith("+xml")
 
 
 def _without_secrets(text: str, mime_type: str, redacted: Redacted) -> str | None:

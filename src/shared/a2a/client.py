@@ -7,7 +7,8 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from typing import NamedTuple, Self
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 from uuid import uuid4
 
 import httpx
@@ -16,6 +17,8 @@ from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.client.errors import AgentCardResolutionError
 from a2a.helpers import get_text_parts
 from a2a.utils.errors import UnsupportedOperationError
+from google.protobuf.json_format import MessageToDict, SerializeToJsonError
+from google.protobuf.struct_pb2 import Struct
 from pydantic import SecretStr
 
 from shared.a2a.calls import blaming_the_agent, bounded_client, choose_interface, is_old
@@ -49,9 +52,10 @@ class AgentSummary(Record):
 
 
 class StatusText(NamedTuple):
-    """A progress message."""
+    """A progress message, with what the agent attached to it as metadata."""
 
     text: str
+    metadata: Mapping[str, Any] = MappingProxyType({})
 
 
 class ArtifactTexts(NamedTuple):
@@ -301,14 +305,24 @@ class AssessmentClient(_AgentClient):
                 self._seen.add(identity)
                 yield ArtifactTexts(tuple(get_text_parts(artifact.parts)))
 
-    def _status(self, task_id: str, metadata: Mapping[str, object], status: types.TaskStatus) -> Iterator[AgentEvent]:
+    def _status(self, task_id: str, attached: Struct, status: types.TaskStatus) -> Iterator[AgentEvent]:
         self._task_id = task_id
+        metadata = _metadata(attached)
         self.metadata.update({key: value for key, value in metadata.items() if isinstance(value, str)})
         text = "\n".join(get_text_parts(status.message.parts))
         if status.state not in _WORKING:
             yield Final(_state_name(status), text)
         elif text:
-            yield StatusText(text)
+            yield StatusText(text, metadata)
+
+
+def _metadata(attached: Struct) -> dict[str, Any]:
+    """Metadata as JSON; empty if it is not JSON, such as NaN."""
+    try:
+        found: dict[str, Any] = MessageToDict(attached)
+    except SerializeToJsonError:
+        return {}
+    return found
 
 
 def _user_message(text: str, context_id: str = "") -> types.Message:

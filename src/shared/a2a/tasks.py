@@ -9,6 +9,7 @@ import contextlib
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from a2a.helpers import new_text_message
@@ -26,6 +27,9 @@ log = logging.getLogger(__name__)
 
 _CLEAN_UP_S = 30.0
 _MAX_MESSAGE_CHARS = 20_000
+# Joined in one status.
+_MAX_UPDATES = 200
+_NO_FACTS: Mapping[str, Any] = MappingProxyType({})
 _NOT_KEPT = "A request in JSON, which is not kept."
 # Begins with a letter and is not a literal that JSON readers accept.
 _PROSE = re.compile(r"(?!(?:true|false|null|NaN|Infinity)\Z)[^\W\d_]")
@@ -48,6 +52,11 @@ class Turn(Record):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
+class _Update(NamedTuple):
+    text: str
+    facts: Mapping[str, Any] = _NO_FACTS
+
+
 class TaskSink:
     """Receives the progress, results and end of one task. Calls after the end are ignored."""
 
@@ -63,7 +72,7 @@ class TaskSink:
         self._metadata: dict[str, Any] = {}
         # The work, the pump and a cancellation all send events; the lock keeps these in order.
         self._lock = asyncio.Lock()
-        self._pending: list[str] = []
+        self._pending: list[_Update] = []
         self._has_pending = asyncio.Event()
 
     async def begin(self) -> None:
@@ -75,10 +84,13 @@ class TaskSink:
         """Add metadata to the task, sent with its next status and every later one."""
         self._metadata.update(metadata)
 
-    def update(self, text: str) -> None:
-        """Report progress as prose, sent by `pump`. Texts that arrive faster than they are sent are joined."""
+    def update(self, text: str, facts: Mapping[str, Any] = _NO_FACTS) -> None:
+        """Report progress as prose, sent by `pump`. Texts that arrive faster than they are sent are joined.
+
+        `facts` are the same for programs, as JSON: under each key, the metadata of the status has the list of them.
+        """
         if text.strip():
-            self._pending.append(text)
+            self._pending.append(_Update(text, facts))
             self._has_pending.set()
 
     async def artifact(self, name: str, texts: list[str]) -> None:
@@ -127,7 +139,7 @@ class TaskSink:
             async with self._lock:
                 if not self._ended:
                     if self._begun and not self._pending:
-                        self._pending.append("Still working.")
+                        self._pending.append(_Update("Still working."))
                     await self._flush()
             await asyncio.sleep(interval_s)
 
@@ -142,11 +154,17 @@ class TaskSink:
             await self._queue.enqueue_event(task)
 
     async def _flush(self) -> None:
-        texts, self._pending = self._pending, []
+        pending, self._pending = self._pending, []
         self._has_pending.clear()
-        if texts:
+        for begin in range(0, len(pending), _MAX_UPDATES):
+            updates = pending[begin : begin + _MAX_UPDATES]
             await self._begin()
-            await self._send_status(TaskState.TASK_STATE_WORKING, _sayable("\n".join(texts)))
+            text = _sayable("\n".join(update.text for update in updates))
+            facts: dict[str, list[Any]] = {}
+            for update in updates:
+                for key, fact in update.facts.items():
+                    facts.setdefault(key, []).append(fact)
+            await self._send_status(TaskState.TASK_STATE_WORKING, text, facts)
 
     async def _end(self, state: TaskState, text: str | None) -> None:
         if not self._ended:
@@ -155,9 +173,9 @@ class TaskSink:
             self._ended = True
             await self._send_status(state, text)
 
-    async def _send_status(self, state: TaskState, text: str | None) -> None:
+    async def _send_status(self, state: TaskState, text: str | None, facts: Mapping[str, Any] = _NO_FACTS) -> None:
         message = None if text is None else self._updater.new_agent_message([Part(text=text)])
-        await self._updater.update_status(state, message, metadata=self._metadata)
+        await self._updater.update_status(state, message, metadata={**self._metadata, **facts})
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -94,11 +94,12 @@ class _Place:
     is_inside: bool = False
     # In a document whose origin the browser hides, what the document makes itself is nobody's.
     is_hidden: bool = False
+    # A sandbox hides the origins of all documents in it; a `data:` document only its own.
+    is_sandboxed: bool = False
     trail: tuple[str, ...] = ()
 
     def within(self, what: str, **changes: Any) -> "_Place":
-        known = {"origin": self.origin, "is_inside": self.is_inside, "is_hidden": self.is_hidden}
-        return _Place(**{**known, **changes}, trail=(*self.trail, what))
+        return replace(self, **changes, trail=(*self.trail, what))
 
 
 @dataclass
@@ -154,9 +155,7 @@ class _Maker:
             return f'<div><template shadowrootmode="open">{inner}</template></div>', there, element
         if kind == "slot":
             is_edited = self.rng.random() < 0.5
-            there = (
-                there if not is_edited else _Place(there.origin, True, there.is_hidden, (*there.trail, "edited slot"))
-            )
+            there = there if not is_edited else there.within("edited slot", is_inside=True)
             attribute = " contenteditable" if is_edited else ""
             template = f'<template shadowrootmode="open"><section{attribute}><slot></slot></section></template>'
             return f"<div>{template}{inner}</div>", there, element
@@ -178,22 +177,22 @@ class _Maker:
         kind = self.rng.choice(_FRAMES)
         # A document in a sandbox cannot write into the empty document of a frame.
         kind = "blob" if kind == "written" and place.is_hidden else kind
-        origin, is_hidden = self._origin_in(kind, place)
+        is_sandboxed = place.is_sandboxed or kind.endswith("sandboxed")
+        origin, is_hidden = self._origin_in(kind, place, is_sandboxed)
         is_designed = self.rng.random() < 0.15
-        there = place.within(f"{kind} frame", origin=origin, is_hidden=is_hidden)
+        there = place.within(f"{kind} frame", origin=origin, is_hidden=is_hidden, is_sandboxed=is_sandboxed)
         if is_designed:
             there = there.within("design mode", is_inside=True)
         inner, found, element = self._blocks(words, there, depth)
         inner += "<script>document.designMode = 'on'</script>" if is_designed else ""
         return self._embedded(kind, inner), found, element
 
-    def _origin_in(self, kind: str, place: _Place) -> tuple[str | None, bool]:
+    def _origin_in(self, kind: str, place: _Place, is_sandboxed: bool) -> tuple[str | None, bool]:
         """Whose the document in a frame is, and whether the browser hides it."""
-        is_sandboxed = kind.endswith("sandboxed")
         if kind.startswith("own") or kind == "rebuilt":
-            return self.own, is_sandboxed or place.is_hidden
+            return self.own, is_sandboxed
         if kind.startswith("other"):
-            return self.other, is_sandboxed or place.is_hidden
+            return self.other, is_sandboxed
         if kind == "data":
             return None, True
         if kind.startswith("srcdoc"):

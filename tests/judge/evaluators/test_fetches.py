@@ -76,7 +76,10 @@ def test_an_answer_is_compared_like_the_response_of_a_request(
         (answered(CART, status=500), "no answer: status 500"),
         (answered(CART, status=404), "no answer: status 404"),
         (answered("x" * (MAX_BODY_BYTES + 1), "text/plain"), f"no answer: the answer has more than {MAX_BODY_BYTES}"),
-        (answered("PK", "application/zip"), "no answer: the answer is neither JSON nor text, but application/zip"),
+        (
+            answered("PK", "application/zip"),
+            "no answer: the answer is neither JSON nor text nor XML, but application/zip",
+        ),
         (answered("{", JSON), "no answer: the answer is not readable as JSON"),
         (answered("<p>Log in</p>", "text/html"), "an answer that is not JSON"),
     ],

@@ -1,5 +1,6 @@
 """Categories of failures, from what is recorded."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from helpers.results import a_result, a_step, a_verdict
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
+from judge.evaluators.findings import ValueFound
 from judge.records.steps import Outcome, Step, StopReason
 from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
@@ -130,7 +132,7 @@ def judged(tmp_path: Path, check: dict[str, Any], snapshot: str, url: str = f"{S
     trajectory = Trajectory(folder=tmp_path, task=task, action_history=(), steps=steps, stop_reason="finished")
     (assertion,) = evaluate(trajectory)
     assert assertion.passed is False
-    verdict = a_verdict("failure", evidence={"checks": [assertion.model_dump()]})
+    verdict = a_verdict("failure", evidence={"checks": [json.loads(assertion.model_dump_json())]})
     return names(a_failure(*steps, task=task, verdict=verdict), verdict)
 
 
@@ -176,9 +178,9 @@ def test_a_page_or_a_control_that_was_never_reached_is_no_wrong_filter(tmp_path:
 def test_a_request_with_another_query_is_a_wrong_filter() -> None:
     check = {"kind": "request", "url": "/api", "query": {"colour": "Red"}}
     task = Task.model_validate({"task_id": "t1", "website": SITE, "task": "Find it.", "checks": [check]})
-    found = 'query colour is "Blue" in GET /api?colour=Blue 200'
-    assertion = Assertion(check="check 1", description="", passed=False, expected="", found=found)
-    verdict = a_verdict("failure", evidence={"checks": [assertion.model_dump()]})
+    facts = (ValueFound.of("query", "colour", ["Blue"]),)
+    assertion = Assertion(check="check 1", description="", passed=False, expected="", found="x", facts=facts)
+    verdict = a_verdict("failure", evidence={"checks": [json.loads(assertion.model_dump_json())]})
     assert names(a_failure(task=task, verdict=verdict), verdict)[0] == "wrong_filter"
 
 
@@ -229,3 +231,21 @@ def test_whatever_is_recorded_gives_bounded_categories_and_a_success_none(
     assert all(finding.found and len(finding.found) <= 300 for finding in found)
     if attempt.outcome in ("success", "unscored"):
         assert found == ()
+
+
+@pytest.mark.parametrize(
+    ("check", "found", "is_wrong"),
+    [
+        ({"kind": "element", "element": 'checkbox "Red" [checked]'}, 'checkbox "Blue" [checked]', True),
+        ({"kind": "element", "element": 'checkbox "Red" [checked]'}, "no checkbox at all", False),
+        ({"kind": "text", "pattern": r"€(\d+)", "sorted": "ascending"}, "5, 4", True),
+        ({"kind": "request", "url": "/api", "query": {"a": "1"}}, "no query a in GET /api: 200", True),
+    ],
+)
+def test_the_findings_of_older_verdicts_are_read_from_their_words(
+    check: dict[str, Any], found: str, is_wrong: bool
+) -> None:
+    task = Task.model_validate({"task_id": "t1", "website": SITE, "task": "Find it.", "checks": [check]})
+    assertion = Assertion(check="check 1", description="", passed=False, expected="", found=found)
+    verdict = a_verdict("failure", evidence={"checks": [assertion.model_dump()]})
+    assert ("wrong_filter" in names(a_failure(task=task, verdict=verdict), verdict)) is is_wrong

@@ -78,6 +78,9 @@ async def test_its_checks_decide_as_before_with_the_same_evidence(folder: Path) 
         made = json.loads(verdict.model_dump_json())
         # These name the code.
         del recorded["judge"], made["judge"]
+        # Recorded since: what was found, as data.
+        for check in made["evidence"]["checks"]:
+            check.pop("facts", None)
         assert made == recorded
 
 

@@ -14,7 +14,7 @@ from helpers.ports import free_port
 from helpers.results import a_result, a_submission, a_verdict
 from helpers.runner.scenario_runs import write_scenario
 from helpers.runs import write_synthetic_run
-from judge.records.checks import NO_CHECKS
+from judge.records.verdicts import WITHOUT_CHECKS
 from judge.runner.baseline import Baseline
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import Member
@@ -116,14 +116,14 @@ def test_results_that_cannot_be_written_are_shown_and_end_the_run_with_1(tmp_pat
     assert "Results: " not in text
 
 
-@pytest.mark.parametrize(("reason", "may_help"), [(NO_CHECKS, False), ("the judge model gave no verdict", True)])
+@pytest.mark.parametrize(("code", "may_help"), [(WITHOUT_CHECKS, False), (None, True)])
 def test_resuming_is_advised_only_where_a_lost_task_may_get_a_verdict(
-    tmp_path: Path, reason: str, may_help: bool
+    tmp_path: Path, code: str | None, may_help: bool
 ) -> None:
     store = RunStore(tmp_path, "r1")
     store.create()
     store.write_run({"run_id": "r1"})
-    results = a_submission(a_result("rugs", verdict=a_verdict("unscored", reason=reason)))["results"]
+    results = a_submission(a_result("rugs", verdict=a_verdict("unscored", reason_code=code)))["results"]
     given = RunOptions(scenario=write_scenario(tmp_path / "scenario.toml"))
     plan = Plan(given, load_scenario(given.scenario), members=(JUDGE,), request="", store=store)
     said = io.StringIO()

@@ -49,7 +49,7 @@ def test_a_running_task_shows_its_step_its_action_and_how_long_it_runs(clock: Cl
         clock,
         RunStarted(run_id="r", total=3),
         TaskStarted(task_id="oak_desks", attempt=1, max_steps=12),
-        StepDone(task_id="oak_desks", step=4, max_steps=12, action="<Oak checkbox> -> CLICK"),
+        StepDone(task_id="oak_desks", step=4, max_steps=12, action="<Oak checkbox> -> CLICK", executed=True),
     )
     clock.now += 75
     shown = drawn(progress)
@@ -148,7 +148,7 @@ def test_markup_in_an_action_is_shown_and_not_obeyed(clock: Clock) -> None:
     progress = watching(
         clock,
         TaskStarted(task_id="t", attempt=1, max_steps=5),
-        StepDone(task_id="t", step=1, max_steps=5, action="[red]not red[/red] [bold"),
+        StepDone(task_id="t", step=1, max_steps=5, action="[red]not red[/red] [bold", executed=True),
     )
     assert "[red]not red[/red] [bold" in drawn(progress)
 
@@ -182,7 +182,7 @@ def piped(display: Display | None = None) -> tuple[str, Progress]:
         progress.is_up("shop")
         progress(RunStarted(run_id="r", total=2))
         progress(TaskStarted(task_id="t", attempt=1, max_steps=5))
-        progress(StepDone(task_id="t", step=1, max_steps=5, action="<Oak checkbox> -> CLICK"))
+        progress(StepDone(task_id="t", step=1, max_steps=5, action="<Oak checkbox> -> CLICK", executed=True))
         progress(TaskJudging(task_id="t", steps=2))
         progress(TaskDone(task_id="t", outcome="failure", steps=2, reason="[bold]because[/bold] " * 10))
         progress(TaskDone(task_id="oak_desks", outcome="success", steps=1, reason="all checks passed"))

@@ -43,7 +43,7 @@ def hub_with(*events: Event) -> LiveHub:
 
 
 def step(number: int, action: str = "<Go button> -> CLICK", task_id: str = "t1") -> StepDone:
-    return StepDone(task_id=task_id, step=number, max_steps=15, action=action)
+    return StepDone(task_id=task_id, step=number, max_steps=15, action=action, executed=True)
 
 
 STARTED = TaskStarted(task_id="t1", attempt=1, max_steps=15)
@@ -323,7 +323,7 @@ async def get(served: ServedPage, path: str) -> httpx.Response:
 @pytest.mark.parametrize(
     ("events", "shown"),
     [
-        ([StepDone(task_id="task_001", step=2, max_steps=15, action="a")], "trajectory/step_001.png"),
+        ([StepDone(task_id="task_001", step=2, max_steps=15, action="a", executed=True)], "trajectory/step_001.png"),
         ([StepBegun(task_id="task_001", step=3, task="t", url="u")], "trajectory/step_002.png"),
         (
             [StepBegun(task_id="task_001", step=3, task="t", url="u"), TaskJudging(task_id="task_001", steps=3)],

@@ -24,7 +24,7 @@ class RecordedEnds(TaskSink):
     def annotate(self, metadata: Mapping[str, str]) -> None:
         pass
 
-    def update(self, text: str) -> None:
+    def update(self, text: str, facts: object = None) -> None:
         pass
 
     async def artifact(self, name: str, texts: list[str]) -> None:

@@ -115,7 +115,8 @@ async def an_assessment(tracing: Tracing, *, system: str = "secret prompt") -> N
         for number, step in enumerate(STEPS, 1):
             await asyncio.sleep(0)
             line = step.outcome.line if step.outcome else None
-            sink(StepDone(task_id=task_id, step=number, max_steps=5, action=line or "no action", recorded=step))
+            done = {"task_id": task_id, "step": number, "max_steps": 5, "action": line or "no action"}
+            sink(StepDone(**done, executed=line is not None, recorded=step))
         sink(TaskJudging(task_id=task_id, steps=3))
         try:
             # As the cache does it: the call is made in an asyncio task of its own.

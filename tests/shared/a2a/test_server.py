@@ -284,6 +284,18 @@ async def test_progress_and_result_arrive_in_order_and_the_end_comes_last() -> N
     ]
 
 
+async def test_facts_travel_as_metadata_of_the_update_with_their_text() -> None:
+    async def work(turn: Turn, sink: TaskSink) -> None:
+        for number in range(500):
+            sink.update(f"{number}.", {"facts": {"n": number}})
+        await sink.complete("Done.")
+
+    *updates, _ = await events_of(work, update_interval_s=9.0)
+    facts = [update.metadata["facts"] for update in updates if isinstance(update, StatusText)]
+    assert [fact["n"] for each in facts for fact in each] == list(range(500))
+    assert max(map(len, facts)) == 200
+
+
 async def test_nothing_follows_the_end() -> None:
     async def work(turn: Turn, sink: TaskSink) -> None:
         await sink.reject("Not for me.")

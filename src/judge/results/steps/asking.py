@@ -63,7 +63,7 @@ async def _ask(participant: Participant, reference: Reference, image: bytes | No
             text, image=image if kind else None, media_type=kind or "image/jpeg", context_id=uuid4().hex
         )
     except ParticipantError as error:
-        return "", Choice(complaint=f"participant: {error.message}")
+        return "", Choice(complaint=f"participant: {error.message}", failed=True)
     reply = without_surrogates(reply)
     return clip(reply, _MAX_REPLY_CHARS), choice_of(reply, reference)
 

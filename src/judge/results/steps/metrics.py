@@ -15,11 +15,12 @@ from shared.models import Record
 
 
 class Choice(Record):
-    """A participant's choice; empty if its reply was unusable, which `complaint` explains."""
+    """A participant's choice; empty if its reply was unusable, which `complaint` explains. `failed`: there was none."""
 
     element: str | None = None
     operation: Operation | None = None
     complaint: str = ""
+    failed: bool = False
 
 
 class StepScore(Record):
