@@ -218,7 +218,7 @@ def begin_run(
 
 
 def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
-    """The run of this scenario file that was started or resumed last and is unfinished, or `None`.
+    """The most recently started or resumed unfinished run of this scenario file, or `None`.
 
     A scenario is recognised by its path (it may have been edited) or by its bytes (it may have been moved); a run with
     the same bytes is preferred. One that was merged from shards is none: only its shards can be resumed.

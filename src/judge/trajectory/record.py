@@ -24,8 +24,8 @@ MAX_THOUGHT_CHARS = 4000
 # The flag of evidence that the agent recorded itself: the judge has not seen the browser.
 SELF_RECORDED = "self_recorded"
 SHARED_STATE = "shared_state"
-# The rules that decide checks on a recording. Those of the first version guess who wrote and sent what is recorded;
-# recordings of the second say it.
+# The rules that decide checks on a recording. Version 1 has to guess who wrote or sent what is recorded; recordings for
+# version 2 state it.
 FIRST_RULES, CURRENT_RULES = "1", "2"
 BLAME_FACTS = "blame_facts"
 FETCHED = "fetched"
