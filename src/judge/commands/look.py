@@ -31,7 +31,7 @@ from shared.settings import Settings
 from shared.snapshot import FIELDS, REF, Node, Snapshot, as_shown, parse_snapshot
 from shared.text import counted, one_line, plain
 
-# Their content is no name.
+# Their content is not a name.
 _CONTAINERS = frozenset(
     """generic text document application main banner contentinfo navigation complementary form search region list table
     rowgroup row grid treegrid tree group iframe figure article feed dialog tablist tabpanel menu menubar toolbar

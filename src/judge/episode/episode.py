@@ -226,7 +226,7 @@ class Episode:
 
     def _blame_facts(self, error: WabeError | None) -> BlameFacts | None:
         """What decides who is to blame for a fault that the participant can have caused."""
-        # A stalled clock is the judge's own doing: the attempt is played again in real time.
+        # The judge itself stalled the page's clock, so the attempt is played again in real time.
         others = InternalFault | SiteUnreachable | ClockStalled
         is_possible = isinstance(error, EnvironmentFault) and not isinstance(error, others)
         return self._route.decide() if is_possible and self._route.has_begun else None

@@ -4,8 +4,8 @@ After an unusable reply the question is repeated once with a stricter reminder. 
 removed from the cache, so that a later scoring can succeed, and the method decides what the missing answer means.
 
 A question about an attempt that the provider refuses is asked again with less of the attempt
-(`judge.judges.withholding`), at most three times. What comes of it is decided here for all methods, in
-`Session.settled`: nothing that was withheld ever ends in success.
+(`judge.judges.withholding`), at most three times. The result is decided here for all methods, in
+`Session.settled`: it is never a success if anything was withheld.
 """
 
 import asyncio

@@ -183,7 +183,7 @@ def _steps_of(item: Mapping[str, Any], check: Check | None) -> dict[str, Any]:
     """The numbers of the steps that a check's result names."""
     if item.get("passed"):
         step = _index(item.get("step"))
-        # What a page shows is the effect of the action before it; the first page is no action's.
+        # What a page shows is the effect of the action before it; no action led to the first page.
         is_own = {each.kind for each in plain_checks([check])} <= _OF_ACTIONS if check else False
         return {} if step is None else {"helped": step + 1 if is_own else step or None}
     last, near = _index(item.get("last_step")), _index(item.get("near_step"))

@@ -1,4 +1,4 @@
-"""What tells that a text belongs to a task: values that the task quotes, what was typed or pressed, the task's words.
+"""Signs that a text belongs to a task: values that the task quotes, what was typed or pressed, the task's words.
 
 It only orders and shortens proposals of checks (`judge.results.suggestions`), so it may guess.
 """

@@ -1,4 +1,4 @@
-"""Who judged, by names for people, and what it cost.
+"""Who judged, under readable names, and what it cost.
 
 A judge is named by its method and model. Its id, `<method>-<digest>`, also tells apart judges with other prompts or
 settings; the digest is shown only where two judges would have the same name. A judge that was asked again (`--repeat`)

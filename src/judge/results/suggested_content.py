@@ -1,6 +1,6 @@
-"""What the content of pages lets propose as checks (`judge.results.suggestions`): elements, texts, what has gone.
+"""Proposes checks on the content of pages (`judge.results.suggestions`): elements, texts, and what has disappeared.
 
-What the end shows and the start does not is ranked by how much it tells of the task, and only the best is proposed.
+What the end shows and the start does not is ranked by how specific it is to the task; only the best is proposed.
 """
 
 import itertools

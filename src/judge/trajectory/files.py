@@ -61,7 +61,7 @@ class _V2(BaseModel):
 def load_trajectory(folder: Path | str) -> Trajectory:
     """Read a task folder. Raises `TrajectoryError`, which names the file and what is wrong with it.
 
-    The evidence is compared with its digests. The attempt's verdict is no evidence: `wabe verify` compares it with the
+    The evidence is compared with its digests. The attempt's verdict is not evidence: `wabe verify` compares it with the
     judge's own under `verdicts/`.
     """
     folder = Path(folder)
