@@ -134,7 +134,7 @@ class Route:
             return
         self._has_written = True
         if "url" not in params and (self.is_elsewhere(self._front) or reaches_into_frame(params)):
-            # What it writes there becomes a part of a page elsewhere: the task's site no longer answers for it.
+            # What it writes there becomes part of a page elsewhere, which is then not the site's responsibility.
             self._linked -= {one.address for one in self._live() if self.is_elsewhere(one.address)}
 
     def went(self, hops: Iterable[Hop]) -> tuple[Navigation, ...]:

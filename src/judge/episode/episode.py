@@ -233,7 +233,7 @@ class Episode:
 
     def _error_text(self, error: WabeError) -> str:
         is_lost = isinstance(error, BrowserFault) and isinstance(self._network_fault, BrowserFault)
-        # The fault of the trace says so itself.
+        # The trace's fault already says so.
         says_so = error is self._network_fault
         return f"{error.message}; {NETWORK_LOST}" if is_lost and not says_so else error.message
 
@@ -387,7 +387,7 @@ class Episode:
             return False
         if page.notice.code == "script_stopped":
             return not self._route.has_named(page.url)
-        # The page is gone: it is the one that the browser went to last.
+        # The page is gone. It was the one to which the browser navigated last.
         url = navigations[-1].url if navigations else self._steps[-1].url
         return page.notice.code == "tab_busy" and not self._route.has_named(url)
 

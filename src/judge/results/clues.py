@@ -89,7 +89,7 @@ class Clues:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The task's words, without those that say nothing."""
+        """The task's words, without common ones."""
         return frozenset(_words(self.task))
 
     @cached_property

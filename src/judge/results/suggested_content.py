@@ -41,7 +41,7 @@ _CONFIRMING = re.compile(
     re.IGNORECASE,
 )
 _MIN_WORDS = 3
-# Of elements that tell as much as each other, those that are read rather than clicked come first.
+# Among equally specific elements, those that are read come before those that are clicked.
 _ROLE_ORDER = (
     "heading",
     "alert",
@@ -140,7 +140,7 @@ class Fact(NamedTuple):
 
     @property
     def is_offer(self) -> bool:
-        """Whether it is there to be clicked, and so says little of what was done."""
+        """Whether it is a control to be clicked, which says little about what was done."""
         role = self.node.role
         return role in _CLICKED or (role == "listitem" and any(each.role in _CLICKED for each in self._inside))
 
