@@ -19,7 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
-SUITES = ("tests/faults", "tests/adversarial")
+# What applications do that pages made for tests do not: exchanges on sockets, covered controls, names that change, …
+APPLICATIONS = ("settle", "server_tab", "lost_refs", "fields", "unnamed", "joins")
+SUITES = ("tests/faults", "tests/adversarial", *(f"tests/judge/browser/test_{name}.py" for name in APPLICATIONS))
 MAX_OUTCOME_CHARS = 220
 
 

@@ -90,6 +90,7 @@ PLAIN_KINDS = (
     Kind("cross_site_frame"),
     Kind("late_frame", network=True, replaces=True),
     Kind("worker"),
+    Kind("crypto"),
     Kind("css_transition"),
     Kind("smooth_scroll"),
     Kind("new_tab", replaces=True),

@@ -46,6 +46,10 @@ SCRIPTS = {
     "polling": """async function act() {
         while (await (await fetch('/soon')).text() !== 'after') await new Promise(done => setTimeout(done, 100));
         out.textContent = 'after' }""",
+    "crypto": """async function act() {
+        const key = await crypto.subtle.importKey('raw', new Uint8Array(16), 'PBKDF2', false, ['deriveBits']);
+        const how = {name: 'PBKDF2', hash: 'SHA-256', salt: new Uint8Array(16), iterations: 2_000_000};
+        await crypto.subtle.deriveBits(how, key, 256); out.textContent = 'after' }""",
     "worker": """function act() {
         const source = new Blob(['onmessage = () => setTimeout(() => postMessage("after"), 500)']);
         const worker = new Worker(window.URL.createObjectURL(source));

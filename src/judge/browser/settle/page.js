@@ -79,6 +79,30 @@
     },
   });
 
+  // So does what the browser computes beside the page's scripts.
+  const { then } = Promise.prototype;
+  const follow = (owner, names) => {
+    for (const name of names) {
+      const compute = owner?.[name];
+      if (typeof compute !== "function") continue;
+      owner[name] = function (...args) {
+        const work = {};
+        workers.set(work, running ?? input);
+        const ended = () => workers.delete(work);
+        return apply(then, apply(compute, this, args), [
+          result => { ended(); return result; },
+          error => { ended(); throw error; },
+        ]);
+      };
+    }
+  };
+  follow(globalThis.SubtleCrypto?.prototype, [
+    "decrypt", "deriveBits", "deriveKey", "digest", "encrypt", "exportKey", "generateKey", "importKey", "sign", "unwrapKey", "verify",
+    "wrapKey",
+  ]);
+  follow(globalThis.WebAssembly, ["compile", "compileStreaming", "instantiate", "instantiateStreaming"]);
+  follow(globalThis, ["createImageBitmap"]);
+
   // Page time moves `performance.now()` but not the timestamps of events. Vue 2 compares the two, and would ignore every
   // click on an element that it rendered after the event's apparent time.
   const stamps = new WeakMap();
