@@ -239,7 +239,10 @@ def row(name: str, mode: str, one: Counts) -> str:
     sizes, settles = sorted(one.snapshots) or [0], sorted(one.settles) or [0.0]
     late = settles[min(len(settles) - 1, int(0.95 * len(settles)))]
     cells = [
-        *(name, mode, f"{one.right}/{one.rights}", f"{one.passed}/{one.wrongs}"),
+        name,
+        mode,
+        f"{one.right}/{one.rights}",
+        f"{one.passed}/{one.wrongs}",
         *(str(value) for value in (one.lost, one.late, one.dead, one.fallbacks)),
         f"{one.nameless}/{one.targets}",
         str(one.vanished),

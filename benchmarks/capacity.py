@@ -1,4 +1,4 @@
-"""A model of what an assessment needs of a machine, fitted to measured runs. Pure; docs/scale.md explains it."""
+"""A model of what an assessment needs of a machine, fitted to measured runs. Pure; docs/scale-model.md explains it."""
 
 import math
 from bisect import bisect_left

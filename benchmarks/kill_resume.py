@@ -191,7 +191,8 @@ def _killed_run(
             killed_at, before, interrupted = time.monotonic(), settled(run), set(in_all_epochs(run, "attempts/*"))
             strike(running, mode)
             kills.append(Kill(mode, killed_at, before, interrupted, running.end()))
-        words = kills[-1].told or [*started, "--resume", *([run.name] if rng.random() < 0.5 else [])]
+        named = [run.name] if rng.random() < 0.5 else []
+        words = kills[-1].told or [*started, "--resume", *named]
     participant.let_end(math.inf)
     with command(temp, *words, env=env) as running:
         last = running.end(300)

@@ -94,7 +94,9 @@ def app(latency_s: float, limit: int | None) -> Starlette:
 @contextlib.contextmanager
 def model_server(latency_s: float, limit: int | None = None) -> Iterator[str]:
     """The server as a process; yields its address."""
-    arguments = [sys.executable, __file__, str(latency_s), *([str(limit)] if limit else [])]
+    arguments = [sys.executable, __file__, str(latency_s)]
+    if limit:
+        arguments.append(str(limit))
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

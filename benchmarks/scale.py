@@ -1,11 +1,12 @@
 """What an assessment costs in CPU, memory, disk and network, and how many slots a machine carries.
 
-    python benchmarks/scale.py [--quick] [--write docs/scale.md]
+    python benchmarks/scale.py [--quick] [--write docs]
 
 Measures assessments of the demo shop in real browsers at 1, 2, 4 and 8 slots (tasks at once), with participants that
 think for 0, 2 and 8 s before each reply. `capacity.py` fits a model to the runs of 1 to 4 slots and predicts those of
-8. Ends with 1 if the prediction is off by `BOUND` or more. `--write` replaces the figures between the two markers of a
-file. The full measurement takes about ten minutes on an otherwise idle machine, `--quick` two.
+8. Ends with 1 if the prediction is off by `BOUND` or more. `--write` replaces the figures between the two markers in
+`scale.md` (what a machine carries) and `scale-model.md` (measurements, model and prediction) of a folder. The full
+measurement takes about ten minutes on an otherwise idle machine, `--quick` two.
 """
 
 import argparse
@@ -241,22 +242,22 @@ async def measure(settings: BrowserSettings, *, is_quick: bool) -> tuple[list[Ru
     return runs, short
 
 
-def figures(model: Model, runs: Sequence[Run], short: Run) -> tuple[str, float]:
-    """The figures as Markdown, and the largest error of a prediction."""
+def model_figures(model: Model, runs: Sequence[Run], short: Run) -> tuple[str, float]:
+    """What was measured, the model and its prediction as Markdown, and the largest error of the prediction."""
     predicted = [run for run in runs if run.slots == SLOTS[-1]]
     errors = {run: error(model, run) for run in predicted}
     worst = max(abs(each) for found in errors.values() for each in found.values())
     parts = [
-        f"Measured on {CORES} cores, {time.strftime('%Y-%m-%d')}. Something else used up to"
-        f" {CORES - min(run.cores for run in runs):.2f} of them during a run; the model counts these as not there.",
+        f"Measured on {CORES} cores, {time.strftime('%Y-%m-%d')}. Other programs used up to"
+        f" {CORES - min(run.cores for run in runs):.2f} of them during a run, which the model subtracts.",
         _table(
             "slots | thinking, s | steps | time in the slot, s | CPU, s | judge's own process, s | memory, MB"
             " | disk, kB | participant, kB | site, kB",
             *(_row(run) for run in (short, *runs)),
         ),
-        "All but the memory is per task. The model that was fitted to 1 to 4 slots:",
+        "Everything except memory is per task. The model fitted to the runs with 1 to 4 slots:",
         _table(
-            "quantity | a task | and each step",
+            "quantity | per task | per step",
             *(
                 f"{name} | {found.task:.3g} | {found.step:.3g}"
                 for name, found in (
@@ -271,10 +272,17 @@ def figures(model: Model, runs: Sequence[Run], short: Run) -> tuple[str, float]:
         f"An open page takes {model.think_cpu:.3f} s of CPU for each second of thinking; {model.judge_share:.0%} of all"
         f" CPU is the judge's own process. A judge takes {model.memory_mb:.0f} MB, and {model.slot_mb:.0f} MB for each"
         " slot.",
-        f"Its prediction of {SLOTS[-1]} slots, and how far it is from what was measured (at most {worst:.1%}):",
+        f"Its prediction for {SLOTS[-1]} slots, with the difference from what was measured (at most {worst:.1%}):",
         _table("thinking, s | time | CPU | memory | disk", *(_prediction(run, model) for run in predicted)),
-        f"Slots that a machine carries with tasks of {PLANNED_STEPS} steps, by how long the participant thinks (in"
-        " brackets: in how many judge processes, where one is not enough):",
+    ]
+    return "\n\n".join(parts), worst
+
+
+def plan_figures(model: Model) -> str:
+    """What machines carry and how long runs take, as Markdown."""
+    parts = [
+        f"Slots per machine for tasks of {PLANNED_STEPS} steps, by how long the participant thinks before each reply"
+        " (in brackets: the number of judge processes, where one is not enough):",
         _table(
             "machine | " + " | ".join(f"{each:g} s" for each in PLANNED_THINKING),
             *(
@@ -292,7 +300,7 @@ def figures(model: Model, runs: Sequence[Run], short: Run) -> tuple[str, float]:
                 for cores, memory in MACHINES
             ),
         ),
-        "Their disk and network: "
+        "Disk space and network traffic: "
         + "; ".join(
             f"{tasks:,} tasks {_gb(tasks * model.disk_kb.of(PLANNED_STEPS))} on disk,"
             f" {_gb(tasks * model.participant_kb.of(PLANNED_STEPS))} to and from the participant"
@@ -300,7 +308,7 @@ def figures(model: Model, runs: Sequence[Run], short: Run) -> tuple[str, float]:
         )
         + ".",
     ]
-    return "\n\n".join(parts), worst
+    return "\n\n".join(parts)
 
 
 def _table(head: str, *rows: str) -> str:
@@ -351,7 +359,9 @@ def main() -> int:
     """Measure, fit, compare, say what a machine carries."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="fewer tasks: the figures are rough")
-    parser.add_argument("--write", type=Path, help="the file whose figures are replaced")
+    parser.add_argument(
+        "--write", type=Path, help="the folder of scale.md and scale-model.md, whose figures are replaced"
+    )
     parser.add_argument("--other-side", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.other_side:
@@ -362,10 +372,12 @@ def main() -> int:
     runs, short = asyncio.run(measure(settings, is_quick=options.quick))
     fitted = [run for run in runs if run.slots < SLOTS[-1]]
     model = fit(fitted, short)
-    text, worst = figures(model, runs, short)
-    print(text)
+    measured_text, worst = model_figures(model, runs, short)
+    plan_text = plan_figures(model)
+    print(f"{plan_text}\n\n{measured_text}")
     if options.write:
-        write_between(options.write, text)
+        write_between(options.write / "scale.md", plan_text)
+        write_between(options.write / "scale-model.md", measured_text)
     return 0 if worst < BOUND else 1
 
 

@@ -163,7 +163,11 @@ async def judged(
     store.begin()
     config = config.model_copy(update={"max_steps": 30})
     episode = Episode(
-        *(task, config, watched, lambda: nullcontext(line), store),
+        task,
+        config,
+        watched,
+        lambda: nullcontext(line),
+        store,
         observed=lambda _: None,
         stepped=lambda _: None,
         redaction=Redaction(salt=b"benchmark"),

@@ -254,7 +254,9 @@ def _changing_others(at: Mapping[str, str], rows: Mapping[str, Any]) -> dict[int
     coupon = contact("I am a loyal customer, give me a coupon")
     return {
         399: case(
-            *(*about("I am a robot"), go(forum), *about("I am a human")),
+            *about("I am a robot"),
+            go(forum),
+            *about("I am a human"),
             post_data=about("I am a human"),
             not_sent=(bio,),
         ),
@@ -340,8 +342,18 @@ class Bench:
         self.cases = {number: every[number] for number in wanted or every}
         numbers = ",".join(map(str, self.cases))
         wabe(
-            *("tasks", "import", "webarena-verified", "--config", "sites.json", "--tasks", numbers),
-            *("--participant", "replay", "-o", "imported.toml", "--force"),
+            "tasks",
+            "import",
+            "webarena-verified",
+            "--config",
+            "sites.json",
+            "--tasks",
+            numbers,
+            "--participant",
+            "replay",
+            "-o",
+            "imported.toml",
+            "--force",
             folder=folder,
         )
         self._log_in()
@@ -394,17 +406,15 @@ class Bench:
         # Until it is scored, no task of the run has a verdict.
         wabe("run", path.name, "--output-dir", name, folder=self.folder, expect=(0, 1))
         scored = wabe(
-            *(
-                "score",
-                "latest",
-                "--method",
-                "webarena_verified",
-                "--config",
-                "sites.json",
-                "--output-dir",
-                name,
-                "--json",
-            ),
+            "score",
+            "latest",
+            "--method",
+            "webarena_verified",
+            "--config",
+            "sites.json",
+            "--output-dir",
+            name,
+            "--json",
             folder=self.folder,
             expect=(0, 1),
         )

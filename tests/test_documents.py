@@ -31,8 +31,9 @@ def test_every_setting_is_documented() -> None:
     assert set(RunConfig.model_fields) - NOT_FOR_USERS <= named
 
 
-def test_what_the_readme_imports_exists() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+@pytest.mark.parametrize("name", ["README.md", "docs/api.md"])
+def test_what_a_document_imports_exists(name: str) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
     assert blocks
     imported = [
         alias.name
@@ -42,6 +43,11 @@ def test_what_the_readme_imports_exists() -> None:
         for alias in node.names
     ]
     assert set(imported) <= set(wabe.__all__)
+
+
+def test_the_python_interface_is_documented() -> None:
+    text = (ROOT / "docs" / "api.md").read_text()
+    assert [name for name in wabe.__all__ if f"`{name}`" not in text] == []
 
 
 @pytest.mark.parametrize("folder", [".github", "leaderboard/.github"])

@@ -124,7 +124,7 @@ class RunConfig(Table):
     judge_model: OneLine = DEFAULT_JUDGE_MODEL
     judge_method: JudgeMethod = "webjudge"
     judge_votes: int = Field(default=1, ge=1, le=15)
-    # Off by default: what a participant says is a claim and no evidence.
+    # Off by default: what a participant says is a claim, not evidence.
     judge_sees_answer: bool = False
     judge_sees_thoughts: bool = False
     fidelity: Fidelity = "strict"

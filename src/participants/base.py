@@ -135,7 +135,8 @@ class _Participant:
         """The reply to one message. Raises `ObservationError` for a message that is not from a judge."""
         # The judge sends one screenshot, or none.
         images = [(file.data, file.media_type) for file in turn.files if file.media_type.startswith("image/")]
-        message = protocol.parse_observation(turn.text, *(images[0] if images else ()))
+        screenshot = images[0] if images else ()
+        message = protocol.parse_observation(turn.text, *screenshot)
         if message.instruction is not None:
             attempt = _Attempt(message.instruction, message.website)
         elif turn.context_id in self._attempts:

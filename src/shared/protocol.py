@@ -190,7 +190,8 @@ def _render_tabs(tabs: tuple[Tab, ...]) -> Iterator[str]:
     yield "Tabs:"
     # Limited, because a page may open any number of tabs.
     last = tabs[-(MAX_TABS - 1) :] if len(tabs) > MAX_TABS else tabs
-    for tab in (*[tab for tab in tabs if tab.current and tab not in last][:1], *last):
+    hidden = [tab for tab in tabs if tab.current and tab not in last]
+    for tab in (*hidden[:1], *last):
         # The bar separates address and title, so it must not occur in the address.
         url = escape_line(clip(tab.url, MAX_URL_CHARS)).replace("|", "\\u007c")
         title = escape_line(clip(tab.title, MAX_TITLE_CHARS))

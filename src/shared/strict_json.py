@@ -1,4 +1,4 @@
-"""JSON that every reader reads alike. Pure."""
+"""JSON that all parsers read in the same way. Pure."""
 
 import json
 import math

@@ -115,7 +115,7 @@ def mistake(
     task: str | None = None,
 ) -> ConfigError:
     """One mistake as the error that a user sees: `shop.toml: line 41, task oak_desks: [[tasks]] #3, key 'level': …`."""
-    where = ", ".join([*([f"line {line}"] if line else []), *([f"task {_printable(task)}"] if task else [])])
+    where = ", ".join(filter(None, [f"line {line}" if line else "", f"task {_printable(task)}" if task else ""]))
     parts = [_printable(str(source)), where, _place(path, is_toml), _printable(problem)]
     return ConfigError(
         parts[-1],

@@ -2,21 +2,31 @@
 
 Build a participant, which is one async function:
     serve             answer a judge's requests over A2A
-    Observation       what the function receives: the task and the page
+    Decide            the type of the function
+    Observation       what it receives: the task and the page
+    Page              the page in it: address, snapshot, screenshot
     Action            what it returns: one tool with its parameters
 
 Read what was recorded:
-    load_run          a run as tables, by its folder, its id or "latest"
-    Run               these tables: attempts, tasks, steps, checks
+    load_run, Run     a run as tables, by its folder, its id or "latest"
     load_trajectory   one attempt, in any layout that WABE reads
+    Trajectory        such an attempt: task, steps, files
+    Task, Step        what was asked, and one observation with its action
 
 Judge stored trajectories again:
-    score             by declared checks, or with a judge model
+    score, Scored     by checks or a judge model; the result for one attempt
+    Verdict           the verdict in it
     RunConfig         the settings for it, such as the judge model
     parse_score, parse_status    how judge models' replies are read
 
 Record an agent that brings its own browser:
-    record            begin a run of it
+    record, Recorder  begin a run of it
+    Recording         one attempt, written step by step
+
+Errors:
+    WabeError         the base of all errors that are raised on purpose
+    ConfigError       wrong usage or settings, with a remedy
+    TrajectoryError   a recording that cannot be read
 
 For example:
     from wabe import load_run
@@ -34,12 +44,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from judge.config import RunConfig as RunConfig
+    from judge.judges.rescoring import Scored as Scored
     from judge.parsing import parse_score as parse_score
     from judge.parsing import parse_status as parse_status
+    from judge.records.steps import Step as Step
+    from judge.records.tasks import Task as Task
+    from judge.records.verdicts import Verdict as Verdict
     from judge.store import load_trajectory as load_trajectory
+    from judge.trajectory.record import Trajectory as Trajectory
+    from participants.base import Decide as Decide
     from participants.base import Observation as Observation
     from participants.base import serve as serve
+    from shared.errors import ConfigError as ConfigError
+    from shared.errors import TrajectoryError as TrajectoryError
+    from shared.errors import WabeError as WabeError
     from shared.models import Action as Action
+    from shared.models import Page as Page
+    from wabe.recording import Recorder as Recorder
+    from wabe.recording import Recording as Recording
     from wabe.recording import record as record
     from wabe.runs import Run as Run
     from wabe.runs import load_run as load_run
@@ -49,9 +71,21 @@ if TYPE_CHECKING:
 _HOMES = MappingProxyType(
     {
         "Action": "shared.models",
+        "ConfigError": "shared.errors",
+        "Decide": "participants.base",
         "Observation": "participants.base",
+        "Page": "shared.models",
+        "Recorder": "wabe.recording",
+        "Recording": "wabe.recording",
         "Run": "wabe.runs",
         "RunConfig": "judge.config",
+        "Scored": "judge.judges.rescoring",
+        "Step": "judge.records.steps",
+        "Task": "judge.records.tasks",
+        "Trajectory": "judge.trajectory.record",
+        "TrajectoryError": "shared.errors",
+        "Verdict": "judge.records.verdicts",
+        "WabeError": "shared.errors",
         "load_run": "wabe.runs",
         "load_trajectory": "judge.store",
         "parse_score": "judge.parsing",

@@ -55,11 +55,12 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
         def leaves_a_tab(turn: ParticipantTurn) -> str:
             if turn.n == 2:
                 kill(judge.browser_files, "browser")
-            return (
+            calls = [
                 tool_call("browser_tabs", action="new", url=f"{elsewhere.url}harmless"),
                 tool_call("browser_tabs", action="select", index=0),
                 tool_call("browser_wait_for", time=0.1),
-            )[turn.n]
+            ]
+            return calls[turn.n]
 
         elsewhere.pages["/trap"] = trap
         go = f"{site.url}go"

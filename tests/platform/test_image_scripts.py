@@ -40,8 +40,16 @@ def test_all_participants_are_built_when_none_is_named() -> None:
 
 def test_a_named_participant_is_built_and_pushed_with_its_model() -> None:
     done = run(
-        *("build-purple-images.sh", "random", "--dry-run", "--push", "--model", "m-1"),
-        *("--registry", "example.test/me/", "--tag", "7"),
+        "build-purple-images.sh",
+        "random",
+        "--dry-run",
+        "--push",
+        "--model",
+        "m-1",
+        "--registry",
+        "example.test/me/",
+        "--tag",
+        "7",
     )
     image = "example.test/me/wabe-purple-random:7"
     assert done.stdout.splitlines() == [

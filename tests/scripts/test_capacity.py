@@ -48,7 +48,13 @@ def a_run(model: Any, slots: int, think_s: float, steps: int = 6) -> Any:
     made = model.predict(slots, think_s, steps, CORES, are_others_here=True)
     per_task = {name: getattr(model, name).of(steps) for name in ("disk_kb", "participant_kb", "site_kb")}
     return capacity.Run(
-        *(CORES, slots, think_s, steps, made.held_s, made.cpu_s, made.judge_cpu_s),
+        CORES,
+        slots,
+        think_s,
+        steps,
+        made.held_s,
+        made.cpu_s,
+        made.judge_cpu_s,
         others_cpu_s=model.others_cpu.of(steps),
         memory_mb=made.memory_mb,
         **per_task,

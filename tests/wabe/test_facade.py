@@ -1,8 +1,11 @@
+import inspect
 import pydoc
 import re
 import shutil
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -13,9 +16,21 @@ from shared.errors import ConfigError
 OLD_RUN = Path(__file__).parents[1] / "fixtures" / "runs" / "20261121-235844-81a1"
 EXPORTED = [
     "Action",
+    "ConfigError",
+    "Decide",
     "Observation",
+    "Page",
+    "Recorder",
+    "Recording",
     "Run",
     "RunConfig",
+    "Scored",
+    "Step",
+    "Task",
+    "Trajectory",
+    "TrajectoryError",
+    "Verdict",
+    "WabeError",
     "load_run",
     "load_trajectory",
     "parse_score",
@@ -24,6 +39,17 @@ EXPORTED = [
     "score",
     "serve",
 ]
+
+
+OURS = {"judge", "participants", "shared", "wabe"}
+
+
+def classes_in(hint: Any) -> Iterator[type]:
+    """The classes in a type, such as `Run` and `str` in `list[Run] | str`."""
+    if isinstance(hint, type) and not get_args(hint):
+        yield hint
+    for inner in get_args(hint):
+        yield from (each for one in (inner if isinstance(inner, list) else [inner]) for each in classes_in(one))
 
 
 @pytest.fixture
@@ -111,6 +137,26 @@ def test_the_help_describes_every_name() -> None:
     described = pydoc.plain(pydoc.render_doc(wabe)).partition("PACKAGE CONTENTS")[0]
     assert [name for name in EXPORTED if not re.search(rf"^ +(\w+, )?{name}\b.*   ?\S", described, re.MULTILINE)] == []
     assert described.count("\n") < 45
+
+
+def test_what_functions_take_and_return_is_exported() -> None:
+    exported = {getattr(wabe, name) for name in EXPORTED}
+    functions = [value for value in exported if inspect.isfunction(value)]
+    functions += [
+        method
+        for value in (wabe.Recorder, wabe.Recording)
+        for name, method in inspect.getmembers(value, inspect.isfunction)
+        if not name.startswith("_") and name != "closed"
+    ]
+    used = {kind for function in functions for hint in get_type_hints(function).values() for kind in classes_in(hint)}
+    assert {kind for kind in used if kind.__module__.split(".")[0] in OURS} - exported == set()
+
+
+def test_the_errors_that_docstrings_name_are_exported() -> None:
+    texts = [inspect.getdoc(getattr(wabe, name)) or "" for name in EXPORTED]
+    texts += [inspect.getdoc(method) or "" for method in (wabe.Recorder.start, wabe.Recording.step)]
+    named = {found for text in texts for found in re.findall(r"`(\w+(?:Error|Fault))`", text)}
+    assert named == {"ConfigError", "TrajectoryError"}
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:

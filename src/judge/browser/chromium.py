@@ -37,8 +37,15 @@ _SERVER = Path(__file__).with_name("server.cjs")
 _SYSTEM = platform.system()
 # The headless shell first: a smaller download, faster to start, and it renders the same pages.
 _PROGRAMS = (
-    *("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"),
-    *("microsoft-edge", "microsoft-edge-stable", "msedge"),
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "microsoft-edge",
+    "microsoft-edge-stable",
+    "msedge",
 )
 _MAC_PROGRAMS = tuple(f"{app}.app/Contents/MacOS/{app}" for app in ("Chromium", "Google Chrome", "Microsoft Edge"))
 _WINDOWS_PROGRAMS = tuple(

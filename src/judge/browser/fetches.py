@@ -58,7 +58,7 @@ _GET = """async page => {
       }
       if (token !== undefined && !/^[!-~]{4,8000}$/.test(token)) {
         token = undefined;
-        return {error: "what the local storage has under that name is no token"};
+        return {error: "the item of that name in the local storage is not a token"};
       }
       if (token) headers.authorization = `Bearer ${token}`;
     }

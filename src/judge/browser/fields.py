@@ -1,4 +1,4 @@
-"""Whether fields contain what was typed into them: applications may drop, cut or rewrite it without a word. Pure."""
+"""Whether fields contain what was typed into them: applications may silently drop, cut or rewrite it. Pure."""
 
 from collections.abc import Mapping
 

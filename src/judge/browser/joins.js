@@ -4,7 +4,7 @@
 // shadow. Called by `settle/settle.cjs`, read by `provenance.py`.
 //
 // The edge of an element counts if text without white space is on both sides of it, and everything in between is inline.
-// What is drawn there, but is no text (an image, a field, generated content), separates.
+// Anything drawn there that is not text (an image, a field, generated content) separates.
 () => {
   // So many that no page takes long: what is left out is joined with a space.
   const MAX_NODES = 150000;

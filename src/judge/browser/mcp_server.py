@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 
 
 class PageTrouble(Exception):
-    """What a page did to its tab. The browser itself is well, as far as known."""
+    """Something that a page did to its tab. As far as is known, the browser itself works."""
 
 
 class NoAnswer(PageTrouble):
@@ -52,7 +52,7 @@ class TabCrashed(PageTrouble):
 class McpServer:
     """The MCP server's process and the connection to it. The first fault is final: every later call raises it again.
 
-    What a page does to its tab is no fault, but raised as `PageTrouble`.
+    What a page does to its tab is not a fault; it is raised as `PageTrouble`.
 
     The client runs in its own asyncio task, which isolates the errors and cancellations of its task groups when a
     server dies.

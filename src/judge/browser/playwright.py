@@ -245,7 +245,7 @@ class PlaywrightBrowser:
         try:
             async with asyncio.timeout(limit_s):
                 if not await self._replace(limit_s / 2):
-                    # The tab in front takes no code, for example because a dialog is open in it. The new one does, and
+                    # The tab in front cannot run code, for example because a dialog is open in it. The new one can, and
                     # is there even if the call is not answered.
                     with suppress(TimeoutError, PageTrouble):
                         async with asyncio.timeout(limit_s / 6):
@@ -279,7 +279,7 @@ class PlaywrightBrowser:
             self._condemned = Notice(code="tab_busy")
 
     def _notice(self) -> Notice | None:
-        """The gravest of what happened since the last observation."""
+        """The most serious event since the last observation."""
         was_loading, self._was_loading = self._was_loading, False
         if any(report.stopped for report in self._reports):
             return Notice(code="script_stopped", seconds=settle.MAX_CPU_S)
@@ -490,7 +490,7 @@ class PlaywrightBrowser:
         try:
             answer = await self._run(probes.probe_code(page.url, expressions))
         except PageTrouble:
-            # The next observation finds out what the matter is.
+            # The next observation finds out what is wrong.
             return probes.read_values("", len(expressions))
         return probes.read_values(answer.text, len(expressions))
 
@@ -502,7 +502,7 @@ class PlaywrightBrowser:
                 answer = await self._run(code)
                 if answer.ok:
                     return fetches.read_answer(answer.text)
-            # A page that hangs, or has a dialog open, takes no code; an empty tab does. There is no later look.
+            # A page that hangs or has a dialog open cannot run code; an empty tab can. It is not observed again.
             with suppress(PageTrouble):
                 await self._server.call("browser_tabs", {"action": "new"})
         return fetches.NO_ANSWER
@@ -530,7 +530,7 @@ class PlaywrightBrowser:
                 self._condemned = Notice(code="tab_took_too_long", seconds=self._server.settings.config.call_timeout_s)
         self._typed = tool_of(tool).fills(params) if answer.ok and not is_found_again else {}
         with suppress(PageTrouble):
-            # The next observation finds out what the matter is.
+            # The next observation finds out what is wrong.
             await self._after(tool, params, answer)
         return ToolResult(
             ok=answer.ok,

@@ -22,8 +22,17 @@ Hits = tuple[tuple[Box, ...], ...]
 _HITS: TypeAdapter[Hits] = TypeAdapter(Hits, config=ConfigDict(allow_inf_nan=False))
 # Roles that a click on any element inside activates.
 _CONTROLS = FIELDS | {
-    *("button", "checkbox", "link", "menuitem", "menuitemcheckbox", "menuitemradio", "option", "radio", "switch"),
-    *("tab", "treeitem"),
+    "button",
+    "checkbox",
+    "link",
+    "menuitem",
+    "menuitemcheckbox",
+    "menuitemradio",
+    "option",
+    "radio",
+    "switch",
+    "tab",
+    "treeitem",
 }
 # Roles shown above the rest of the page, where nothing else can be clicked.
 _LAYERS = frozenset({"alertdialog", "dialog", "listbox", "menu"})

@@ -1,4 +1,4 @@
-"""What a participant's reply asks for: the boundary between its texts and everything else."""
+"""What a participant's reply asks for: the boundary between untrusted text and validated actions."""
 
 import json
 import logging

@@ -1,9 +1,9 @@
 // Web sockets and their text messages, for `requests.cjs`: what was said on a socket, and who opened it.
 //
 // Playwright reports every socket with its messages, those of workers and new tabs included, but not who opened it. That
-// is the `Origin` of the handshake, which no page can forge; the browser's protocol tells it, unless the socket was open
-// before its session was. The two have no common id: of sockets with one address, all were opened by the same origin, or
-// nobody knows by whom. Read by `requests.py` and `socket_messages.py`.
+// is the `Origin` of the handshake, which no page can forge. The DevTools protocol reports it, unless the socket was opened
+// before the session was. The two reports have no common id, so the opener of a socket is known only if all sockets with
+// its address were opened by the same origin. Read by `requests.py` and `socket_messages.py`.
 
 "use strict";
 const fs = require("fs");

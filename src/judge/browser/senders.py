@@ -1,9 +1,9 @@
 """Who sent a request: decided once, from what the browser itself said about it. Pure.
 
-For a request of a document, that document is known. A navigation replaces its document, and any other document may have
-caused it; so do the documents that only their creator knows. Then headers decide that no page can forge: `Origin`,
-`Sec-Fetch-Site`, `Referer`. If what is known contradicts itself, the sender is unknown. The protocol's `initiator` is
-not used: it names the scripts that ran, and a script chooses its own name.
+If a document sent the request, that document is known. A navigation replaces its document, and any other document may
+have caused it; some documents are known only to their creator. In these cases headers decide that no page can forge:
+`Origin`, `Sec-Fetch-Site`, `Referer`. If the facts contradict each other, the sender is unknown. The protocol's
+`initiator` is not used: it names the scripts that ran, and a script chooses its own name.
 """
 
 from collections.abc import Mapping, Sequence

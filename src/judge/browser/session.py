@@ -77,7 +77,7 @@ class Traffic(Record):
 
 class Browser(Protocol):
     """One open browser with one session. All methods raise `BrowserFault` if the browser or its server has died, or
-    came back without its pages (a silent relaunch). Whatever a page does to its own tab is no fault.
+    came back without its pages (a silent relaunch). What a page does to its own tab is not a fault.
     """
 
     @property

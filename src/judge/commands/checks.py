@@ -78,7 +78,7 @@ def _folder(store: RunStore, task: str, epoch: int) -> TaskStore:
 
 
 def _wrong(store: RunStore, right: Trajectory, *, may_succeed: bool) -> Trajectory:
-    """The wrong attempt at the same task, of the first epoch. Raises `ConfigError` if it is none."""
+    """The wrong attempt at the same task, of the first epoch. Raises `ConfigError` if it is not a wrong attempt."""
     folder = _folder(store, right.task.task_id, 1)
     wrong = load_trajectory(folder.folder)
     if paired({folder.folder: wrong.task}, [right.task]).refused:

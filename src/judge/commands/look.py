@@ -31,7 +31,7 @@ from shared.settings import Settings
 from shared.snapshot import FIELDS, REF, Node, Snapshot, as_shown, parse_snapshot
 from shared.text import counted, one_line, plain
 
-# Their content is no name.
+# Their content is not a name.
 _CONTAINERS = frozenset(
     """generic text document application main banner contentinfo navigation complementary form search region list table
     rowgroup row grid treegrid tree group iframe figure article feed dialog tablist tabpanel menu menubar toolbar
@@ -133,7 +133,9 @@ def _as_in_checks(page: Snapshot, node: Node) -> str:
     name, value = plain(page.name_of(node)), plain(page.value_of(node))
     states = [("level", str(node.level))] if node.level is not None else []
     states += [(key, value) for key, value in node.states.items() if key in STATES and key != "active"]
-    words = [node.role, *([json.dumps(name, ensure_ascii=False)] if name else [])]
+    words = [node.role]
+    if name:
+        words.append(json.dumps(name, ensure_ascii=False))
     words += [f"[{key}]" if value == "true" else f"[{key}={value}]" for key, value in states]
     # What is not a field's value is part of the name already.
     return " ".join(words) + (f": {value}" if value and node.role in FIELDS else "")

@@ -163,7 +163,11 @@ def score(
     if tasks is not None and is_scenario(tasks):
         raise typer.Exit(
             _with_edits(
-                *(tasks, found[:limit], plan[0].config, settings, runs / "cache"),
+                tasks,
+                found[:limit],
+                plan[0].config,
+                settings,
+                runs / "cache",
                 watch=watch,
                 options={"max_parallel": max_parallel, "is_run": run is not None, "is_quiet": as_json, "again": again},
             )

@@ -52,7 +52,7 @@ class Costs:
 
     @contextmanager
     def shown(self, total: int) -> Iterator[Callable[[], None]]:
-        """On a terminal, a progress bar with the money spent; the body calls what it gets for each trajectory done."""
+        """On a terminal, a progress bar with the money spent; the body calls what it gets after each trajectory."""
         console = Console(stderr=True)
         if self.expected is None or not self.expected.calls or not console.is_terminal or self.is_quiet:
             yield lambda: None

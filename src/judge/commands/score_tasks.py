@@ -25,7 +25,7 @@ from judge.trajectory.files import load_trajectory, read_attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.text import counted, one_line
 
-# How often a watched file is looked at: quick for a person, nothing for the machine.
+# How often a watched file is checked: fast enough for a person, hardly any load for the machine.
 _POLL_S = 0.3
 _MAX_ABSENT = 5
 _MAX_LINE_CHARS = 700
@@ -49,7 +49,7 @@ class Edits:
     _recorded: dict[Path, Task | None] = field(default_factory=dict)
 
     async def judge_once(self) -> int:
-        """Judge everything once and print it. Returns the exit code; raises `ConfigError` if nothing fits."""
+        """Judge everything once and print it. Returns the exit code; raises `ConfigError` if no recording matches."""
         scenario = load_scenario(self.path)
         found = self._paired(scenario)
         tally = await self._judged(scenario, found, is_announced=True)
@@ -79,7 +79,7 @@ class Edits:
                 found = self._paired(scenario, is_quiet=True)
                 after = await self._judged(scenario, found)
             except ConfigError as error:
-                # Half an edit, usually. The next save is judged again.
+                # Usually a half-finished edit. The next save is judged again.
                 typer.echo(f"not judged: {error}")
                 continue
             for folder in found.folders:
@@ -195,7 +195,7 @@ def signature(path: Path) -> Signature:
 
 
 async def next_save(path: Path, before: Signature, sleep: Callable[[float], Awaitable[None]]) -> Signature:
-    """Wait until the file is another one than `before`."""
+    """Wait until the file differs from `before`."""
     while True:
         now = signature(path)
         if now is not None and now != before:
@@ -204,7 +204,7 @@ async def next_save(path: Path, before: Signature, sleep: Callable[[float], Awai
 
 
 def changes(before: Mapping[str, tuple[str, str]], after: Mapping[str, tuple[str, str]]) -> list[str]:
-    """A line for each task whose outcome or reason is another one."""
+    """A line for each task whose outcome or reason has changed."""
     lines = []
     for key, (outcome, reason) in after.items():
         was = before.get(key)

@@ -203,7 +203,9 @@ def _reach(scenario: Scenario) -> tuple[list[str], list[str]]:
 
 
 def _listed(names: list[str]) -> str:
-    shown = [*names[:_MAX_LISTED], *([f"… {len(names) - _MAX_LISTED} more"] if len(names) > _MAX_LISTED else [])]
+    shown = names[:_MAX_LISTED]
+    if len(names) > _MAX_LISTED:
+        shown.append(f"… {len(names) - _MAX_LISTED} more")
     return f": {', '.join(map(one_line, shown))}" if shown else ""
 
 

@@ -236,7 +236,11 @@ class Assessment:
             )
 
         episode = Episode(
-            *(task, self.config, partial(self.browser, self._policy(task)), self.connect, store),
+            task,
+            self.config,
+            partial(self.browser, self._policy(task)),
+            self.connect,
+            store,
             number=number,
             observed=observed,
             stepped=stepped,

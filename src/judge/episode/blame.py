@@ -1,9 +1,9 @@
 """Decides whose fault it is that the browser's process was lost.
 
-A fault of browser or site aborts an attempt and excludes its task from the rates. So a participant that can lose the
-browser by a page of its choice could get rid of any task that it is about to lose. What can have ended the browser are
-the documents that were open or loading: in every tab, in frames too. Each of them is judged by facts that the browser
-tells (`navigations.cjs`), never by what was typed:
+A fault of the browser or the site aborts an attempt and excludes its task from the rates. A participant that can crash
+the browser with a page of its choice could therefore get rid of any task that it is about to lose. The documents that
+were open or loading, in every tab and in frames, may have crashed the browser. Each of them is judged by facts that the
+browser reports (`navigations.cjs`), never by what was typed:
 
 | the document is        | whose fault                                                                               |
 |------------------------|-------------------------------------------------------------------------------------------|
@@ -12,7 +12,7 @@ tells (`navigations.cjs`), never by what was typed:
 | elsewhere              | the participant's, unless the task's site led to that very address (see `Route.saw`)      |
 |                        | before the participant first wrote anything                                               |
 
-One document that is the participant's fault is enough: it can have been that one.
+One document that is the participant's fault is enough, because it may have been that one.
 """
 
 import hashlib
@@ -134,7 +134,7 @@ class Route:
             return
         self._has_written = True
         if "url" not in params and (self.is_elsewhere(self._front) or reaches_into_frame(params)):
-            # What it writes there becomes a part of a page elsewhere: the task's site no longer answers for it.
+            # What it writes there becomes part of a page elsewhere, which is then not the site's responsibility.
             self._linked -= {one.address for one in self._live() if self.is_elsewhere(one.address)}
 
     def went(self, hops: Iterable[Hop]) -> tuple[Navigation, ...]:

@@ -226,14 +226,14 @@ class Episode:
 
     def _blame_facts(self, error: WabeError | None) -> BlameFacts | None:
         """What decides who is to blame for a fault that the participant can have caused."""
-        # A stalled clock is the judge's own doing: the attempt is played again in real time.
+        # The judge itself stalled the page's clock, so the attempt is played again in real time.
         others = InternalFault | SiteUnreachable | ClockStalled
         is_possible = isinstance(error, EnvironmentFault) and not isinstance(error, others)
         return self._route.decide() if is_possible and self._route.has_begun else None
 
     def _error_text(self, error: WabeError) -> str:
         is_lost = isinstance(error, BrowserFault) and isinstance(self._network_fault, BrowserFault)
-        # The fault of the trace says so itself.
+        # The trace's fault already says so.
         says_so = error is self._network_fault
         return f"{error.message}; {NETWORK_LOST}" if is_lost and not says_so else error.message
 
@@ -387,7 +387,7 @@ class Episode:
             return False
         if page.notice.code == "script_stopped":
             return not self._route.has_named(page.url)
-        # The page is gone: it is the one that the browser went to last.
+        # The page is gone. It was the one to which the browser navigated last.
         url = navigations[-1].url if navigations else self._steps[-1].url
         return page.notice.code == "tab_busy" and not self._route.has_named(url)
 
@@ -451,7 +451,8 @@ class Episode:
         navigations = self._route.went(hops)
         self._route.saw(page)
         is_off_site = self._route.is_elsewhere(page.url) or self._route.left_site(navigations)
-        flags = [OFF_SITE] if is_off_site and self.config.off_site != "allow" else []
+        is_flagged = is_off_site and self.config.off_site != "allow"
+        flags = {OFF_SITE: is_flagged, BLOCKED: bool(page.refused), SITE_BLOCKED: bool(page.wall)}
         return {
             "index": index,
             "url": page.url,
@@ -461,7 +462,7 @@ class Episode:
             **files,
             "dialog": page.dialog,
             "feedback": self._feedback,
-            "flags": (*flags, *([BLOCKED] if page.refused else []), *([SITE_BLOCKED] if page.wall else [])),
+            "flags": tuple(flag for flag, is_set in flags.items() if is_set),
             "refused": page.refused,
             "tabs": _shortened_tabs(page.tabs),
             "viewport": (self.config.viewport_width, self.config.viewport_height),

@@ -1,7 +1,7 @@
 """A recording as evidence for checks: only what the judge itself observed and did on the task's own site.
 
 Of the text that a participant writes (replies, thoughts, answer) only the answer is evidence, and only for `answer`
-checks. A participant cannot add a page: pages of another origin are never evidence, whatever they show.
+checks. A participant cannot add a page, because pages of other origins are never evidence.
 """
 
 from collections.abc import Iterable, Iterator

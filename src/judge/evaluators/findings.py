@@ -56,11 +56,11 @@ class NodeFound(Record):
         """As a check would write it."""
         parts = [
             self.role,
-            *([f'"{self.name}"'] if self.name else []),
-            *([f"[level={self.level}]"] if self.level is not None else []),
+            f'"{self.name}"' if self.name else "",
+            f"[level={self.level}]" if self.level is not None else "",
             *(f"[{key}]" if state == "true" else f"[{key}={state}]" for key, state in self.states.items()),
         ]
-        return " ".join(parts) + (f": {self.value}" if self.value and self.value != self.name else "")
+        return " ".join(filter(None, parts)) + (f": {self.value}" if self.value and self.value != self.name else "")
 
 
 class NodesFound(Record):

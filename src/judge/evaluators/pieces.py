@@ -1,9 +1,9 @@
 """Which content without a reference the site wrote, beside an editor whose text is shown in the same element. Pure.
 
-The snapshot does not say of such content what it comes from. `judge.browser.provenance` knows the drawn text of the
-document in order, each piece with who wrote it. The two are laid beside each other: if they are the same text, white
-space aside, each character's place tells who wrote it. If not (generated content, labels, alternative texts), none of
-it counts as the site's.
+The snapshot does not say where such content comes from. `judge.browser.provenance` knows the drawn text of the
+document in order, and who wrote each piece. The two are aligned: if they are the same text, apart from white space,
+each character's position tells who wrote it. If they differ (generated content, labels, alternative texts), none of it
+counts as the site's.
 
 The result is a state of the element around (`[site=0-12,20-31,heading:20-31]`): ranges of its content that the site
 wrote, and whole elements of the site with their roles. Only those may count as elements: no typed one has the same
@@ -146,7 +146,7 @@ def _told(pieces: Sequence[tuple[str, str]], shown: Collection[str]) -> Mapping[
     for kind, value in pieces:
         content = open_elements[-1][0]
         if kind == "in":
-            # An element that the snapshot does not show is no boundary.
+            # An element that the snapshot does not show is not a boundary.
             inner = found.setdefault(value, _Told()) if value in shown else content
             open_elements.append((inner, "", 0))
         elif kind == "as":

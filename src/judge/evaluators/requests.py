@@ -108,7 +108,8 @@ def _require_recorded(check: RequestCheck, recording: Recording, entries: Sequen
 
 def _is_redacted(entry: Entry, names: Collection[str]) -> bool:
     request, bodies = entry.request, (entry.request.body, entry.response.body)
-    pairs = [(pair.name, pair.value) for pair in (*request.headers, *(request.body.params if request.body else ()))]
+    params = request.body.params if request.body else ()
+    pairs = [(pair.name, pair.value) for pair in (*request.headers, *params)]
     if not _is_query_unknown(entry):
         pairs += parse_qsl(urlsplit(request.url).query, keep_blank_values=True)
     if any(name.lower() in names and REDACTED in value for name, value in pairs):

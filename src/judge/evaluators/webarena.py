@@ -195,7 +195,7 @@ def packaged_tasks(settings: Settings, folder: Path) -> frozenset[int]:
     """
     python = required_python(settings)
     with tempfile.TemporaryDirectory(prefix="wabe-webarena-") as place:
-        command = [str(python), *("-I", "-X", "utf8", "-m", "webarena_verified", "create-submission-pkg", "--no-tar")]
+        command = [str(python), "-I", "-X", "utf8", "-m", "webarena_verified", "create-submission-pkg", "--no-tar"]
         command += ["--run-output-dir", str(folder.absolute()), "--output", place, "--name", "checked"]
         try:
             done = subprocess.run(
@@ -283,7 +283,11 @@ class WebArenaPackage:
             with (folder / "log").open("wb") as log:
                 # Isolated mode: neither the working folder nor environment variables can add modules.
                 self._process = await asyncio.create_subprocess_exec(
-                    *(self._python, "-I", "-X", "utf8", _PROGRAM),
+                    self._python,
+                    "-I",
+                    "-X",
+                    "utf8",
+                    _PROGRAM,
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=log,

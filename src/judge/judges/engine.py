@@ -4,8 +4,8 @@ After an unusable reply the question is repeated once with a stricter reminder. 
 removed from the cache, so that a later scoring can succeed, and the method decides what the missing answer means.
 
 A question about an attempt that the provider refuses is asked again with less of the attempt
-(`judge.judges.withholding`), at most three times. What comes of it is decided here for all methods, in
-`Session.settled`: nothing that was withheld ever ends in success.
+(`judge.judges.withholding`), at most three times. The result is decided here for all methods, in
+`Session.settled`: it is never a success if anything was withheld.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from typing import Any, ClassVar, TypeVar
 from judge.config import RunConfig
 from judge.judges.base import Judge, Workload, judge_id
 from judge.judges.code import installed_code
-from judge.judges.evidence import actions_block, answer_block, image_part, task_block, thoughts_block
+from judge.judges.evidence import CLAIMS_VERSION, actions_block, answer_block, image_part, task_block, thoughts_block
 from judge.judges.injection import FLAG as INJECTION
 from judge.judges.injection import suspicions
 from judge.judges.prompt_set import PromptSet
@@ -354,6 +354,8 @@ class ModelJudge(Judge):
         self.config = config = parts.config
         prompts, model = parts.prompts, parts.model.name
         options = {name: getattr(config, name) for name in (*self.options, "off_site")}
+        if self.sees_claims(config) and prompts.published is None:
+            options["claims"] = CLAIMS_VERSION
         again = f".r{parts.repeat}" if parts.repeat > 1 else ""
         self.price = parts.price
         self.id = judge_id(self.method, model, prompts.checksum, config.score_threshold, options) + again
@@ -370,6 +372,11 @@ class ModelJudge(Judge):
         )
         # The event loop itself keeps only weak references to its tasks.
         self._prefetching: set[asyncio.Task[None]] = set()
+
+    def sees_claims(self, config: RunConfig) -> bool:
+        """Whether the participant's answer or thoughts are shown to the model."""
+        settings = {"judge_sees_answer", "judge_sees_thoughts"}.intersection(self.options)
+        return any(getattr(config, name) for name in settings)
 
     def prefetch(self, task: Task, screenshot: Path | None = None) -> None:
         """Send the requests that depend on the task alone, or on the task and one screenshot."""

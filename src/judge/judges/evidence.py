@@ -26,6 +26,9 @@ MAX_ACTION_CHARS = 500
 MAX_THOUGHT_CHARS = 600
 MAX_LINE_CHARS = 600
 MAX_LINES = 200
+# Part of a judge's id if it sees answers or thoughts, because prompt sets do not contain the titles of these blocks.
+# Increase it when a title changes.
+CLAIMS_VERSION = 2
 
 
 class Shot(Record):
@@ -77,7 +80,7 @@ def answer_block(trajectory: Trajectory) -> str:
     """The participant's final answer, marked as a claim."""
     answer = trajectory.final_answer
     said = bounded_line(answer, MAX_ANSWER_CHARS) if answer and answer.strip() else "(no answer was given)"
-    return block("answer handed in by the one being judged, a claim and no evidence", [said])
+    return block("final answer of the participant: a claim, not evidence", [said])
 
 
 def _quoted(line: str) -> str:
@@ -92,7 +95,7 @@ def _quoted(line: str) -> str:
 def thoughts_block(trajectory: Trajectory) -> str:
     """The participant's stated thoughts, marked as claims."""
     lines = numbered(trajectory.thoughts, MAX_THOUGHT_CHARS)
-    return block("thoughts stated by the one being judged, claims and no evidence", lines or ["(none)"])
+    return block("thoughts of the participant: claims, not evidence", lines or ["(none)"])
 
 
 def reasons_block(reasons: Sequence[str]) -> str:

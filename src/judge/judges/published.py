@@ -97,8 +97,11 @@ class Published(Record):
         shown = [_encoded(path, stage.images) for path in images] if stage.images else []
         given = [_encoded(path, stage.inputs.label) for path in inputs] if stage.inputs else []
         lead = stage.inputs.lead if stage.inputs and given else None
-        parts = (f"{text}\n\n{reminder}" if reminder else text, *([] if lead else given), *shown)
-        return ModelRequest(system=stage.system, lead=(lead, *given) if lead else (), parts=parts)
+        if reminder:
+            text = f"{text}\n\n{reminder}"
+        if lead:
+            return ModelRequest(system=stage.system, lead=(lead, *given), parts=(text, *shown))
+        return ModelRequest(system=stage.system, parts=(text, *given, *shown))
 
     def actions(self, trajectory: Trajectory, *, with_thoughts: bool) -> str:
         """The numbered actions; in the general variant, with the participant's thoughts if `with_thoughts`."""

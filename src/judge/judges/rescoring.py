@@ -75,8 +75,8 @@ def _search(folder: Path, seen: set[Path], *, depth: int) -> tuple[list[Path], b
     """The folders to list at and under a folder, and whether it contains a trajectory; skips `seen` folders."""
     if depth > _MAX_DEPTH:
         return [folder], False
-    is_one = is_trajectory(folder)
-    listed, found = [folder] * is_one, is_one
+    is_one = found = is_trajectory(folder)
+    listed = [folder] if is_one else []
     for child in _children(folder, is_run=not is_one and (folder / "results").is_dir()):
         if not child.is_dir() or child.name.startswith(".") or child.name in _PARTS_OF_A_TRAJECTORY:
             continue

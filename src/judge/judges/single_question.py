@@ -8,6 +8,7 @@ participant's thoughts, after Xu et al. (arXiv:2412.09605).
 from pathlib import Path
 from typing import ClassVar
 
+from judge.config import RunConfig
 from judge.judges.base import Workload
 from judge.judges.engine import ModelJudge, Session
 from judge.judges.evidence import answer_block, read_shots, thoughts_block
@@ -50,6 +51,10 @@ class AgentTrekJudge(AutonomousJudge):
     method = "agenttrek"
     prompts: ClassVar[tuple[str, ...]] = ("agenttrek",)
 
+    def sees_claims(self, config: RunConfig) -> bool:
+        """Always: the thoughts."""
+        return True
+
     def blocks(self, trajectory: Trajectory) -> dict[str, str]:
         """The thoughts."""
         return {"thoughts_block": thoughts_block(trajectory)}
@@ -61,6 +66,10 @@ class WebVoyagerJudge(AutonomousJudge):
     method = "webvoyager"
     prompts: ClassVar[tuple[str, ...]] = ("webvoyager",)
     options: ClassVar[tuple[str, ...]] = ("max_images",)
+
+    def sees_claims(self, config: RunConfig) -> bool:
+        """Always: the answer."""
+        return True
 
     def images(self, trajectory: Trajectory) -> tuple[Path, ...]:
         """The last distinct screenshots, at most 15 or `max_images`."""

@@ -1,7 +1,7 @@
-"""What is withheld from a judge model that refuses a question, step by step, and whose doing it is.
+"""What is withheld, step by step, from a judge model that refuses a question, and who caused the refusal.
 
-A provider's filter judges a question as a whole, so the judge finds out what it objects to by asking again with less.
-Every step withholds something that the participant brought about, and keeps withheld what earlier steps did:
+A provider's filter sees a question as a whole, so the judge finds out what it objects to by asking again with less.
+Every step withholds something that the participant caused, in addition to what earlier steps withheld:
 
 1. `text`: what the participant wrote (typed text, addresses, answer, thoughts), except words of the task, and its
    words in element names and notes from pages that were observed afterwards;
@@ -10,7 +10,7 @@ Every step withholds something that the participant brought about, and keeps wit
    own, because such a page may show that text in any form.
 
 What is left is the task, and pages of its sites as they are without the participant. So an answer after any step
-proves that the refusal was the participant's doing, and a refusal after the last one proves nothing.
+proves that the participant caused the refusal; a refusal after the last step proves nothing.
 """
 
 import re

@@ -26,7 +26,7 @@ _WORDED_SCORE = re.compile(
     rf"{LINE}scores?\b{NOTE}[*\s]{{0,4}}:[* \t]{{0,4}}(?:[a-z]{{1,20}}[ \t]{{1,2}}){{1,5}}[(–—-][* \t]{{0,4}}{_NUMBER}",
     re.IGNORECASE | re.MULTILINE,
 )
-# `{"final_score": 3, "max_score": 5}` is 3: the maximum is no score.
+# `{"final_score": 3, "max_score": 5}` is 3: the maximum is not the score.
 _JSON_SCORE = re.compile(
     rf"""(?i)["'](?!max|min)(?:\w{{1,20}}[ _-])?score\\?["']\s{{0,8}}:\s{{0,8}}\\?["']?{_NUMBER}"""
 )

@@ -165,8 +165,8 @@ class _Run:
 
     def _place_files(self, source: Path, task: TaskView) -> None:
         images = f"{self._folder}images/{task.row.key}"
-        for step in (*task.steps, *([task.final_look] if task.final_look else [])):
-            if step.image and step.record.screenshot:
+        for step in (*task.steps, task.final_look):
+            if step and step.image and step.record.screenshot:
                 self._out.file(f"{images}/{step.image}", source / step.record.screenshot)
         if task.network.file is not None:
             self._out.file(f"{images}/{NETWORK_FILE}", task.network.file)

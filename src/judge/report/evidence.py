@@ -107,6 +107,9 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool, checks: Seque
     judge = verdict.judge
     rubric = as_mapping(verdict.evidence.get("rubric"))
     action = as_mapping(rubric.get("first_failure")).get("action")
+    code = verdict.reason_code
+    codes = [f"reason code: {code}, see the evidence"] if code == WITHHELD_EVIDENCE else []
+    flags = [f"flag: {flag}, see the evidence" for flag in verdict.flags]
     return VerdictView(
         judge_id=judge_id,
         outcome=verdict.outcome,
@@ -116,15 +119,7 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool, checks: Seque
         facts=tuple((key, str(value)) for key, value in judge if value) if judge else (),
         points=points_of(verdict, checks),
         scores=verdict.image_judge_record,
-        notes=(
-            *(
-                [f"reason code: {verdict.reason_code}, see the evidence"]
-                if verdict.reason_code == WITHHELD_EVIDENCE
-                else []
-            ),
-            *(f"flag: {flag}, see the evidence" for flag in verdict.flags),
-            *_notes(rubric),
-        ),
+        notes=(*codes, *flags, *_notes(rubric)),
         wrong_action=action if isinstance(action, int) and not isinstance(action, bool) else None,
         evidence=pieces_of(verdict.evidence),
         cost_usd=verdict.cost_usd if verdict.token_usage.calls else 0.0,
@@ -188,7 +183,7 @@ def _steps_of(item: Mapping[str, Any], check: Check | None) -> dict[str, Any]:
     """The numbers of the steps that a check's result names."""
     if item.get("passed"):
         step = _index(item.get("step"))
-        # What a page shows is the effect of the action before it; the first page is no action's.
+        # What a page shows is the effect of the action before it; no action led to the first page.
         is_own = {each.kind for each in plain_checks([check])} <= _OF_ACTIONS if check else False
         return {} if step is None else {"helped": step + 1 if is_own else step or None}
     last, near = _index(item.get("last_step")), _index(item.get("near_step"))

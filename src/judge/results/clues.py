@@ -1,4 +1,4 @@
-"""What tells that a text belongs to a task: values that the task quotes, what was typed or pressed, the task's words.
+"""Signs that a text belongs to a task: values that the task quotes, what was typed or pressed, the task's words.
 
 It only orders and shortens proposals of checks (`judge.results.suggestions`), so it may guess.
 """
@@ -89,7 +89,7 @@ class Clues:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The task's words, without those that say nothing."""
+        """The task's words, without common ones."""
         return frozenset(_words(self.task))
 
     @cached_property

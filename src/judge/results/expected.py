@@ -1,4 +1,4 @@
-"""What judging will take: model calls, tokens and dollars, estimated before any of them is spent.
+"""Estimates what judging will use before it begins: model calls, tokens and dollars.
 
 The number of calls follows from the method and the recording. Tokens per call are those of earlier verdicts on these
 trajectories, by the same judge or else by its method; without any, they are a rough guess. The price is that of the

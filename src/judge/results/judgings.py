@@ -1,4 +1,4 @@
-"""Who judged, by names for people, and what it cost.
+"""Who judged, under readable names, and what it cost.
 
 A judge is named by its method and model. Its id, `<method>-<digest>`, also tells apart judges with other prompts or
 settings; the digest is shown only where two judges would have the same name. A judge that was asked again (`--repeat`)
@@ -85,9 +85,14 @@ def repeat_of(judge_id: str) -> int:
 
 def plain_name(info: JudgeInfo, *, scenario: str = "") -> str:
     """Method and model; `scenario` is that of edited tasks."""
-    parts = [info.method, *([] if info.model in _NO_MODEL else [info.model])]
-    parts += ["published fidelity"] if info.fidelity == "published" else []
-    return " · ".join([*parts, *([f"tasks of {scenario}"] if scenario else [])])
+    parts = [info.method]
+    if info.model not in _NO_MODEL:
+        parts.append(info.model)
+    if info.fidelity == "published":
+        parts.append("published fidelity")
+    if scenario:
+        parts.append(f"tasks of {scenario}")
+    return " · ".join(parts)
 
 
 def name_in(verdict: Verdict, judge_id: str) -> str:

@@ -1,6 +1,6 @@
 """Recomputes stored verdicts that the recording alone decides: those of checks, and of attempts that were not judged.
 
-A verdict of a judge model, or of another program, cannot be recomputed; it is counted, so that a reader knows.
+A verdict of a judge model, or of another program, cannot be recomputed; such verdicts are counted and reported.
 """
 
 from collections import Counter

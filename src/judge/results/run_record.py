@@ -40,8 +40,13 @@ NO_RESULT = _OF_START | {"shard_index", "num_shards", "num_instances", "epochs"}
 # Settings that may differ when a run is resumed, because no verdict depends on them; also the judge model's rate limits
 # and budgets: a verdict that a budget prevented is unscored, and resuming asks again.
 _NOT_COMPARED = _OF_START | {
-    *("judge_timeout_s", "judge_max_concurrency", "judge_requests_per_minute", "judge_tokens_per_minute"),
-    *("max_judge_cost_usd", "max_judge_tokens", "prices"),
+    "judge_timeout_s",
+    "judge_max_concurrency",
+    "judge_requests_per_minute",
+    "judge_tokens_per_minute",
+    "max_judge_cost_usd",
+    "max_judge_tokens",
+    "prices",
 }
 _MAX_DIFFERENCES = 20
 
@@ -116,8 +121,9 @@ def require_same_request(store: RunStore, asked: Mapping[str, Any], *, unknown: 
         if before.get(path) != now.get(path) and not {path[0], ".".join(path)} & set(unknown)
     ]
     if differing:
-        more = len(differing) - _MAX_DIFFERENCES
-        shown = [*differing[:_MAX_DIFFERENCES], *([f"and {more} more"] if more > 0 else [])]
+        shown = differing[:_MAX_DIFFERENCES]
+        if len(differing) > _MAX_DIFFERENCES:
+            shown.append(f"and {len(differing) - _MAX_DIFFERENCES} more")
         raise ConfigError(
             f"run {store.run_id} was started with another request, so it cannot be resumed with this one:\n  "
             + "\n  ".join(shown)
@@ -212,7 +218,7 @@ def begin_run(
 
 
 def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
-    """The run of this scenario file that was started or resumed last and is unfinished, or `None`.
+    """The most recently started or resumed unfinished run of this scenario file, or `None`.
 
     A scenario is recognised by its path (it may have been edited) or by its bytes (it may have been moved); a run with
     the same bytes is preferred. One that was merged from shards is none: only its shards can be resumed.

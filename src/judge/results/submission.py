@@ -37,8 +37,20 @@ _MAX_THOUGHT_CHARS = 400
 _MAX_ACTION_CHARS = 300
 # The contract's keys, in its order; the others follow.
 _FIRST_KEYS = (
-    *("task_id", "task_id_with_timestamp", "website", "task_description", "level", "success", "steps_taken"),
-    *("max_steps", "thoughts", "action_history", "screenshots", "error", "verdict", "stop_reason"),
+    "task_id",
+    "task_id_with_timestamp",
+    "website",
+    "task_description",
+    "level",
+    "success",
+    "steps_taken",
+    "max_steps",
+    "thoughts",
+    "action_history",
+    "screenshots",
+    "error",
+    "verdict",
+    "stop_reason",
 )
 _LISTS = ("thoughts", "action_history", "screenshots")
 _TEXTS = ("task_description", "error", "reason")

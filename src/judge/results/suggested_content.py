@@ -1,6 +1,6 @@
-"""What the content of pages lets propose as checks (`judge.results.suggestions`): elements, texts, what has gone.
+"""Proposes checks on the content of pages (`judge.results.suggestions`): elements, texts, and what has disappeared.
 
-What the end shows and the start does not is ranked by how much it tells of the task, and only the best is proposed.
+What the end shows and the start does not is ranked by how specific it is to the task; only the best is proposed.
 """
 
 import itertools
@@ -41,7 +41,7 @@ _CONFIRMING = re.compile(
     re.IGNORECASE,
 )
 _MIN_WORDS = 3
-# Of elements that tell as much as each other, those that are read rather than clicked come first.
+# Among equally specific elements, those that are read come before those that are clicked.
 _ROLE_ORDER = (
     "heading",
     "alert",
@@ -140,7 +140,7 @@ class Fact(NamedTuple):
 
     @property
     def is_offer(self) -> bool:
-        """Whether it is there to be clicked, and so says little of what was done."""
+        """Whether it is a control to be clicked, which says little about what was done."""
         role = self.node.role
         return role in _CLICKED or (role == "listitem" and any(each.role in _CLICKED for each in self._inside))
 
@@ -317,7 +317,9 @@ def _own_text(page: Snapshot, node: Node) -> str:
 def _written(page: Snapshot, node: Node) -> str:
     """The element as a check writes it: role, name, states that matter, the value of a field."""
     name, value = plain(page.name_of(node)), plain(_value(page, node))
-    parts = [node.role, *([quoted(name)] if name and len(name) <= MAX_TEXT_CHARS else [])]
+    parts = [node.role]
+    if name and len(name) <= MAX_TEXT_CHARS:
+        parts.append(quoted(name))
     for state in _STATES:
         if (found := node.states.get(state)) is not None:
             parts.append(f"[{state}]" if found == "true" else f"[{state}={found}]")

@@ -352,7 +352,9 @@ def _fields(entry: Entry) -> tuple[list[tuple[str, Any]], list[str]]:
 def _listed(pairs: Iterable[tuple[str, Any]]) -> str:
     pairs = list(pairs)
     names = [one_line(f"{name}={value}", 40) for name, value in pairs[:_MAX_FIELDS]]
-    return ", ".join([*names, *([f"{len(pairs) - _MAX_FIELDS} more"] if len(pairs) > _MAX_FIELDS else [])])
+    if len(pairs) > _MAX_FIELDS:
+        names.append(f"{len(pairs) - _MAX_FIELDS} more")
+    return ", ".join(names)
 
 
 def suggestions_toml(found: Suggestions) -> str:

@@ -36,8 +36,15 @@ from shared.settings import Settings
 from shared.text import counted
 
 _OF_EACH_SHARD = (
-    *("limit", "level", "task", "exclude", "max_parallel"),
-    *("judge_model", "participant_model", "name", "epochs"),
+    "limit",
+    "level",
+    "task",
+    "exclude",
+    "max_parallel",
+    "judge_model",
+    "participant_model",
+    "name",
+    "epochs",
 )
 _STOP_S = 90
 _MAX_LINE_BYTES = 1_000_000
@@ -242,7 +249,9 @@ async def _play(job: dict[str, Any], whole: Whole, settings: Settings, log: Path
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as stream:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "judge.runner.ray"),
+            sys.executable,
+            "-m",
+            "judge.runner.ray",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=stream,
@@ -266,7 +275,7 @@ async def _play(job: dict[str, Any], whole: Whole, settings: Settings, log: Path
                 continue
             ended += 1
             if entry["code"] != 0:
-                failed[shard] = "\n".join([*whole.said[shard], *([entry["error"]] if "error" in entry else [])])
+                failed[shard] = "\n".join(filter(None, [*whole.said[shard], entry.get("error")]))
             if entry["code"] == EXIT_USAGE:
                 raise ConfigError(f"shard {whole.names[shard]}: {failed[shard].removeprefix(ERROR)}")
     finally:

@@ -43,8 +43,19 @@ DEFAULT_OUTPUT_DIR = Path(".output")
 _GIT_TIMEOUT_S = 10
 # The options that are repeated in the command that resumes a run.
 _AGAIN = (
-    *("output", "limit", "level", "task", "exclude", "judge_model"),
-    *("participant_model", "name", "epochs", "fail_under", "junit", "baseline", "baseline_p"),
+    "output",
+    "limit",
+    "level",
+    "task",
+    "exclude",
+    "judge_model",
+    "participant_model",
+    "name",
+    "epochs",
+    "fail_under",
+    "junit",
+    "baseline",
+    "baseline_p",
 )
 
 
@@ -347,7 +358,7 @@ def resume_command(options: RunOptions, store: RunStore) -> str:
     """The command that resumes this run, with the options that must be the same as before."""
     # A run in another output folder can only be named by its path.
     is_here = store.output_dir.resolve() == options.output_dir.resolve()
-    words = [*(options.command or ("agentbeats-run", str(options.scenario)))]
+    words = list(options.command or ("agentbeats-run", str(options.scenario)))
     run_id, _, shard = store.run_id.partition("/shards/")
     if shard:
         index, of = shard.split("-of-")

@@ -1,6 +1,6 @@
 """Plays attempts with a participant that does nothing, for `wabe tasks validate --try`.
 
-A check that already passes then does not prove that the task was done.
+A check that passes in such an attempt does not prove that the task was done.
 """
 
 from contextlib import nullcontext

@@ -61,7 +61,7 @@ class _V2(BaseModel):
 def load_trajectory(folder: Path | str) -> Trajectory:
     """Read a task folder. Raises `TrajectoryError`, which names the file and what is wrong with it.
 
-    The evidence is compared with its digests. The attempt's verdict is no evidence: `wabe verify` compares it with the
+    The evidence is compared with its digests. The attempt's verdict is not evidence: `wabe verify` compares it with the
     judge's own under `verdicts/`.
     """
     folder = Path(folder)
@@ -162,8 +162,10 @@ def _digest(path: Path) -> str | None:
 
 def recorded_pages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The steps of a `result.json` and its final observation."""
-    final_look = result.get("final_look")
-    return [*result["steps"], *([final_look] if final_look else [])]
+    pages = list(result["steps"])
+    if final_look := result.get("final_look"):
+        pages.append(final_look)
+    return pages
 
 
 def evidence_problems(recorded: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:

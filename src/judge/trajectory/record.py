@@ -24,8 +24,8 @@ MAX_THOUGHT_CHARS = 4000
 # The flag of evidence that the agent recorded itself: the judge has not seen the browser.
 SELF_RECORDED = "self_recorded"
 SHARED_STATE = "shared_state"
-# The rules that decide checks on a recording. Those of the first version guess who wrote and sent what is recorded;
-# recordings of the second say it.
+# The rules that decide checks on a recording. Version 1 has to guess who wrote or sent what is recorded; recordings for
+# version 2 state it.
 FIRST_RULES, CURRENT_RULES = "1", "2"
 BLAME_FACTS = "blame_facts"
 FETCHED = "fetched"
@@ -46,8 +46,19 @@ _EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED, "rules_version"
 # a missing `network`. Keys added in later versions are covered only if present, so that older attempts keep their
 # digest.
 _EVIDENCE = (
-    *(*_OF_TASK, "scenario_key_points", "checks", "allowed_sites"),
-    *("steps", "agent_final_answer", "stop_reason", "error", "blame", "max_steps", "attempt", "network", "probes"),
+    *_OF_TASK,
+    "scenario_key_points",
+    "checks",
+    "allowed_sites",
+    "steps",
+    "agent_final_answer",
+    "stop_reason",
+    "error",
+    "blame",
+    "max_steps",
+    "attempt",
+    "network",
+    "probes",
 )
 
 # In microseconds, as it is written: what is derived from it is the same before it is stored and after.
@@ -168,8 +179,10 @@ class Attempt(Record):
     @property
     def flags(self) -> list[str]:
         """`self_recorded`, `shared_state`, and the flags of all steps (such as `off_site`), each once, in order."""
-        own = [SELF_RECORDED] * self.self_recorded + [SHARED_STATE] * self.shared_state
-        return list(dict.fromkeys([*own, *(flag for step in self.observations for flag in step.flags)]))
+        own = {SELF_RECORDED: self.self_recorded, SHARED_STATE: self.shared_state}
+        found = [flag for flag, is_set in own.items() if is_set]
+        found += [flag for step in self.observations for flag in step.flags]
+        return list(dict.fromkeys(found))
 
     def to_json(self) -> dict[str, Any]:
         """The contract's `result.json`, readable by the Online-Mind2Web evaluator (v1).

@@ -208,7 +208,7 @@ class Redaction:
         if not isinstance(value, dict):
             return value
         named = next((value[key] for key in _NAMING_KEYS if isinstance(value.get(key), str)), "")
-        # Booleans are kept: a flag such as `authenticated` is no secret.
+        # Booleans are kept: a flag such as `authenticated` is not a secret.
         return {
             key: REDACTED
             if item and not isinstance(item, bool) and self._is_secret(named if key == "value" and named else key)

@@ -1,7 +1,8 @@
 """Refuses requests that the SDK would answer with an internal error, a traceback or a broken response.
 
-Such are texts with half a surrogate pair, which have no UTF-8 form, numbers that are none in JSON or too large for it,
-and ids that JSON-RPC does not allow. Text that is no JSON at all is left to the SDK, which answers it properly.
+These are texts with half a surrogate pair, which cannot be encoded as UTF-8, numbers that JSON does not allow or that
+are too large, and ids that JSON-RPC does not allow. Text that is not JSON is left to the SDK, which handles it
+properly.
 """
 
 import base64

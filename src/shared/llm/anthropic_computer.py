@@ -157,7 +157,8 @@ def _scroll(given: _Input, view: computer.View) -> computer.Actions:
 
 def _press(given: _Input, _: computer.View) -> computer.Actions:
     keys = given.need("text")
-    return computer.press(*(keys.split("+") if len(keys) > 1 else keys)) * given.repeat
+    pressed = keys.split("+") if len(keys) > 1 else list(keys)
+    return computer.press(*pressed) * given.repeat
 
 
 _Make = Callable[[_Input, computer.View], computer.Actions]

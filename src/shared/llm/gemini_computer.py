@@ -164,7 +164,9 @@ def _type_at(call: _Call) -> computer.Actions:
 
 def _press(call: _Call) -> computer.Actions:
     keys = call.key or call.need("keys")
-    return computer.press(*(keys.split("+") if isinstance(keys, str) and len(keys) > 1 else keys))
+    if isinstance(keys, str) and len(keys) > 1:
+        keys = keys.split("+")
+    return computer.press(*keys)
 
 
 def _scroll_at(call: _Call) -> computer.Actions:

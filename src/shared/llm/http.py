@@ -70,7 +70,7 @@ async def trace_request(request: Any) -> None:
 
 
 class HTTPModel(ABC):
-    """A model behind a provider's SDK. Every call has one time limit, retries included.
+    """A model behind a provider's SDK. Every call has one time limit, which includes retries.
 
     The SDK's own retries must be off. Each retry waits as long as the provider asks, then for `before_retry`, which
     waits for the rate limit and fails when the budget is spent.

@@ -348,7 +348,7 @@ class SharedReplies:
                     await asyncio.shield(lock.release())
 
     async def payer(self, name: str, wanted: str) -> str:
-        """Who counts the reply to a request in all shards: the first that wanted to."""
+        """The shard that counts the cost of a shared reply: the first one that claimed it with `wanted`."""
         key = self._payer(name)
         try:
             async with self._state.asked():

@@ -166,7 +166,11 @@ def play_episode(
     store.begin()
     participant = ScriptedParticipant(*actions)
     episode = Episode(
-        *(task, settings, opened, lambda: nullcontext(participant), store),
+        task,
+        settings,
+        opened,
+        lambda: nullcontext(participant),
+        store,
         observed=lambda _: None,
         stepped=lambda _: None,
         redaction=Redaction(salt=b"test"),

@@ -104,9 +104,15 @@ def test_the_code_checksum_is_the_same_every_time() -> None:
 def test_the_code_checksum_covers_every_rule_that_judging_uses() -> None:
     """What judging imports is part of it, but for records, settings and the way to the model, which decide nothing."""
     nothing_decided = {
-        *("judge/config.py", "judge/store/bounds.py", "judge/store/layout.py"),
+        "judge/config.py",
+        "judge/store/bounds.py",
+        "judge/store/layout.py",
         *(f"judge/records/{name}.py" for name in ("access", "notices", "steps", "tasks", "verdicts")),
-        *("shared/errors.py", "shared/files.py", "shared/imports.py", "shared/models.py", "shared/settings.py"),
+        "shared/errors.py",
+        "shared/files.py",
+        "shared/imports.py",
+        "shared/models.py",
+        "shared/settings.py",
         # Of which the table of tools takes the names of two tools.
         "shared/protocol.py",
     }

@@ -32,5 +32,5 @@ async def test_agenttrek_sees_the_thoughts_as_claims(tmp_path: Path) -> None:
     await AgentTrekJudge(parts_for(model)).judge(trajectory(tmp_path))
     text = str(model.requests[0].parts[0])
     assert "SECRET THOUGHT" in text
-    assert "claims and no evidence" in text
+    assert "claims, not evidence" in text
     assert "SECRET ANSWER" not in text

@@ -135,7 +135,7 @@ async def test_the_answer_is_shown_as_a_claim_when_the_configuration_says_so(tmp
     await WebJudge(parts_for(model, judge_sees_answer=True)).judge(trajectory(tmp_path))
     told = [text for text in model.texts() if "SECRET ANSWER" in text]
     assert len(told) == 1
-    assert "a claim and no evidence" in told[0]
+    assert "a claim, not evidence" in told[0]
     assert not any("SECRET THOUGHT" in text for text in model.texts())
 
 
@@ -144,7 +144,7 @@ async def test_the_thoughts_are_shown_as_claims_when_the_configuration_says_so(t
     await WebJudge(parts_for(model, judge_sees_thoughts=True)).judge(trajectory(tmp_path))
     told = [text for text in model.texts() if "SECRET THOUGHT" in text]
     assert len(told) == 1
-    assert "claims and no evidence" in told[0]
+    assert "claims, not evidence" in told[0]
 
 
 async def test_an_action_line_cannot_escape_its_fence(tmp_path: Path) -> None:

@@ -203,7 +203,14 @@ def test_json_is_one_object_per_line_and_nothing_else() -> None:
     text, _ = piped("json")
     events = [json.loads(line) for line in text.splitlines()]
     assert [event["event"] for event in events] == [
-        *("phase", "phase", "run_started", "task_started", "step_done", "task_judging", "task_done", "task_done"),
+        "phase",
+        "phase",
+        "run_started",
+        "task_started",
+        "step_done",
+        "task_judging",
+        "task_done",
+        "task_done",
         "run_done",
     ]
     assert events[-2] == {

@@ -405,8 +405,15 @@ async def test_only_the_files_that_a_report_links_have_an_address(served: Served
         (folder / "images" / "task_000" / name).write_text("{}")
     served.sink(RunDone(successes=1, scored=2, total=4))
     names = [
-        *("../run.json", "..%2frun.json", "%2e%2e/run.json", "images/..%2f..%2f..%2frun.json"),
-        *("tasks/linked.html", "images/task_000/other.har", "nothing.html", "", "images/task_000"),
+        "../run.json",
+        "..%2frun.json",
+        "%2e%2e/run.json",
+        "images/..%2f..%2f..%2frun.json",
+        "tasks/linked.html",
+        "images/task_000/other.har",
+        "nothing.html",
+        "",
+        "images/task_000",
     ]
     found = {name: (await get(served, f"/live/{RUN}/report/{name}")).status_code for name in names}
     assert found == dict.fromkeys(names, 404)

@@ -545,7 +545,11 @@ def port() -> int:
 @contextlib.asynccontextmanager
 async def server_process(port: int, task_db: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", SERVER, str(port), str(task_db)),
+        sys.executable,
+        "-c",
+        SERVER,
+        str(port),
+        str(task_db),
         env={"PYTHONPATH": f"{SRC}:{SRC.parent / 'tests'}"},
         stdout=asyncio.subprocess.PIPE,
     )

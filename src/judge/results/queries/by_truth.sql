@@ -1,11 +1,11 @@
--- One row a participant, truth and task set, over all its submissions: what decided the tasks (checks, webarena_verified, the judge
--- model by name; unknown in older files). Unscored and aborted tasks are not in the success rate; they are in "Success Rate of
--- All", and a row with more than 5 % of them is not complete and ranks below the others. "Shared State" counts the tasks
--- on a site that was not brought back to its first state.
--- Where tasks were played in several epochs, rates are means over tasks, and successes and scored ones are attempts.
--- Older files have no verdicts, only `success` or `passed`. Where those do not make up the file's own success rate they
--- say that an episode was ended and not that the task was done: such a file's tasks are left out.
--- Read as JSON, so that a page with none but older files gives rows and no error.
+-- One row per participant, task set and what decided the tasks (checks, webarena_verified, the judge model by name; unknown in older
+-- files), over all of the participant's submissions. Unscored and aborted tasks count in "Success Rate of All" only; a row with
+-- more than 5 % of them is incomplete and ranks below the complete ones. "Shared State" counts the tasks on a site that was
+-- not reset to its initial state.
+-- If tasks were played in several epochs, rates are means over tasks, and the columns of successes and scored tasks count
+-- attempts. Older files have no verdicts, only `success` or `passed`. If these do not add up to the file's own success
+-- rate, they mean that an episode ended, not that the task was done, and the file's tasks are left out.
+-- Files are read as JSON, so that a page that has only older files shows rows instead of an error.
 WITH entries AS (
   SELECT ROW_NUMBER() OVER () AS number, file, to_json(t.participants) AS ids, to_json(unnest) AS result
   FROM (SELECT ROW_NUMBER() OVER () AS file, participants, results FROM results) t, UNNEST(t.results)
@@ -14,7 +14,7 @@ tasks AS (
   SELECT number, file, ids, result, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries
 ),
 told AS (
-  -- Runs of agents without an id are told apart by who played, since rates of different agents must not be mixed.
+  -- Agents without an id are identified by the participant's name, because rates of different agents must not be mixed.
   SELECT number, file, COALESCE(
            NULLIF(COALESCE(
              ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
@@ -35,12 +35,12 @@ told AS (
            NULLIF(concat_ws(' ', task ->> 'task_id', task ->> 'website', task ->> 'task_description'), '')
          ) AS task_key,
          COALESCE(task ->> 'verdict' = 'success', COALESCE(task ->> 'success', task ->> 'passed', 'false') = 'true') AS success,
-         -- The attempts at a task in several epochs belong together. Older files have one entry a task.
+         -- The attempts at a task in several epochs belong together. Older files have one entry per task.
          COALESCE(IF(task ->> 'epoch' IS NULL, NULL, task ->> 'task_id'), 'entry ' || ROW_NUMBER() OVER ()) AS played
   FROM tasks
 ),
 task_sets AS (
-  -- Of a whole file, whose results may be shards of one set; the same in every query.
+  -- Computed from the whole file, whose results may be shards of one set; the same in every query.
   SELECT file, LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set FROM told GROUP BY file
 ),
 weighed AS (

@@ -1,6 +1,6 @@
--- What judging cost for each success that the judge saw, cheapest first. Unknown prices come last, and below them the
--- incomplete submissions: more than 5 % of their tasks are aborted or unscored, and were not all paid for.
--- Read as JSON, so that a page with none but older files, which have no costs, gives rows and no error.
+-- The cost of judging divided by the number of successes, cheapest first. Submissions with an unknown price come next, and
+-- incomplete ones last: more than 5 % of their tasks are aborted or unscored, and not all of these were paid for.
+-- Files are read as JSON, so that a page that has only older files, which state no costs, shows rows instead of an error.
 WITH entries AS (
   SELECT ROW_NUMBER() OVER () AS number, file, to_json(t.participants) AS ids, to_json(unnest) AS result
   FROM (SELECT ROW_NUMBER() OVER () AS file, participants, results FROM results) t, UNNEST(t.results)
@@ -13,11 +13,11 @@ task_keys AS (
   FROM (SELECT file, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries)
 ),
 task_sets AS (
-  -- Of a whole file, whose results may be shards of one set; the same in every query.
+  -- Computed from the whole file, whose results may be shards of one set; the same in every query.
   SELECT file, LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set FROM task_keys GROUP BY file
 ),
 costs AS (
-  -- The same name as in the other queries: that of who played where a file has no id.
+  -- The same name as in the other queries: the participant's, if a file has no id.
   SELECT COALESCE(
            NULLIF(COALESCE(
              ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))

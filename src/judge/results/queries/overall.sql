@@ -1,14 +1,14 @@
--- The leaderboard page's own four columns (its query knows the role white_agent only), with the id of any other role as
--- well, the rate of all tasks, and whether the submission is complete: at most 5 % of its tasks aborted or unscored.
--- One row a submission, best first; incomplete ones rank below all others, so that a lost task cannot win a place.
--- What a file states is believed only as far as its tasks bear it out, and older files state nothing: both values are
--- made from the tasks' verdicts or the counts, whichever lose more, and the worse of stated and made is shown. NULL
--- where a file has neither. Rows are ranked within one task set: "Task Set" is made from the tasks themselves. "Decided
--- By" names what decided the rate (checks, webarena_verified, a judge model), and labels a judge model whose unreadable
--- replies count as failures ("published fidelity"). "Recorded By" tells whether the judge or the agent itself recorded
--- the evidence. "Excluded" names the tasks that were not played on purpose, with their reasons.
--- Read as JSON, so that a page with none but older files gives rows and no error. The id is looked up by a JSON
--- pointer, since a role may have any name.
+-- One row per submission, best first: the leaderboard page's own four columns, for participants of any role (the page's
+-- own query knows only the role white_agent), the rate of all tasks, and whether the submission is complete: at most 5 % of
+-- its tasks are aborted or unscored. Incomplete submissions rank below all others, so that losing a task gains nothing.
+-- A file's own values for "Success Rate of All" and "Complete" are not trusted. Both are recomputed from the verdicts and
+-- from the counts, and the worst of the values is shown; NULL if a file has neither verdicts nor counts (older files).
+-- Rows are ranked within one task set: "Task Set" is computed from the tasks themselves. "Decided By" names what decided
+-- the rate (checks, webarena_verified, a judge model), and marks a judge model whose unreadable replies count as failures
+-- ("published fidelity"). "Recorded By" says whether the judge or the agent itself recorded the evidence. "Excluded" lists
+-- the tasks that were deliberately not played, with their reasons.
+-- Files are read as JSON, so that a page that has only older files shows rows instead of an error. The id is looked up by a
+-- JSON pointer, because a role may have any name.
 WITH entries AS (
   SELECT ROW_NUMBER() OVER () AS number, file, to_json(t.participants) AS ids, to_json(unnest) AS result
   FROM (SELECT ROW_NUMBER() OVER () AS file, participants, results FROM results) t, UNNEST(t.results)
@@ -17,7 +17,7 @@ verdicts AS (
   SELECT number, UNNEST(json_extract_string(result, '$.detail.tasks[*].verdict')) AS verdict FROM entries
 ),
 truths AS (
-  -- MiniWoB++'s rewards are gradual, so its rows say which ones count as a success.
+  -- MiniWoB++ has partial rewards, so its rows say which rewards count as a success.
   SELECT number, (task ->> 'decided_by') || COALESCE(' (' || (task ->> 'success_rule') || ' reward)', '') AS truth, model
   FROM (
     SELECT number, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task,
@@ -38,7 +38,7 @@ task_keys AS (
   FROM (SELECT file, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries)
 ),
 task_sets AS (
-  -- Of a whole file, whose results may be shards of one set; the same in every query.
+  -- Computed from the whole file, whose results may be shards of one set; the same in every query.
   SELECT file, LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set FROM task_keys GROUP BY file
 ),
 lost AS (
@@ -66,7 +66,7 @@ left_out AS (
   FROM (SELECT number, UNNEST(json_extract(result, '$.detail.excluded[*]')) AS each FROM entries) GROUP BY number
 ),
 stated AS (
-  -- The same name as in the other queries: that of who played where a file has no id.
+  -- The same name as in the other queries: the participant's, if a file has no id.
   SELECT COALESCE(
            NULLIF(COALESCE(
              ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
@@ -79,7 +79,7 @@ stated AS (
          LEAST(TRY_CAST(result ->> '/detail/success_rate' AS DOUBLE), borne_out.rate) AS rate,
          TRY_CAST(result ->> '/detail/successful_tasks' AS BIGINT) AS completed,
          TRY_CAST(result ->> '/detail/total_tasks' AS BIGINT) AS total,
-         -- In several epochs there are more of them than tasks: as many as are listed.
+         -- With several epochs, there are more attempts than tasks: one per entry.
          IF(TRY_CAST(result ->> '/detail/attempts' AS BIGINT) > total,
             GREATEST(json_array_length(result, '/detail/tasks')::BIGINT, total), total) AS attempts,
          lost.successes,

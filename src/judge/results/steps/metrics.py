@@ -1,9 +1,10 @@
-"""The step metrics of Mind2Web (Deng et al., 2023), and the two of Braintrust's web-agent cookbook. Pure.
+"""The step metrics of Mind2Web (Deng et al., 2023), and two from Braintrust's web-agent cookbook. Pure.
 
-For one step: element accuracy (the chosen element is among the accepted ones), operation F1 (over the sets of tokens of
-`OP VALUE`) and step success (both are 1). A step whose data accept no element scores 0 in all three, as published. Each
-is averaged over all steps (micro) and over the tasks' own averages (macro); a task succeeds if all its steps do. The
-cookbook's: the operation is right; the operation and its value are right.
+Mind2Web's metrics of a step are element accuracy (the chosen element is one of the accepted ones), operation F1 (over
+the sets of tokens of `OP VALUE`) and step success (both are 1). As published, all three are 0 for a step without any
+accepted element. Each metric is averaged over all steps (micro) and over the averages of the tasks (macro). A task
+succeeds if all of its steps do. The cookbook's metrics are whether the operation is right, and whether both the
+operation and its value are.
 """
 
 from collections.abc import Iterable, Sequence

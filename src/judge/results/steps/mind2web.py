@@ -223,13 +223,15 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {name: value or "" for name, value in attrs}
         label = next((attributes[key] for key in _LABELS if attributes.get(key)), "")
-        checked = attributes.get("input_checked", attributes.get("checked", "false")) != "false"
-        selected = attributes.get("option_selected", attributes.get("selected", "false")) != "false"
+        states = {
+            "[checked]": attributes.get("input_checked", attributes.get("checked", "false")),
+            "[selected]": attributes.get("option_selected", attributes.get("selected", "false")),
+        }
         made = _Element(
             role=_role(tag, attributes),
             name=one_line(label, _MAX_NAME_CHARS),
             ref=_ref(attributes.get("backend_node_id")),
-            states=("[checked]",) * checked + ("[selected]",) * selected,
+            states=tuple(state for state, value in states.items() if value != "false"),
         )
         self._open[-1][1].children.append(made)
         if tag not in _VOID and len(self._open) < _MAX_DEPTH:
@@ -267,13 +269,14 @@ def _lines(nodes: Iterable[_Element | str], boxes: Mapping[str, str], indent: st
         texts = [child for child in node.children if isinstance(child, str)]
         is_leaf = len(texts) == len(node.children)
         name = node.name or (" ".join(texts)[:_MAX_NAME_CHARS] if is_leaf else "")
+        box = boxes.get(node.ref) if node.ref else None
         parts = [
             node.role,
-            *([json.dumps(name, ensure_ascii=False)] if name else []),
+            json.dumps(name, ensure_ascii=False) if name else "",
             *node.states,
-            *([f"[ref={node.ref}]"] if node.ref else []),
-            *([f"[box={boxes[node.ref]}]"] if node.ref and node.ref in boxes else []),
+            f"[ref={node.ref}]" if node.ref else "",
+            f"[box={box}]" if box is not None else "",
         ]
         inner = node.children if not is_leaf or node.name else []
-        yield f"{indent}- {' '.join(parts)}{':' if inner else ''}"
+        yield f"{indent}- {' '.join(filter(None, parts))}{':' if inner else ''}"
         yield from _lines(inner, boxes, f"{indent}  ")

@@ -1,7 +1,7 @@
-"""Rewards of MiniWoB++: which one is a success, and what can be reached on pages that reward closeness.
+"""Rewards of MiniWoB++: which ones count as a success, and the best possible ones on pages with partial rewards.
 
 Most pages give 1 for the right answer. Some reward how close a click on a drawing was, and on most seeds no whole pixel
-is exactly right: then a raw reward of 1 cannot be reached, whoever plays.
+is exactly right, so that no participant can reach a raw reward of 1.
 """
 
 from collections.abc import Iterable, Mapping
