@@ -60,6 +60,8 @@ _RUN_TRIES = 4
 _BLANK = "about:blank"
 _WHEEL = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 # The server's own wording.
+# How often an action that a slow page has not answered is tried again.
+_SLOW_TRIES = 3
 _TIMEOUT = re.compile(r"Timeout [\d.]+ms exceeded")
 _UNREACHABLE = re.compile(rf"net::ERR_\w+|{_TIMEOUT.pattern}")
 # Sets cookies, local storage and HTTP authentication, which end with the context and so with the task. Credentials are
@@ -569,7 +571,13 @@ class PlaywrightBrowser:
                 limit_ms = round(self._server.settings.config.action_timeout_s * 1000)
                 code = points.typing_code(**params, limit_ms=limit_ms)
                 return await self._run(code)
-        return await self._server.call(tool, params)
+        answer = await self._server.call(tool, params)
+        for _ in range(_SLOW_TRIES):
+            # Of several elements, the first ones may have been acted on.
+            if "target" not in params or not responses.is_not_answered(answer):
+                break
+            answer = await self._server.call(tool, params)
+        return answer
 
     def take_hops(self) -> tuple[Hop, ...]:
         """See `judge.browser.session.Browser`."""

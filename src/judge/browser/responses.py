@@ -39,6 +39,9 @@ _FILE_CHOOSER = "can be handled by browser_file_upload"
 _EMPTY_SNAPSHOT = "\n### Snapshot\n```yaml\n\n```"
 # At the start of the answer, where no text of a page or a participant can be.
 _CRASH = re.compile(r"### Error\n(?:Error: )?(?:[\w.]+: )?(?:Target|Page) crashed\b")
+# Where Playwright's log of an action ends if the page gave no answer: the next line would say that the element moves, is
+# covered or is disabled.
+_NOT_ANSWERED = re.compile(r"Timeout [\d.]+ms exceeded\..*\n\s*- waiting for element to be visible[^\n]*\Z", re.DOTALL)
 # Escape sequences of terminals (ECMA-48): colours, titles, two-character ones.
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -184,6 +187,12 @@ def listed_texts(text: str) -> list[str]:
 def says_crashed(text: str) -> bool:
     """Whether an error answer says that the page's process crashed."""
     return _CRASH.match(text) is not None
+
+
+def is_not_answered(answer: Answer) -> bool:
+    """Whether an action timed out before the page said anything of its element: on a busy machine. It has not begun."""
+    text = _ANSI.sub("", answer.text).rstrip()
+    return not answer.ok and _NOT_ANSWERED.search(text) is not None
 
 
 def clean_text(text: str, *, hide: Iterable[str] = (), limit: int = MAX_RESULT_CHARS) -> str:

@@ -329,3 +329,30 @@ async def test_a_scroll_turns_the_wheel_over_the_middle_of_the_page(
         ("browser_mouse_move_xy", {"x": 640, "y": 360}),
         ("browser_mouse_wheel", {"deltaX": delta[0], "deltaY": delta[1]}),
     ]
+
+
+UNANSWERED = """### Error
+TimeoutError: locator.click: Timeout 5000ms exceeded.
+Call log:
+\x1b[2m  - waiting for locator('aria-ref=e5')\x1b[22m
+\x1b[2m    - locator resolved to <button>Pay</button>\x1b[22m
+\x1b[2m  - attempting click action\x1b[22m
+\x1b[2m    - waiting for element to be visible, enabled and stable\x1b[22m
+"""
+
+
+@pytest.mark.parametrize(
+    ("params", "after", "calls"),
+    [
+        ({"target": "e5"}, "", 2),
+        ({"target": "e5"}, "    - element is not stable\n", 1),
+        ({"startTarget": "e5", "endTarget": "e6"}, "", 1),
+    ],
+)
+async def test_an_action_on_one_element_of_which_the_page_said_nothing_in_time_is_tried_again(
+    tmp_path: Path, params: dict[str, str], after: str, calls: int
+) -> None:
+    browser = Connected(tmp_path, browser_click=[answer(UNANSWERED + after, ok=False), answer("### Result\nDone")])
+    result = await browser.act("browser_click", params)
+    assert [tool for tool, _ in browser.client.calls].count("browser_click") == calls
+    assert result.ok is (calls == 2)
