@@ -39,8 +39,8 @@ _FILE_CHOOSER = "can be handled by browser_file_upload"
 _EMPTY_SNAPSHOT = "\n### Snapshot\n```yaml\n\n```"
 # At the start of the answer, where no text of a page or a participant can be.
 _CRASH = re.compile(r"### Error\n(?:Error: )?(?:[\w.]+: )?(?:Target|Page) crashed\b")
-# Where Playwright's log of an action ends if the page gave no answer: the next line would say that the element moves, is
-# covered or is disabled.
+# Where Playwright's log of an action ends if the page gave no answer: the next line would say that the element moves or
+# is covered or disabled.
 _NOT_ANSWERED = re.compile(r"Timeout [\d.]+ms exceeded\..*\n\s*- waiting for element to be visible[^\n]*\Z", re.DOTALL)
 # Escape sequences of terminals (ECMA-48): colours, titles, two-character ones.
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
