@@ -14,10 +14,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 MAX_FILE_LINES = 800
-MAX_ENTRIES = 19
+MAX_ENTRIES = 20
 
 # From top to bottom: a package imports from its own layer and from those below it.
 LAYERS = (
+    ("judge.plugins",),
     ("wabe", "judge.commands", "judge.server", "judge.runner"),
     ("judge.episode",),
     ("judge.judges", "judge.results", "judge.report"),
@@ -110,6 +111,22 @@ def test_packages_import_downwards_only() -> None:
 def test_the_judge_does_not_import_participants() -> None:
     allowed = {"wabe", "participants"}
     assert [text for above, below, text in between_packages() if below == "participants" and above not in allowed] == []
+
+
+def plugin_of(module: str) -> str | None:
+    """The plug-in that a module is part of."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["judge", "plugins"] and len(parts) > 2 else None
+
+
+def test_nothing_imports_a_plug_in_except_itself() -> None:
+    found = [
+        f"{name} imports {other}"
+        for name, others in internal_imports().items()
+        for other in others
+        if plugin_of(other) is not None and plugin_of(other) != plugin_of(name)
+    ]
+    assert found == []
 
 
 def test_packages_form_no_cycle() -> None:

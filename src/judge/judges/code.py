@@ -22,8 +22,6 @@ _JUDGING_FILES = (
     "judge/trajectory/fetched.py",
     "judge/trajectory/files.py",
     "judge/trajectory/foreign.py",
-    "judge/trajectory/formats/browser_use.py",
-    "judge/trajectory/formats/webeval.py",
     "judge/trajectory/forms.py",
     "judge/trajectory/network.py",
     "judge/trajectory/record.py",

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import plain_app
+from judge.commands import Command, plain_app
 from judge.judges.prompt_set import load_prompts
-from judge.judges.published_source import read_source, write_prompts
 from judge.judges.webjudge import WebJudge
+from judge.plugins.published.source import read_source, write_prompts
 from shared.errors import ConfigError
 from shared.files import write_errors
 
@@ -35,3 +35,6 @@ def import_prompts(
         write_prompts(published, output, reminders)
     typer.echo(f"{output}: the {published.variant} variant, SHA-256 of its source {published.source_sha256}")
     typer.echo(f'use it with prompts = "{output}"; fidelity = "published" also reads replies as the source does')
+
+
+COMMAND = Command(prompts, ("wabe prompts import webjudge_online_mind2web.py --output prompts",))

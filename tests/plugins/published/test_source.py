@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from helpers.llm.evaluator_source import RecordingClient, evaluator_source, execute, reply_by_content
 from helpers.llm.scripted import ScriptedModel, parts_for
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
@@ -21,10 +20,11 @@ from judge.judges.engine import JudgeParts
 from judge.judges.factory import check_judge
 from judge.judges.prompt_set import load_prompts
 from judge.judges.published import published_status
-from judge.judges.published_source import read_source, write_prompts
 from judge.judges.webjudge import WebJudge, WebJudgeKeyPoints
+from judge.plugins.published.source import read_source, write_prompts
 from judge.records.verdicts import Verdict
 from judge.trajectory.files import load_trajectory
+from plugins.published.evaluator_source import RecordingClient, evaluator_source, execute, reply_by_content
 from shared.errors import ConfigError, ModelBlocked
 from shared.llm.cache import CachedModel
 from shared.llm.model import Completion, ImagePart, ModelRequest

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import JPEG, JUDGE, a_result, a_step, a_verdict, write_attempt, write_verdict_on
-from helpers.trajectory.webeval import ACTIONS, THOUGHTS, structured, write_score, write_webeval
+from judge.plugins.webeval.layout import WRITER
 from judge.records.steps import Outcome
 from judge.records.tasks import Task
 from judge.results.export import export_tasks, write_tasks
 from judge.results.folders import FolderStore, give_tasks
 from judge.store.layout import TaskStore
 from judge.trajectory.files import foreign_verdicts, load_trajectory
+from plugins.webeval.folders import ACTIONS, THOUGHTS, structured, write_score, write_webeval
 from shared.errors import ConfigError, TrajectoryError
 from shared.models import Action, TokenUsage
 
@@ -255,7 +256,7 @@ def a_run_of_ours(folder: Path, **changes: Any) -> TaskStore:
 def test_nothing_that_the_layout_can_hold_is_lost_on_the_way_there_and_back(tmp_path: Path) -> None:
     store = a_run_of_ours(tmp_path / "run" / "t1")
     write_verdict_on(store, "webjudge-1", a_verdict("failure", reason="No tent."))
-    list(export_tasks([store], tmp_path / "out", format_="webeval"))
+    list(export_tasks([store], tmp_path / "out", writer=WRITER))
     write_tasks([store], tmp_path / "out" / "tasks.json")
     folder = tmp_path / "out" / "t1"
     give_tasks([folder], tmp_path / "out" / "tasks.json")
@@ -287,7 +288,7 @@ def test_how_an_attempt_ended_is_kept_as_far_as_the_layout_tells_it(tmp_path: Pa
     store = a_run_of_ours(
         tmp_path / "t1", stop_reason=stop_reason, final_answer=None, error="it broke", blame="browser"
     )
-    list(export_tasks([store], tmp_path / "out", format_="webeval"))
+    list(export_tasks([store], tmp_path / "out", writer=WRITER))
     folder = tmp_path / "out" / "t1"
     (folder / "task.json").write_text('{"task": "x"}')
     theirs = load_trajectory(folder)
@@ -295,7 +296,7 @@ def test_how_an_attempt_ended_is_kept_as_far_as_the_layout_tells_it(tmp_path: Pa
 
 
 def test_both_loading_modes_find_the_executed_actions_only(tmp_path: Path) -> None:
-    list(export_tasks([a_run_of_ours(tmp_path / "t1")], tmp_path / "out", format_="webeval"))
+    list(export_tasks([a_run_of_ours(tmp_path / "t1")], tmp_path / "out", writer=WRITER))
     lines = (tmp_path / "out" / "t1" / "web_surfer.log").read_text().splitlines()
     events = [json.loads(line) for line in lines]
     # What webeval's loader does: one mode takes events with an action, the other also wants this source.
@@ -307,7 +308,7 @@ def test_both_loading_modes_find_the_executed_actions_only(tmp_path: Path) -> No
 
 
 def test_the_answer_file_has_no_key_that_the_loader_does_not_know(tmp_path: Path) -> None:
-    list(export_tasks([a_run_of_ours(tmp_path / "t1")], tmp_path / "out", format_="webeval"))
+    list(export_tasks([a_run_of_ours(tmp_path / "t1")], tmp_path / "out", writer=WRITER))
     answer = json.loads((tmp_path / "out" / "t1" / "t1_final_answer.json").read_text())
     known = {
         "final_answer",
@@ -323,7 +324,7 @@ def test_the_answer_file_has_no_key_that_the_loader_does_not_know(tmp_path: Path
 
 def test_a_foreign_folder_is_written_again_with_its_tokens(tmp_path: Path) -> None:
     source = write_webeval(tmp_path / "t")
-    list(export_tasks([TaskStore(source)], tmp_path / "out", format_="webeval"))
+    list(export_tasks([TaskStore(source)], tmp_path / "out", writer=WRITER))
     (tmp_path / "out" / "t" / "task.json").write_text('{"task": "x"}')
     again, before = load_trajectory(tmp_path / "out" / "t"), load_trajectory(source)
     assert again.attempt is not None
@@ -358,7 +359,7 @@ def test_webevals_analysis_finds_the_verdict_that_counts_and_the_actions(
     store = a_run_of_ours(tmp_path / "t1", verdict=counted)
     write_verdict_on(store, f"{method}-1", counted)
     write_verdict_on(store, "rubric-2", a_verdict("success", reason="A tent."))
-    list(export_tasks([store], tmp_path / "out", format_="webeval"))
+    list(export_tasks([store], tmp_path / "out", writer=WRITER))
     folder = tmp_path / "out" / "t1"
     assert what_the_analysis_reads(folder) == (0.0, 3)
     assert sorted(path.stem for path in (folder / "scores").iterdir()) == sorted([name, "rubric-2"])
@@ -371,7 +372,7 @@ def test_an_attempt_without_a_verdict_has_a_score_only_if_it_counts(
     tmp_path: Path, stop_reason: Any, score: float | None
 ) -> None:
     store = a_run_of_ours(tmp_path / "t1", stop_reason=stop_reason, verdict=None, error="it broke [ERROR] a - b")
-    list(export_tasks([store], tmp_path / "out", format_="webeval"))
+    list(export_tasks([store], tmp_path / "out", writer=WRITER))
     assert what_the_analysis_reads(tmp_path / "out" / "t1")[0] == score
 
 
@@ -381,7 +382,7 @@ def test_no_text_of_a_page_or_participant_gets_into_the_core_log(tmp_path: Path)
     )
     store = TaskStore(tmp_path / "t1")
     write_attempt(store, a_result("t1", steps=(step,)))
-    list(export_tasks([store], tmp_path / "out", format_="webeval"))
+    list(export_tasks([store], tmp_path / "out", writer=WRITER))
     assert "[ERROR]" not in (tmp_path / "out" / "t1" / "core.log").read_text()
 
 
@@ -392,7 +393,7 @@ def test_a_folder_in_this_layout_keeps_its_names_and_files_when_written_again(tm
     (source / "core.log").write_text("2025-11-10 21:00:00,000 [ERROR] webeval - Web surfing error\n")
     (source / "task_data.json").write_text('{"task_summary": "Find it"}')
     store = FolderStore(tmp_path / "in", tmp_path / "output")
-    (exported,) = export_tasks(store.tasks(), tmp_path / "out", format_="webeval")
+    (exported,) = export_tasks(store.tasks(), tmp_path / "out", writer=WRITER)
     folder = tmp_path / "out" / "Shop--0.b"
     assert exported.folder == folder
     names = {path.relative_to(source) for path in source.rglob("*") if path.is_file()} - {Path("task.json")}
@@ -412,7 +413,7 @@ def test_our_verdict_on_a_folder_in_this_layout_is_written_beside_its_own_scores
         TaskStore(source), "webjudge-1", a_verdict("failure", judge=JUDGE.model_copy(update={"method": "webjudge"}))
     )
     store = FolderStore(tmp_path / "in", tmp_path / "output")
-    list(export_tasks(store.tasks(), tmp_path / "out", format_="webeval"))
+    list(export_tasks(store.tasks(), tmp_path / "out", writer=WRITER))
     scores = {path.stem for path in (tmp_path / "out" / "t1" / "scores").iterdir()}
     assert scores == {"mmrubric", "WebJudge_Online_Mind2Web_eval-3"}
     assert what_the_analysis_reads(tmp_path / "out" / "t1") == (0.0, 4)

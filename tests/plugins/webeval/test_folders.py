@@ -8,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_attempt, write_verdict_on
-from helpers.trajectory.webeval import TASK, write_score, write_webeval
 from judge.commands.app import app as wabe
 from judge.judges.rescoring import find_trajectories
 from judge.report.build import make_report
@@ -16,6 +15,7 @@ from judge.report.data import read_task
 from judge.results.folders import FolderStore, resolve_store
 from judge.results.verify import verify_run
 from judge.store.layout import TaskStore
+from plugins.webeval.folders import TASK, write_score, write_webeval
 from shared.errors import ConfigError
 from wabe import RunConfig, score
 

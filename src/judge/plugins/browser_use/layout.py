@@ -32,6 +32,7 @@ from judge.trajectory.foreign import (
     usable_id,
     validated,
 )
+from judge.trajectory.formats import Reader
 from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping
@@ -265,3 +266,6 @@ def _subject(element: Mapping[str, Any] | None) -> str:
     name = next((plain(label, 100) for label in labels if isinstance(label, str) and plain(label, 100)), "")
     role = plain(known.get("role") or element.get("node_name") or "element", 40).lower()
     return f"{name} {role}".strip() or "element"
+
+
+READER = Reader(files=history_files, load=load, verdicts=verdicts)

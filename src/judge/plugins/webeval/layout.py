@@ -36,6 +36,7 @@ from judge.trajectory.foreign import (
     usage_of,
     validated,
 )
+from judge.trajectory.formats import Document, Reader, Source, Writer
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.files import MAX_FILE_BYTES, read_errors, read_file, reason_of
@@ -468,3 +469,19 @@ def _core_log(attempt: Attempt) -> str:
 
 def _stamp(moment: float) -> str:
     return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M:%S},{int(moment * 1000) % 1000:03d}"
+
+
+def write(source: Source) -> Document:
+    """A task of a run as a folder of this layout. Raises `TrajectoryError`."""
+    trajectory = source.trajectory
+    task = trajectory.task.model_copy(update={"task_id": source.name})
+    made = export(trajectory.model_copy(update={"task": task}), source.verdicts(), source.counted)
+    folder = trajectory.folder.resolve().name
+    # A folder of another tool keeps its name, unless it had to be changed to be unique.
+    keeps_name = trajectory.is_foreign and usable_id(folder) == source.name
+    return Document(made.texts, made.screenshots, name=folder if keeps_name else "")
+
+
+READER = Reader(files=answer_files, load=load, verdicts=verdicts, task_id=task_id_of)
+# webeval stores the tasks' texts separately.
+WRITER = Writer(write=write, with_tasks=True)

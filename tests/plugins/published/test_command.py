@@ -4,10 +4,10 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from helpers.llm.evaluator_source import evaluator_source
 from judge.commands.app import app
 from judge.judges.prompt_set import load_prompts
 from judge.judges.webjudge import WebJudge
+from plugins.published.evaluator_source import evaluator_source
 from shared.errors import ConfigError
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from helpers.results import a_result, write_attempt
 from helpers.webarena import entry, har
-from judge.results.export import WEBARENA, Exported, export_tasks
+from judge.plugins.webarena.layout import WRITER
+from judge.results.export import Exported, export_tasks
 from judge.store.layout import TaskStore
 from judge.trajectory.record import NetworkTrace
 from shared.errors import ConfigError
@@ -18,7 +19,7 @@ ANSWER = '```json\n{"task_type": "NAVIGATE", "status": "SUCCESS"}\n```'
 
 
 def exported_from(stores: list[TaskStore], output: Path) -> list[Exported]:
-    return list(export_tasks(stores, output, format_=WEBARENA))
+    return list(export_tasks(stores, output, writer=WRITER))
 
 
 def recorded(folder: Path, task_id: str, **changes: Any) -> TaskStore:
