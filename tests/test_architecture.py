@@ -38,10 +38,10 @@ SDK_PACKAGES = {
     "duckdb": "judge/results/",
     "PIL": "shared/images.py",
     "re2": "judge/records/patterns.py",
-    "fsspec": "judge/runner/",
+    "fsspec": "judge/plugins/objects/",
     "opentelemetry": "judge/server/",
-    "redis": "shared/llm/redis.py",
-    "ray": "judge/runner/ray.py",
+    "redis": "judge/plugins/redis/",
+    "ray": "judge/plugins/ray/",
 }
 
 

@@ -21,7 +21,7 @@ from shared.llm.model import Model
 from shared.llm.opening import find_provider, open_model, provider
 from shared.llm.prices import find_price
 from shared.llm.providers import model_forms
-from shared.llm.redis import SharedBudget, SharedReplies, SharedState
+from shared.llm.sharing import open_state
 from shared.settings import Settings
 
 METHODS: Mapping[str, type[ModelJudge]] = MappingProxyType(
@@ -58,7 +58,7 @@ def open_judge(
     if config.judge_model == OFFLINE:
         return checks
     run_id, _, shard = (config.run_id or "").partition("/shards/")
-    state = SharedState(settings.redis_url, run_id) if settings.redis_url and shard else None
+    state = open_state(settings.redis_url, run_id) if settings.redis_url and shard else None
     if state is None and shards > (config.judge_requests_per_minute or shards):
         # The first request of every shard would already exceed the limit.
         raise ConfigError(
@@ -74,7 +74,7 @@ def open_judge(
         own = Budget(*most, spending=spending, shards=shards)
     else:
         rates = RateLimits(*per_minute, limiter=state.limiter)
-        own = SharedBudget(state, shard, *most, spending=spending, call_timeout_s=config.judge_timeout_s)
+        own = state.budget(shard, *most, spending=spending, call_timeout_s=config.judge_timeout_s)
     model = open_model(
         config.judge_model,
         settings,
@@ -100,7 +100,7 @@ def open_judge(
             metered,
             namespace=namespace,
             folder=cache_dir,
-            shared=SharedReplies(state) if state else None,
+            shared=state.replies() if state else None,
             spending=metered.spending,
         ),
         prompts=prompts,

@@ -11,9 +11,10 @@ from helpers.results import a_finished_run, a_result, a_verdict, write_attempt
 from helpers.runner.scenario_runs import interrupted_run, write_scenario
 from judge.commands.app import app
 from judge.events import Event, RunStarted, TaskDone
+from judge.plugins.objects.store import ObjectStore
 from judge.results.run_record import sha256_of, task_digests
 from judge.runner.plan import RunOptions, make_plan
-from judge.runner.uploads import ObjectStore, Uploads, fetch_shards
+from judge.runner.uploads import Uploads, fetch_shards
 from judge.scenario.models import Shard
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
@@ -159,7 +160,7 @@ def test_an_address_that_no_installed_package_knows_is_one_clear_error() -> None
 def test_without_fsspec_the_remedy_names_the_extra() -> None:
     program = (
         "import sys; sys.modules['fsspec.core'] = None\n"
-        "from judge.runner.uploads import ObjectStore\n"
+        "from judge.plugins.objects.store import ObjectStore\n"
         "try: ObjectStore('s3://b')\n"
         "except Exception as error: print(error)"
     )

@@ -182,19 +182,22 @@ class SharedState:
         flow = per_minute * _USED_SHARE - (largest if largest > 1 else 0)
         return SharedLimiter(self, name, flow / (60 + _GRACE_S))
 
+    def budget(self, shard: str, *limits: Any, **options: Any) -> "SharedBudget":
+        """The budget of all shards, with the arguments of `SharedBudget`."""
+        return SharedBudget(self, shard, *limits, **options)
+
+    def replies(self) -> "SharedReplies":
+        """The replies of all shards."""
+        return SharedReplies(self)
+
+    async def check(self) -> None:
+        """Raises `SharedStateFault` unless the server answers."""
+        async with self.asked():
+            await self.client.set(self.key("checked"), "1", px=60_000)
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self.client.connection_pool.disconnect()
-
-
-async def check_server(url: SecretStr, run_id: str) -> None:
-    """Raises `SharedStateFault` unless the server answers, and `ConfigError` as `SharedState` does."""
-    state = SharedState(url, run_id)
-    try:
-        async with state.asked():
-            await state.client.set(state.key("checked"), "1", px=60_000)
-    finally:
-        await state.aclose()
 
 
 class SharedLimiter:

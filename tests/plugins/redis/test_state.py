@@ -13,13 +13,13 @@ from pydantic import SecretStr
 
 from helpers.llm.redis_server import PASSWORD, RedisServer, redis_server
 from helpers.llm.scripted import ScriptedModel, completion
+from judge.plugins.redis import state as shared_redis
+from judge.plugins.redis.state import SharedBudget, SharedLimiter, SharedReplies, SharedState
 from shared.errors import ConfigError, ModelBudgetSpent, ModelUnavailable, SharedStateFault
-from shared.llm import redis as shared_redis
 from shared.llm.cache import CachedModel
 from shared.llm.limits import MeteredModel, RateLimits, Spending, estimate_tokens
 from shared.llm.model import Completion, ModelRequest
 from shared.llm.prices import Price
-from shared.llm.redis import SharedBudget, SharedLimiter, SharedReplies, SharedState, check_server
 from shared.models import TokenUsage
 
 ASK = ModelRequest(system="s", parts=("a private prompt",))
@@ -375,7 +375,7 @@ async def test_keys_belong_to_the_run_expire_and_hold_no_secret(shards: Shards, 
     replies = SharedReplies(shards.state())
     await CachedModel(model, namespace="n", folder=None, shared=replies).complete(ASK)
     state = shards.state()
-    await check_server(server.url, state.key("").split(":")[1])
+    await state.check()
     keys = await shards.keys()
     assert len(keys) == 5
     assert all([await state.client.pttl(key) > 0 for key in keys])
@@ -394,5 +394,5 @@ def test_an_address_that_cannot_be_read_is_one_clear_error(url: str) -> None:
 async def test_a_wrong_password_is_a_fault_that_does_not_show_it(server: RedisServer) -> None:
     wrong = SecretStr(server.url.get_secret_value().replace(PASSWORD, "wrong-word"))
     with pytest.raises(SharedStateFault, match="AuthenticationError") as caught:
-        await check_server(wrong, "run")
+        await SharedState(wrong, "run").check()
     assert "wrong-word" not in str(caught.value)

@@ -202,7 +202,7 @@ async def _sites(plan: Plan, settings: Settings, progress: Progress) -> AsyncIte
 
 
 def _job(plan: Plan, settings: Settings, shards: int) -> dict[str, Any]:
-    """The job for `judge.runner.ray`. Without secrets, because Ray stores and shows its tasks' arguments."""
+    """The job for `judge.plugins.ray.program`. Without secrets, because Ray stores and shows its tasks' arguments."""
     options = plan.options
     assert plan.store is not None
     models = {name: getattr(options, name) or getattr(settings, name) for name in ("judge_model", "participant_model")}
@@ -244,7 +244,7 @@ async def _play(job: dict[str, Any], whole: Whole, settings: Settings, log: Path
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as stream:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "judge.runner.ray"),
+            *(sys.executable, "-m", "judge.plugins.ray.program"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=stream,

@@ -11,7 +11,7 @@ from helpers.llm.servers import Answer, ModelCall, openai_answer, serving
 from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
-from shared.llm import redis as shared_redis
+from judge.plugins.redis import state as shared_redis
 from shared.settings import Settings
 
 

@@ -1,82 +1,28 @@
-"""Shards as engines run them, an Indexed Job with an object store and Ray: one is killed and started again."""
+"""An Indexed Job with an object store, of which one pod is killed and started again on another disk."""
 
-import json
-import re
 import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from os import kill
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from helpers.paths import ROOT
-from helpers.ports import free_port
-from helpers.runner.commands import RunningCommand, command, descendants, ray_worker_of, run_command
-from helpers.runner.held_replay import HeldReplay, started_apart
-from helpers.scenario.copies import scenario_on_free_ports
+from helpers.runner.commands import RunningCommand, command, descendants, run_command
+from helpers.runner.killed_shards import SHARDS, VICTIM, WHOLE, Bench, a_bench, outcomes, trajectories
 from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-SHARDS = 2
-VICTIM = "001-of-002"
-# Of the demo, and what comes of them without shards: one for shard 0, and two short ones for shard 1, which is killed.
-WHOLE = {
-    "product_by_suggestion": (
-        "success",
-        ["<Search the shop combobox> -> TYPE: harbour", "<Harbour Desk Lamp option> -> CLICK", "<page> -> FINISH"],
-    ),
-    "deal_of_the_day": ("success", ["<See today's deal link> -> CLICK", "<page> -> FINISH"]),
-    "return_an_item": (
-        "success",
-        [
-            "<How to return an item: the form link> -> CLICK",
-            "<navigation> -> BACK",
-            "<Returns and refunds link> -> CLICK",
-            "<page> -> FINISH",
-        ],
-    ),
-}
-
-
-@dataclass
-class Bench:
-    """Three tasks of the demo, whose site and participant are up. The second one of shard 1 ends when it is let."""
-
-    scenario: Path
-    temp: Path
-    folder: Path
-    participant: HeldReplay
-
-
-def outcomes(results: Path) -> dict[str, Any]:
-    found = [json.loads(path.read_text()) for path in results.glob("*/result.json")]
-    return {result["task_id"]: (result["verdict"], result["action_history"]) for result in found}
-
-
-def trajectories(results: Path) -> dict[str, str]:
-    return {
-        path.parent.name: json.loads(path.read_text())["trajectory_sha256"] for path in results.glob("*/result.json")
-    }
-
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    folder, temp = tmp_path_factory.mktemp("shards"), Path("/tmp") / f"wabe-int-{free_port()}"
-    path = scenario_on_free_ports("demo", folder)
-    head, *tasks = path.read_text().split("[[tasks]]")
-    chosen = [task for task in tasks if re.findall(r'task_id = "(.*)"', task)[0] in WHOLE]
-    # All shards share participant and site, so none of them may start them.
-    with started_apart(temp, "[[tasks]]".join([head, *chosen]), held="return") as (text, participant):
-        path.write_text(text)
-        yield Bench(path, temp, folder, participant)
-    shutil.rmtree(temp, ignore_errors=True)
+    with a_bench(tmp_path_factory.mktemp("shards")) as made:
+        yield made
 
 
 def kubernetes(scenario: Path, output: Path, index: int) -> tuple[list[str], dict[str, str]]:
@@ -136,21 +82,3 @@ def test_a_pod_that_is_killed_resumes_on_another_disk_and_the_merged_run_equals_
     assert f"{len(WHOLE)} tasks of {SHARDS} shards" in merged.stdout
     assert outcomes(output / "runs" / "wabe-run-1" / "results") == WHOLE
     assert verify_run(RunStore(output, "wabe-run-1")).mismatches == ()
-
-
-def test_a_ray_worker_that_is_killed_costs_the_attempt_that_it_played_only(bench: Bench) -> None:
-    output = bench.folder / "ray"
-    options = ("--engine", "ray", "--shards", str(SHARDS), "--output-dir", output)
-    with command(bench.temp, "wabe", "run", bench.scenario, *options) as running:
-        first = running.wait_for_file(output, f"runs/*/shards/{VICTIM}/results/*/result.json", timeout_s=200)
-        kill(ray_worker_of(running.process.pid, 1), signal.SIGKILL)
-        bench.participant.let_end(1)
-        played = trajectories(first.parents[1])
-        ended = running.end(timeout_s=300)
-    assert (ended.code, ended.stderr) == (0, "")
-    assert f"Shard {VICTIM} is started again: it resumes." in ended.stdout
-    assert played.items() <= trajectories(first.parents[1]).items()
-    assert len(list(output.glob("runs/*/shards/*/results/*/attempts/*"))) <= 1
-    assert outcomes(output / "results") == WHOLE
-    assert ended.left_processes == {}
-    assert verify_run(RunStore(output, first.parents[4].name)).mismatches == ()

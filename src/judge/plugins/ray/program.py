@@ -1,4 +1,4 @@
-"""Plays the shards of a run as tasks on Ray: a program that `judge.runner.engine` starts.
+"""Plays the shards of a run as tasks on Ray: a program that `judge.plugins.ray.engine` starts.
 
 It is a separate process, because Ray takes over signals, prints, and may start a cluster in it. It reads a job as JSON
 from standard input and writes JSON lines: each shard's output, and how it ended. Ray restarts tasks whose worker or

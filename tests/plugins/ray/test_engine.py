@@ -14,8 +14,8 @@ from rich.console import Console
 
 from helpers.runner.scenario_runs import write_scenario
 from judge.events import Event, Noted, RunDone, RunStarted, Sink, TaskDone
-from judge.runner import engine
-from judge.runner.engine import Whole, event_of
+from judge.plugins.ray import engine
+from judge.plugins.ray.engine import Whole, event_of
 from judge.runner.plan import RunOptions, resume_command
 from judge.runner.terminal import Progress
 from judge.server.live import LiveHub
