@@ -48,10 +48,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe runs prune --keep 20 --yes",
         ),
         "merge": ("wabe merge shard-*.json --output results.json",),
-        "steps": (
-            "wabe steps make latest --output steps",
-            "wabe steps score steps/steps.jsonl --participant http://127.0.0.1:9019",
-        ),
         "tasks": (
             "wabe tasks validate my.toml --try",
             "wabe tasks sample --from my.toml --count 5 --seed 1",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import JPEG
-from judge.results.steps.mind2web import is_mind2web, read_rows, snapshot_of
+from judge.plugins.steps.mind2web import is_mind2web, read_rows, snapshot_of
 from shared.errors import ConfigError
 from shared.snapshot import parse_snapshot
 

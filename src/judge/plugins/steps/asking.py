@@ -9,8 +9,8 @@ from uuid import uuid4
 
 from judge.browser.replies import understand
 from judge.config import RunConfig
-from judge.results.steps.metrics import Choice, StepScore, score_step
-from judge.results.steps.reference import TOOLS, Page, Reference, operation_of
+from judge.plugins.steps.metrics import Choice, StepScore, score_step
+from judge.plugins.steps.reference import TOOLS, Page, Reference, operation_of
 from shared.concurrency import for_each
 from shared.errors import ParticipantError
 from shared.images import media_type

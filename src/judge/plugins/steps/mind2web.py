@@ -17,8 +17,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
+from judge.plugins.steps.reference import Operation, Page, Reference, image_beside, json_rows
 from judge.records.elements import ROLES
-from judge.results.steps.reference import Operation, Page, Reference, image_beside, json_rows
 from judge.trajectory.foreign import MAX_IMAGE_BYTES, usable_id
 from shared.errors import ConfigError
 from shared.fields import as_mapping, first_mistake

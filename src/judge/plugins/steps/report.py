@@ -1,21 +1,24 @@
 """The report of step-level scoring: each page's screenshot with the expected and the chosen element outlined."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from judge.plugins.steps.asking import Answered
+from judge.plugins.steps.metrics import StepScore
+from judge.plugins.steps.reference import Operation
 from judge.report.build import report_folder
 from judge.report.output import write
 from judge.report.pages import Renderer
-from judge.results.steps.asking import Answered
-from judge.results.steps.metrics import StepScore
-from judge.results.steps.reference import Operation
 from shared.files import write_json
 from shared.images import SUFFIXES, image_size, media_type
 from shared.snapshot import parse_snapshot
 
 # More would be too much for a browser; `steps.json` contains all of them.
 MAX_SHOWN = 1_000
+_HEADINGS: Mapping[str, str] = MappingProxyType({"operation_f1": "Operation F1"})
 
 Box = tuple[float, float, float, float]
 
@@ -83,7 +86,19 @@ class StepsReport:
         views = sorted(self._views, key=lambda view: (order[view.task_id], view.number))
         facts = {"participant": participant, "source": source}
         write_json(self.folder / "steps.json", {**facts, **summary, "results": self._records})
-        page = Renderer().steps(summary=summary, views=views, left_out=len(self._records) - len(views), **facts)
+        page = Renderer().of_plugin(
+            "judge.plugins.steps",
+            "steps.html",
+            summary=summary,
+            averaged=[
+                (key, _HEADINGS.get(key, key.replace("_", " ").capitalize()))
+                for key, value in summary.items()
+                if isinstance(value, dict)
+            ],
+            views=views,
+            left_out=len(self._records) - len(views),
+            **facts,
+        )
         path = self.folder / "index.html"
         write(path, page)
         return path

@@ -6,12 +6,15 @@ is averaged over all steps (micro) and over the tasks' own averages (macro); a t
 cookbook's: the operation is right; the operation and its value are right.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 from typing import Any
 
-from judge.results.steps.reference import Operation, Reference
+from pydantic import ConfigDict
+
+from judge.plugins.steps.reference import Operation, Reference
 from shared.models import Record
+from shared.seams import Seam
 
 
 class Choice(Record):
@@ -23,7 +26,10 @@ class Choice(Record):
 
 
 class StepScore(Record):
-    """The scores of one step, from 0 to 1."""
+    """The scores of one step, from 0 to 1. Metrics of other packages are further fields."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, float]
 
     task_id: str
     element_accuracy: float
@@ -33,25 +39,43 @@ class StepScore(Record):
     operation_and_value: float
 
 
-_AVERAGED = ("element_accuracy", "operation_f1", "step_success")
+# A metric gives a score from 0 to 1 for the choice that was made instead of the recorded step.
+STEP_METRICS: Seam[Callable[[Reference, Choice], float]] = Seam("step_metrics", "step metric")
+# Averaged over the steps only, as published.
+_MICRO_ONLY = ("operation", "operation_and_value")
 
 
 def score_step(reference: Reference, choice: Choice) -> StepScore:
     """The scores of a choice."""
+    scores = {name: STEP_METRICS.load(name)(reference, choice) for name in STEP_METRICS.names()}
+    return StepScore.model_validate({"task_id": reference.task_id, **scores})
+
+
+def element_accuracy(reference: Reference, choice: Choice) -> float:
+    """Whether the chosen element is an accepted one."""
+    return float(choice.element in reference.accepted)
+
+
+def step_success(reference: Reference, choice: Choice) -> float:
+    """Whether element and operation are right."""
+    return float(element_accuracy(reference, choice) == 1.0 and f1_of_step(reference, choice) == 1.0)
+
+
+def operation_alike(reference: Reference, choice: Choice) -> float:
+    """Whether the operation is right."""
+    return float(choice.operation is not None and choice.operation.op == reference.operation.op)
+
+
+def operation_and_value(reference: Reference, choice: Choice) -> float:
+    """Whether the operation and its value are right."""
     expected, chosen = reference.operation, choice.operation
-    is_usable = bool(reference.accepted)
-    element = float(choice.element in reference.accepted)
-    f1 = operation_f1(expected, chosen) if is_usable else 0.0
-    is_op = chosen is not None and chosen.op == expected.op
     is_value = expected.op == "CLICK" or (chosen is not None and chosen.value == expected.value)
-    return StepScore(
-        task_id=reference.task_id,
-        element_accuracy=element,
-        operation_f1=f1,
-        step_success=float(element == 1.0 and f1 == 1.0),
-        operation=float(is_op),
-        operation_and_value=float(is_op and is_value),
-    )
+    return float(operation_alike(reference, choice) == 1.0 and is_value)
+
+
+def f1_of_step(reference: Reference, choice: Choice) -> float:
+    """F1 over the tokens of the operation; 0 if the data accept no element."""
+    return operation_f1(reference.operation, choice.operation) if reference.accepted else 0.0
 
 
 def operation_f1(expected: Operation, chosen: Operation | None) -> float:
@@ -72,12 +96,14 @@ def averages(scores: Sequence[StepScore]) -> dict[str, Any]:
     tasks: dict[str, list[StepScore]] = {}
     for score in scores:
         tasks.setdefault(score.task_id, []).append(score)
+    # Those of other packages as well.
+    both = [name for name in (*StepScore.model_fields, *STEP_METRICS.names()) if name not in ("task_id", *_MICRO_ONLY)]
     published = {
         name: {
             "micro": _mean(getattr(score, name) for score in scores),
             "macro": _mean(fmean(getattr(score, name) for score in own) for own in tasks.values()),
         }
-        for name in _AVERAGED
+        for name in dict.fromkeys(both)
     }
     return {
         "steps": len(scores),

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from helpers.results import a_result, a_step, a_verdict
+from judge.plugins.steps.reference import make_references, read_references
 from judge.records.steps import Outcome, Step
-from judge.results.steps.reference import make_references, read_references
 from judge.store.layout import TaskStore
 from shared.errors import ConfigError
 from shared.models import Action, Page

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.results.steps.metrics import Choice, averages, operation_f1, score_step
-from judge.results.steps.reference import Operation, Reference
+from judge.plugins.steps.metrics import Choice, averages, operation_f1, score_step
+from judge.plugins.steps.reference import Operation, Reference
 
 # Task, accepted elements, expected operation, chosen element, chosen operation.
 HAND_MADE: tuple[tuple[str, tuple[str, ...], tuple[str, str], str | None, tuple[str, str] | None], ...] = (

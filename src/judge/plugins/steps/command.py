@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from judge.commands import AsJson, OutputDir, plain_app
-from judge.report.steps import StepsReport
-from judge.results.steps.asking import Answered, ask_all
-from judge.results.steps.metrics import StepScore, averages
-from judge.results.steps.mind2web import is_mind2web, read_rows
-from judge.results.steps.reference import STEPS_FILE, make_references, read_references
+from judge.commands import AsJson, Command, OutputDir, plain_app
+from judge.plugins.steps.asking import Answered, ask_all
+from judge.plugins.steps.metrics import StepScore, averages
+from judge.plugins.steps.mind2web import is_mind2web, read_rows
+from judge.plugins.steps.reference import STEPS_FILE, make_references, read_references
+from judge.plugins.steps.report import StepsReport
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, run_interruptible
 from judge.store.layout import new_run_id, output_folder, resolve_run
 from shared.a2a.client import ParticipantClient
@@ -100,10 +100,20 @@ def _lines(summary: dict[str, Any]) -> list[str]:
 
     averaged = [
         f"{name.replace('_', ' ')}: {percent(summary[name]['micro'])} micro, {percent(summary[name]['macro'])} macro"
-        for name in ("element_accuracy", "operation_f1", "step_success")
+        for name, value in summary.items()
+        if isinstance(value, dict)
     ]
     rest = [
         f"{name.replace('_', ' ')}: {percent(summary[name])}"
         for name in ("task_success", "operation", "operation_and_value")
     ]
     return [f"{counted(summary['steps'], 'step')} of {counted(summary['tasks'], 'task')}", *averaged, *rest]
+
+
+COMMAND = Command(
+    steps,
+    (
+        "wabe steps make latest --output steps",
+        "wabe steps score steps/steps.jsonl --participant http://127.0.0.1:9019",
+    ),
+)
