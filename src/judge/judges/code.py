@@ -29,7 +29,6 @@ _JUDGING_FILES = (
     "shared/concurrency.py",
     "shared/fields.py",
     "shared/images.py",
-    "judge/scenario/webarena.py",
     "judge/sites.py",
     "shared/snapshot.py",
     "shared/strict_json.py",

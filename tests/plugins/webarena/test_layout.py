@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from helpers.results import a_result, write_attempt
-from helpers.webarena import entry, har
 from judge.plugins.webarena.layout import WRITER
 from judge.results.export import Exported, export_tasks
 from judge.store.layout import TaskStore
 from judge.trajectory.record import NetworkTrace
+from plugins.webarena.sites import entry, har
 from shared.errors import ConfigError
 from shared.files import sha256_file
 

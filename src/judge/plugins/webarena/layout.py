@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from judge.evaluators.webarena import EvaluatorError, evaluator_trace, packaged_tasks
-from judge.judges.webarena import read_trace
-from judge.scenario.webarena import task_number
+from judge.plugins.webarena.judge import read_trace
+from judge.plugins.webarena.package import EvaluatorError, evaluator_trace, packaged_tasks
+from judge.plugins.webarena.tasks import task_number
 from judge.trajectory.formats import Checked, Document, Source, Writer, json_text
 from shared.errors import ConfigError, TrajectoryError
 from shared.settings import Settings

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from helpers.miniwob_package import NAMES, fake_package
-from judge.scenario.miniwob.site import create_app, is_seed
+from judge.plugins.miniwob.site import create_app, is_seed
+from plugins.miniwob.package import NAMES, fake_package
 
 
 @pytest.fixture

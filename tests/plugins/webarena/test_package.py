@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.interop.environments import environment
-from helpers.webarena import ABOUT, entry, har, imitation
-from judge.evaluators import webarena
-from judge.evaluators.webarena import (
+from judge.plugins.webarena import package as webarena
+from judge.plugins.webarena.package import (
     Evaluation,
     EvaluatorError,
     PackageTask,
@@ -25,6 +24,7 @@ from judge.evaluators.webarena import (
     parsed_answer,
     required_python,
 )
+from plugins.webarena.sites import ABOUT, entry, har, imitation
 from shared.errors import ConfigError
 from shared.settings import Settings
 

@@ -1,14 +1,16 @@
 """Judges with WebArena-Verified's own evaluator: deterministic, no model."""
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from judge.evaluators.webarena import EvaluatorError, EvaluatorResult, PackageResult, PackageTask, WebArenaPackage
 from judge.judges.base import Judge, judge_id
 from judge.judges.checked import OFFLINE
 from judge.judges.code import installed_code
+from judge.plugins.webarena.package import EvaluatorError, EvaluatorResult, PackageResult, PackageTask, WebArenaPackage
+from judge.plugins.webarena.tasks import SiteAddresses, read_addresses, task_number
 from judge.records.verdicts import JudgeInfo, Verdict
-from judge.scenario.webarena import SiteAddresses, task_number
 from judge.trajectory.network import read_har
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
@@ -127,3 +129,8 @@ def _key_point(result: EvaluatorResult) -> str:
     """What an evaluator expected."""
     name = "answer" if result.evaluator_name == ANSWER_EVALUATOR else "request"
     return f"{name}{' that must not be made' if result.should_not_exist else ''}: {result.expected}"
+
+
+def open_with(settings: Settings, config: Path | None) -> Callable[[], Coroutine[Any, Any, Judge]]:
+    """What opens the judge for the sites that a file names. Raises `ConfigError` if that cannot be read."""
+    return functools.partial(WebArenaJudge.open, settings, read_addresses(config))

@@ -16,7 +16,7 @@ from helpers.browser.hostile_site import Site, hostile_site
 from helpers.browser.sessions import a_browser, browser_settings
 from helpers.interop.environments import environment
 from judge.evaluators.requests import named_fields
-from judge.evaluators.webarena import WebArenaPackage
+from judge.plugins.webarena.package import WebArenaPackage
 from judge.records.tasks import Task
 from judge.trajectory.network import NETWORK_FILE, write_har
 from judge.trajectory.redaction import Redaction

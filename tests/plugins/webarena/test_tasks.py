@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.evaluators.webarena import PackageTask
-from judge.scenario.models import TASKS
-from judge.scenario.sources import tasks_toml
-from judge.scenario.webarena import (
+from judge.plugins.webarena.package import PackageTask
+from judge.plugins.webarena.tasks import (
     SiteAddresses,
     account_groups,
     imported,
@@ -19,6 +17,8 @@ from judge.scenario.webarena import (
     task_number,
     unsatisfiable,
 )
+from judge.scenario.models import TASKS
+from judge.scenario.sources import tasks_toml
 from shared.errors import ConfigError
 from shared.files import parse_toml
 

@@ -4,7 +4,8 @@ import operator
 import re
 from calendar import month_name
 
-from helpers.miniwob.plays import (
+from participants.base import Decide, Observation, Reply, per_attempt
+from plugins.miniwob.plays import (
     Moves,
     Play,
     Script,
@@ -18,7 +19,6 @@ from helpers.miniwob.plays import (
     scroll,
     type_slowly,
 )
-from participants.base import Decide, Observation, Reply, per_attempt
 from shared.models import Action
 from shared.snapshot import Node
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, TypeAdapter, model_validator
 
-from judge.evaluators.webarena import Foreign, PackageTask
+from judge.plugins.webarena.package import Foreign, PackageTask
 from judge.records.tasks import Task
 from shared.errors import ConfigError
 from shared.fields import Invalid, Url, did_you_mean

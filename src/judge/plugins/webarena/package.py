@@ -1,6 +1,6 @@
 """WebArena-Verified's own evaluator, in a separate process because it needs other versions of our libraries.
 
-`WABE_WEBARENA_PYTHON` is the Python of that environment, in which `webarena_program.py` runs. One process evaluates
+`WABE_WEBARENA_PYTHON` is the Python of that environment, in which `program.py` runs. One process evaluates
 any number of attempts, one after the other. It gets no credentials and no environment variables, and needs no network.
 """
 
@@ -31,7 +31,7 @@ INSTALL = (
     "python3 -m venv .webarena && .webarena/bin/pip install --require-hashes -r requirements-webarena.lock"
     " && export WABE_WEBARENA_PYTHON=$PWD/.webarena/bin/python"
 )
-_PROGRAM = Path(__file__).with_name("webarena_program.py")
+_PROGRAM = Path(__file__).with_name("program.py")
 # Loading the package and its 812 tasks takes about a second, evaluating an attempt some milliseconds.
 _START_TIMEOUT_S = 120.0
 # A participant's text may be a pattern whose search never ends.

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
-from helpers.webarena import ABOUT, entry, har, imitation
-from judge.judges.webarena import WebArenaJudge
+from judge.plugins.webarena.judge import WebArenaJudge
+from judge.plugins.webarena.tasks import SiteAddresses
 from judge.records.verdicts import Verdict
-from judge.scenario.webarena import SiteAddresses
 from judge.trajectory.record import Trajectory
+from plugins.webarena.sites import ABOUT, entry, har, imitation
 
 ADDRESSES = SiteAddresses.model_validate({"environments": {"__SHOPPING__": {"urls": ["http://shop.test"]}}})
 TASK = {"task_id": 7, "sites": ["shopping", "reddit"], "start_urls": ["__SHOPPING__"], "intent": "x", "fields": []}

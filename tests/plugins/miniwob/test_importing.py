@@ -8,11 +8,11 @@ import httpx
 import pytest
 
 from helpers.browser.text_browser import TextBrowser
-from helpers.miniwob_package import fake_package
+from judge.plugins.miniwob import importing
+from judge.plugins.miniwob.importing import unreachable_notes, with_utterances
+from judge.plugins.miniwob.tasks import PORT, MiniwobTask
 from judge.records.steps import ProbeValue
-from judge.runner import miniwob
-from judge.runner.miniwob import unreachable_notes, with_utterances
-from judge.scenario.miniwob import PORT, MiniwobTask
+from plugins.miniwob.package import fake_package
 from shared.errors import WabeError
 from shared.models import Page
 from shared.settings import Settings
@@ -57,7 +57,7 @@ class NeverBegins(TextBrowser):
 
 
 async def test_a_page_that_never_begins_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(miniwob, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(importing, "_PAUSE_S", 0.0)
     async with httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(200))) as http:
         with pytest.raises(WabeError, match=r"click-test\.html\?seed=3 does not begin: .*WOB_UTTERANCE is not defined"):
-            await miniwob.begun(NeverBegins(http), MiniwobTask("click-test", 3), PORT)
+            await importing.begun(NeverBegins(http), MiniwobTask("click-test", 3), PORT)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from helpers.miniwob_package import fake_package
+from judge.plugins.miniwob.tasks import MiniwobTask, chosen_tasks, settings_for, site_entry
 from judge.records.checks import ProbeCheck
-from judge.scenario.miniwob import MiniwobTask, chosen_tasks, settings_for, site_entry
-from judge.scenario.miniwob.rewards import SuccessRule, success_rule
+from judge.results.rewards import SuccessRule, success_rule
 from judge.scenario.sources import scenario_toml
 from judge.scenario.toml import load_scenario
+from plugins.miniwob.package import fake_package
 from shared.errors import ConfigError
 
 

@@ -4,19 +4,23 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import browser_pool
 from judge.browser.session import Browser
+from judge.commands.findings import Finding
 from judge.config import RunConfig
+from judge.plugins.miniwob.rewards import BEST_REWARD
+from judge.plugins.miniwob.tasks import UTTERANCE, MiniwobTask, chosen_tasks, package_folder, settings_for, site_entry
 from judge.records.tasks import Task
+from judge.results.rewards import SuccessRule
 from judge.runner.launch import child_environ, launched, site_member
-from judge.scenario.miniwob import UTTERANCE, MiniwobTask, package_folder, site_entry
-from judge.scenario.miniwob.rewards import BEST_REWARD, SuccessRule
+from judge.scenario.importers import Asked, Imported, Importer
 from judge.sites import NetworkPolicy
 from shared.a2a.serving import listen
-from shared.errors import WabeError
+from shared.errors import ConfigError, WabeError
+from shared.fields import shown
 from shared.models import Page
 from shared.settings import Settings
 
@@ -26,16 +30,14 @@ _TRIES = 50
 _PAUSE_S = 0.1
 
 
-class Imported(NamedTuple):
+class Opened(NamedTuple):
     """Tasks, and by their ids the best raw reward of those on which 1 cannot be reached."""
 
     tasks: tuple[Task, ...]
     unreachable: Mapping[str, float]
 
 
-async def with_utterances(
-    chosen: Sequence[MiniwobTask], settings: Settings, success: SuccessRule = "exact"
-) -> Imported:
+async def with_utterances(chosen: Sequence[MiniwobTask], settings: Settings, success: SuccessRule = "exact") -> Opened:
     """The tasks, each with its page's utterance. Opens every page in the judge's own browser.
 
     Raises `ConfigError` without the package or a browser, `WabeError` for a page that does not begin.
@@ -59,7 +61,7 @@ async def with_utterances(
                 said, best = await begun(browser, one, port)
                 tasks.append(one.task(said, success))
                 unreachable |= {} if best is None or best >= 1 else {one.task_id: best}
-            return Imported(tuple(tasks), unreachable)
+            return Opened(tuple(tasks), unreachable)
 
 
 def unreachable_notes(unreachable: Mapping[str, float], success: SuccessRule) -> list[str]:
@@ -91,3 +93,24 @@ async def begun(browser: Browser, one: MiniwobTask, port: int) -> tuple[str, flo
             return said.value, float(best.value) if is_number and best.value is not None else None
         await asyncio.sleep(_PAUSE_S)
     raise WabeError(f"{url} does not begin: {said.error or 'it says nothing'}")
+
+
+def import_tasks(asked: Asked) -> Imported:
+    """The tasks that are asked for, as `wabe tasks import miniwob` does. Raises `ConfigError`."""
+    if asked.success not in (None, "exact", "positive"):
+        raise ConfigError(f"--success: unknown rule {shown(asked.success)}", remedy="use exact or positive")
+    rule = cast("SuccessRule", asked.success or "exact")
+    pages = chosen_tasks(asked.names, asked.seeds or "0")[: asked.limit]
+    tasks, unreachable = asyncio.run(with_utterances(pages, asked.settings, rule))
+    return Imported(tasks, settings_for(pages), site_entry(), unreachable_notes(unreachable, rule))
+
+
+def examine(_settings: Settings) -> Finding:
+    """Whether MiniWoB++ can be played."""
+    try:
+        return Finding("ok", "miniwob", str(package_folder()))
+    except ConfigError as error:
+        return Finding("note", "miniwob", f"{error}; only MiniWoB++ needs it")
+
+
+IMPORTER = Importer(run=import_tasks, takes=("names", "seeds", "success"))

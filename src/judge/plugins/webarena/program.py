@@ -1,4 +1,4 @@
-"""Runs in the environment of the `webarena-verified` package; `judge.evaluators.webarena` starts it.
+"""Runs in the environment of the `webarena-verified` package; `judge.plugins.webarena.package` starts it.
 
 Standard input and output carry one JSON object per line. The first request is `{"environments": {"shopping": {"urls":
 […], "active_url_idx": 0}}}`, answered with the package's version and checksums; every later one has an `op`. It imports

@@ -6,11 +6,11 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.episode.offline_judge import play_scenario
-from helpers.miniwob.scripts import participant
 from helpers.scenario.copies import on_free_ports
 from judge.commands.app import app
 from judge.scenario.toml import load_scenario
 from participants.base import Observation, Reply
+from plugins.miniwob.scripts import participant
 
 pytestmark = pytest.mark.e2e
 

@@ -1,5 +1,6 @@
 """WebArena-Verified in `wabe tasks`: imports its tasks, and creates the log-ins that they need."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -8,10 +9,13 @@ from typing import Any
 import typer
 
 from judge.browser.form_login import Account, LoginFailed, log_in
+from judge.commands.findings import Finding
 from judge.commands.states import save_state
-from judge.evaluators.webarena import PackageTask, WebArenaPackage
+from judge.plugins.webarena.package import PackageTask, WebArenaPackage, required_python
+from judge.plugins.webarena.tasks import SiteAddresses, account_groups, imported, read_addresses, unsatisfiable
 from judge.records.tasks import Task
-from judge.scenario.webarena import SiteAddresses, account_groups, imported, read_addresses
+from judge.scenario.importers import Asked, Imported, Importer
+from judge.scenario.toml import select
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
 from shared.settings import Settings
@@ -22,7 +26,7 @@ SOURCE = "webarena-verified"
 _FORMS: Mapping[str, str] = MappingProxyType(
     {"shopping": "/customer/account/login/", "reddit": "/login", "gitlab": "/users/sign_in"}
 )
-SETTINGS: Mapping[str, Any] = MappingProxyType({"max_steps": 30, "judge_model": "offline"})
+_SETTINGS: Mapping[str, Any] = MappingProxyType({"max_steps": 30, "judge_model": "offline"})
 
 
 async def webarena_tasks(
@@ -85,3 +89,26 @@ async def log_in_to_sites(addresses: SiteAddresses, output: Path) -> None:
         path = output / f"{'-'.join(sites)}.json"
         save_state(path, state)
         typer.echo(f"{path}: logged in to {', '.join(sites)}")
+
+
+def import_tasks(asked: Asked) -> Imported:
+    """The tasks that are asked for, as `wabe tasks import webarena-verified` does. Raises `ConfigError`."""
+    found = asyncio.run(webarena_tasks(asked.config, asked.subset, asked.names, asked.output))
+    chosen = select(found, level=asked.level, limit=asked.limit)
+    return Imported(chosen, _SETTINGS, notes=unsatisfiable(task.task_id for task in chosen))
+
+
+def log_in_with(config: Path, output: Path) -> None:
+    """Log in to the sites that a file names. Raises `ConfigError`."""
+    asyncio.run(log_in_to_sites(read_addresses(config), output))
+
+
+def examine(settings: Settings) -> Finding:
+    """Whether there is an environment for WebArena-Verified's own evaluator, which only that benchmark needs."""
+    try:
+        return Finding("ok", "webarena", f"{required_python(settings)}, for WebArena-Verified")
+    except ConfigError as error:
+        return Finding("note", "webarena", f"{error.message}; only that benchmark needs one: {error.remedy}")
+
+
+IMPORTER = Importer(run=import_tasks, takes=("names", "config", "subset"), warnings=unsatisfiable, log_in=log_in_with)

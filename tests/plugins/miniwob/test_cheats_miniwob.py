@@ -9,9 +9,9 @@ import pytest
 
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, ref, served, tool_call
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
-from helpers.miniwob_package import NAMES, fake_package
-from judge.scenario.miniwob import MiniwobTask
-from judge.scenario.miniwob.site import create_app
+from judge.plugins.miniwob.site import create_app
+from judge.plugins.miniwob.tasks import MiniwobTask
+from plugins.miniwob.package import NAMES, fake_package
 from shared.a2a.serving import listen
 
 

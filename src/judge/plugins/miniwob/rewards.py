@@ -4,16 +4,12 @@ Most pages give 1 for the right answer. Some reward how close a click on a drawi
 is exactly right: then a raw reward of 1 cannot be reached, whoever plays.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
 
-from judge.records.checks import Check, ProbeCheck
+from judge.records.checks import ProbeCheck
+from judge.results.rewards import REWARD, SuccessRule
 
-# `exact`: a raw reward of 1. `positive`: any above 0, which BrowserGym counts.
-SuccessRule = Literal["exact", "positive"]
-# The raw reward once the episode is over; `null` before.
-REWARD = "window.WOB_DONE_GLOBAL ? window.WOB_RAW_REWARD_GLOBAL : null"
 # Less than any reward above 0 that a page gives. A check's `min` counts as reached.
 _LEAST = 1e-9
 
@@ -62,11 +58,3 @@ def success_check(rule: SuccessRule) -> ProbeCheck:
         return ProbeCheck(kind="probe", expression=REWARD, expected=1.0, keep="first", ends=True, description=about)
     about = "The episode's raw reward is above 0"
     return ProbeCheck(kind="probe", expression=REWARD, min=_LEAST, keep="first", ends=True, description=about)
-
-
-def success_rule(checks: Iterable[Check]) -> SuccessRule | None:
-    """The rule by which a task's checks decide about the reward; `None` for a task that is not one of MiniWoB++."""
-    for check in checks:
-        if isinstance(check, ProbeCheck) and check.expression == REWARD:
-            return "positive" if check.expected is None else "exact"
-    return None
