@@ -7,7 +7,8 @@ from typing import Any
 
 from judge.judges.base import Judge, judge_id
 from judge.judges.checked import OFFLINE
-from judge.judges.code import installed_code
+from judge.judges.code import found_plugins, installed_code
+from judge.judges.factory import EVALUATORS
 from judge.plugins.webarena.package import EvaluatorError, EvaluatorResult, PackageResult, PackageTask, WebArenaPackage
 from judge.plugins.webarena.tasks import SiteAddresses, read_addresses, task_number
 from judge.records.verdicts import JudgeInfo, Verdict
@@ -42,6 +43,7 @@ class WebArenaJudge(Judge):
             threshold=1,
             note=f"webarena-verified {about.version}, evaluators {about.evaluator_checksum[:12]}, "
             f"data {about.data_checksum[:12]}",
+            plugins=found_plugins(EVALUATORS.plugin(METHOD)),
             **code,
         )
 
