@@ -16,6 +16,8 @@ from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
 from judge.results.verify import verify_run
 from shared.seams import PluginInfo
 
+# They start processes of our commands.
+pytestmark = pytest.mark.slow
 GUIDE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 SCENARIO = """[[participants]]
 role = "agent"
