@@ -24,9 +24,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers.miniwob.scripts import participant
 from helpers.ports import free_ports
 from participants.base import serve
+from plugins.miniwob.scripts import participant
 
 WABE = Path(sys.executable).parent / "wabe"
 TASKS = """

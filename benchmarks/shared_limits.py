@@ -26,13 +26,13 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 from pydantic import SecretStr
 
 from helpers.llm.redis_server import RedisServer, redis_server
+from judge.plugins.redis.state import SharedBudget, SharedReplies, SharedState
 from model_server import model_server, read_stats
 from shared.errors import ModelBudgetSpent, ModelError
 from shared.llm.cache import CachedModel
 from shared.llm.limits import MeteredModel, RateLimits, Spending
 from shared.llm.model import ModelRequest
 from shared.llm.opening import open_model
-from shared.llm.redis import SharedBudget, SharedReplies, SharedState
 from shared.settings import Settings
 
 CONCURRENCY = 16

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from judge.records.steps import StopReason, Timings
 from judge.records.tasks import Exclusion, Level, Task
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth, Verdict
+from judge.results.rewards import SuccessRule
 from judge.results.rows import ENTRY_COLUMNS, AttemptRow
 from judge.results.submission import counts_of
-from judge.scenario.miniwob.rewards import SuccessRule
 from judge.trajectory.network import HarFile
 from judge.trajectory.record import Attempt
 

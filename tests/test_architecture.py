@@ -14,10 +14,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 MAX_FILE_LINES = 800
-MAX_ENTRIES = 19
+MAX_ENTRIES = 20
 
 # From top to bottom: a package imports from its own layer and from those below it.
 LAYERS = (
+    ("judge.plugins",),
     ("wabe", "judge.commands", "judge.server", "judge.runner"),
     ("judge.episode",),
     ("judge.judges", "judge.results", "judge.report"),
@@ -27,20 +28,21 @@ LAYERS = (
     ("participants",),
     ("shared",),
 )
-SDK_PACKAGES = {
+# A plug-in may be taken away, and its SDK with it.
+SDK_PACKAGES: dict[str, str | tuple[str, ...]] = {
     "a2a": "shared/a2a/",
     "mcp": "judge/browser/",
     "playwright": "judge/browser/",
     "google.genai": "shared/llm/",
     "anthropic": "shared/llm/",
     "openai": "shared/llm/",
-    "duckdb": "judge/results/",
+    "duckdb": ("judge/results/", "judge/plugins/steps/"),
     "PIL": "shared/images.py",
     "re2": "judge/records/patterns.py",
-    "fsspec": "judge/runner/",
+    "fsspec": "judge/plugins/objects/",
     "opentelemetry": "judge/server/",
-    "redis": "shared/llm/redis.py",
-    "ray": "judge/runner/ray.py",
+    "redis": "judge/plugins/redis/",
+    "ray": "judge/plugins/ray/",
 }
 
 
@@ -112,6 +114,22 @@ def test_the_judge_does_not_import_participants() -> None:
     assert [text for above, below, text in between_packages() if below == "participants" and above not in allowed] == []
 
 
+def plugin_of(module: str) -> str | None:
+    """The plug-in that a module is part of."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["judge", "plugins"] and len(parts) > 2 else None
+
+
+def test_nothing_imports_a_plug_in_except_itself() -> None:
+    found = [
+        f"{name} imports {other}"
+        for name, others in internal_imports().items()
+        for other in others
+        if plugin_of(other) is not None and plugin_of(other) != plugin_of(name)
+    ]
+    assert found == []
+
+
 def test_packages_form_no_cycle() -> None:
     graph: dict[str, set[str]] = {}
     for above, below, _ in between_packages():
@@ -130,7 +148,7 @@ def test_each_foreign_sdk_is_imported_in_one_package_only(sdk: str) -> None:
         for path in PATHS
         if any(name == sdk or name.startswith(f"{sdk}.") for name in all_imports()[module_name(path)])
     ]
-    assert users
+    assert users or "plugins" in str(SDK_PACKAGES[sdk])
     assert all(user.startswith(SDK_PACKAGES[sdk]) for user in users)
 
 

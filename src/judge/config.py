@@ -11,12 +11,14 @@ from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInf
 from judge.records.tasks import TaskId
 from judge.records.verdicts import Truth
 from judge.sites import is_site, origin_of
-from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, shown
+from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, did_you_mean, shown
+from shared.seams import Seam
 from shared.text import counted
 
 # How participants identify the target of an action: by element reference, by screenshot coordinates, or either.
 Actions = Literal["refs", "coordinates", "both"]
-JudgeMethod = Literal["webjudge", "webjudge_keypoints", "webvoyager", "autonomous", "agenttrek", "rubric"]
+# Classes of `judge.judges.engine.ModelJudge`, which is above this module.
+JUDGE_METHODS: Seam[Any] = Seam("judge_methods", "judge method")
 # `published`: unreadable replies of the judge model count as 0 and failure, as in the published evaluator.
 Fidelity = Literal["strict", "published"]
 # With this many steps, each as large as `judge.store` allows, an attempt's `result.json` can still be read.
@@ -37,6 +39,12 @@ _LOCALE = re.compile(
 def _is_site(value: str) -> str:
     if not is_site(value):
         raise Invalid(f"{shown(value)} is not a site", 'write "example.com" or "https://pay.example"')
+    return value
+
+
+def _is_method(value: str) -> str:
+    if JUDGE_METHODS.entry(value) is None:
+        raise Invalid(f"{shown(value)} is not a known value", did_you_mean(value, JUDGE_METHODS.names()))
     return value
 
 
@@ -122,7 +130,7 @@ class RunConfig(Table):
     user_agent: str | None = Field(default=None, pattern=r"^[!-~]([ -~]{0,498}[!-~])?$")
 
     judge_model: OneLine = DEFAULT_JUDGE_MODEL
-    judge_method: JudgeMethod = "webjudge"
+    judge_method: Annotated[str, AfterValidator(_is_method)] = "webjudge"
     judge_votes: int = Field(default=1, ge=1, le=15)
     # Off by default: what a participant says is a claim, not evidence.
     judge_sees_answer: bool = False

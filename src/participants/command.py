@@ -1,7 +1,7 @@
 """`wabe participant`: finds the bundled participants and serves one of them over A2A.
 
 Every module of this package with a function `create(options) -> Decide` is a participant, and so is every provider of
-models under its own name.
+models under its own name. Other packages add participants as entry points of `wabe.participants`.
 """
 
 import ast
@@ -21,11 +21,16 @@ from shared.llm.opening import find_provider, provider
 from shared.llm.provider import Provider
 from shared.llm.providers import provider_names
 from shared.logs import configure_logging
+from shared.seams import Seam
 from shared.settings import Settings
 
 if TYPE_CHECKING:
     # Only for types: listing the participants should not load a server.
     from participants.base import Decide, ParticipantOptions
+
+
+# Functions `create(options) -> Decide`, under names of Python modules.
+PARTICIPANTS: "Seam[Callable[[ParticipantOptions], Decide]]" = Seam("participants", "participant")
 
 
 def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
@@ -43,7 +48,9 @@ def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
             continue
         if any(isinstance(node, ast.FunctionDef) and node.name == "create" for node in tree.body):
             found[path.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
-    return dict(sorted(found.items()))
+    # Not imported, as modules are not.
+    others = {name: f"Of the package {entry.package}." for name, entry in PARTICIPANTS.entries().items()}
+    return dict(sorted({**others, **found}.items()))
 
 
 def _description(provider: Provider) -> str:
@@ -62,6 +69,8 @@ def load(name: str) -> "Callable[[ParticipantOptions], Decide]":
         from participants.model import model_participant
 
         return functools.partial(model_participant, provider=found)
+    if (entry := PARTICIPANTS.find(module_name)) is not None:
+        return entry
     try:
         module = importlib.import_module(f"participants.{module_name}")
     except (ImportError, SyntaxError) as error:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from shared.seams import Seam
 from shared.text import one_line
 
 if TYPE_CHECKING:
@@ -20,6 +21,16 @@ TasksFile = Annotated[
 RUN_HELP = "A run's id, its folder, `latest`, or a folder with trajectories."
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _PIPED_WIDTH = 140
+
+
+class Command(NamedTuple):
+    """A command of a plug-in: a function or a group with the command's name, and examples for the end of its help."""
+
+    run: Any
+    examples: tuple[str, ...]
+
+
+COMMANDS: Seam[Command] = Seam("commands", "command")
 
 
 def plain_app(*, add_completion: bool = False, **options: Any) -> typer.Typer:

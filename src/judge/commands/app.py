@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
-from judge.commands import plain_app
+from judge.commands import COMMANDS, Command, plain_app
 from judge.commands.examples import EXAMPLES
 from judge.runner.boundary import run_command
 from shared.imports import collector_paused
@@ -18,14 +18,9 @@ from shared.imports import collector_paused
 
 def command_app(name: str, *, add_completion: bool = False) -> typer.Typer:
     """The named command as an app of its own."""
-    function = name.replace("-", "_")
-    module = "participants.command" if name == "participant" else f"judge.commands.{function}"
-    # Imported on demand, so that each command only waits for its own libraries.
-    # Garbage collection would take a fifth of the import time and find nothing.
-    with collector_paused():
-        command = getattr(importlib.import_module(module), function)
+    command, examples = find_command(name)
     # `\b` keeps the lines of this paragraph from being joined.
-    epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[name])
+    epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
     if isinstance(command, typer.Typer):
         command.info.epilog = epilog
         return command
@@ -34,16 +29,37 @@ def command_app(name: str, *, add_completion: bool = False) -> typer.Typer:
     return single
 
 
+def command_names() -> tuple[str, ...]:
+    """All commands, those of plug-ins last."""
+    return (*EXAMPLES, *(name for name in COMMANDS.names() if name not in EXAMPLES))
+
+
+def find_command(name: str) -> Command:
+    """The named command. Raises `ConfigError` for an unknown one."""
+    if name not in EXAMPLES:
+        return COMMANDS.load(name)
+    function = name.replace("-", "_")
+    module = "participants.command" if name == "participant" else f"judge.commands.{function}"
+    # Imported on demand, so that each command only waits for its own libraries.
+    # Garbage collection would take a fifth of the import time and find nothing.
+    with collector_paused():
+        return Command(getattr(importlib.import_module(module), function), EXAMPLES[name])
+
+
 class _LazyGroup(TyperGroup):
     """Imports a command when it is looked up."""
 
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        # Only the names are used, for help and suggestions.
-        self.commands = cast("dict[str, Any]", dict.fromkeys(EXAMPLES))
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self._named())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return typer.main.get_command(command_app(cmd_name)) if cmd_name in EXAMPLES else None
+        is_known = cmd_name in EXAMPLES or cmd_name in self._named()
+        return typer.main.get_command(command_app(cmd_name)) if is_known else None
+
+    def _named(self) -> dict[str, Any]:
+        # Only the names are used, for help and suggestions. Looked up late: a command of the core needs no plug-in.
+        self.commands = cast("dict[str, Any]", dict.fromkeys(command_names()))
+        return self.commands
 
 
 app = plain_app(name="wabe", cls=_LazyGroup, no_args_is_help=True, add_completion=True)

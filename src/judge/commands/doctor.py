@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
@@ -17,15 +17,15 @@ from rich.text import Text
 
 from judge.browser.chromium import find_browser
 from judge.commands import OutputDir
+from judge.commands.findings import FINDINGS, Finding
 from judge.commands.run import scenario_file
 from judge.config import RunConfig
-from judge.evaluators.webarena import required_python
 from judge.runner.boundary import EXIT_LOST
 from judge.scenario.logins import expired_logins, with_logins
-from judge.scenario.miniwob import package_folder
 from judge.scenario.toml import load_scenario
 from judge.store.layout import output_folder
 from shared.errors import ConfigError, ParticipantUnreachable, WabeError
+from shared.seams import without_code
 from shared.settings import Settings
 from shared.text import counted, excerpt, one_line
 
@@ -41,14 +41,6 @@ _POLL_S = 0.2
 # How long an agent that answers without a usable card is assumed to be still starting.
 _ANSWERING_S = 10.0
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "missing": ("MISSING", "bold red")}
-
-
-class Finding(NamedTuple):
-    """The result of one check. `missing` prevents a run, `note` may."""
-
-    state: Literal["ok", "note", "missing"]
-    subject: str
-    text: str
 
 
 def doctor(
@@ -86,8 +78,21 @@ def doctor(
 def examine(settings: Settings, output_dir: Path) -> list[Finding]:
     """All checks, in the order in which a user would fix their findings."""
     ports = [check_port(port) for port in _PORTS]
-    benchmarks = [check_miniwob(), check_webarena(settings)]
-    return [check_browser(settings), check_model(settings), *ports, check_disk(output_dir), *benchmarks]
+    core = [check_browser(settings), check_model(settings), *ports, check_disk(output_dir)]
+    return [*core, *check_plugins(settings)]
+
+
+def check_plugins(settings: Settings) -> list[Finding]:
+    """What plug-ins find, and those that are declared although their code is gone."""
+    found = [FINDINGS.load(name)(settings) for name in FINDINGS.names()]
+    gone: dict[str, list[str]] = {}
+    for entry in without_code():
+        gone.setdefault(entry.title, []).append(f"{entry.group} {entry.name}")
+    missing = [
+        Finding("note", "plug-in", f"{title} is declared, but its code is gone; skipped: {', '.join(names)}")
+        for title, names in gone.items()
+    ]
+    return [*found, *missing]
 
 
 def check_browser(settings: Settings) -> Finding:
@@ -184,22 +189,6 @@ def check_disk(output_dir: Path) -> Finding:
     if free < _MIN_FREE_BYTES:
         return Finding("missing", "disk", f"{text}: too little; free some or choose --output-dir")
     return Finding("ok", "disk", text)
-
-
-def check_miniwob() -> Finding:
-    """Whether MiniWoB++ can be played."""
-    try:
-        return Finding("ok", "miniwob", str(package_folder()))
-    except ConfigError as error:
-        return Finding("note", "miniwob", f"{error}; only MiniWoB++ needs it")
-
-
-def check_webarena(settings: Settings) -> Finding:
-    """Whether there is an environment for WebArena-Verified's own evaluator, which only that benchmark needs."""
-    try:
-        return Finding("ok", "webarena", f"{required_python(settings)}, for WebArena-Verified")
-    except ConfigError as error:
-        return Finding("note", "webarena", f"{error.message}; only that benchmark needs one: {error.remedy}")
 
 
 async def check_agent(url: str, wait_s: float) -> Finding:

@@ -28,7 +28,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe checks suggest latest --task t1 --against 20260102-120000-5e6f7a8b",
             "wabe checks suggest latest --task t1 --epoch 2 --any",
         ),
-        "prompts": ("wabe prompts import webjudge_online_mind2web.py --output prompts",),
         "agreement": ("wabe agreement labelled.csv", "wabe agreement latest --truth checks"),
         "leaderboard": ("wabe leaderboard submissions/*.json", "wabe leaderboard results.json --query by_level --json"),
         "report": (
@@ -49,10 +48,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe runs prune --keep 20 --yes",
         ),
         "merge": ("wabe merge shard-*.json --output results.json",),
-        "steps": (
-            "wabe steps make latest --output steps",
-            "wabe steps score steps/steps.jsonl --participant http://127.0.0.1:9019",
-        ),
         "tasks": (
             "wabe tasks validate my.toml --try",
             "wabe tasks sample --from my.toml --count 5 --seed 1",

@@ -2,28 +2,21 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from judge.commands import RUN_HELP, OutputDir, TasksFile
-from judge.evaluators.webarena import EvaluatorError, packaged_tasks
-from judge.results.export import (
-    ONLINE_MIND2WEB,
-    WEBARENA,
-    WEBEVAL,
-    export_tasks,
-    read_reference_lengths,
-    validate_folder,
-    write_tasks,
-)
+from judge.results.export import export_tasks, read_reference_lengths, write_tasks
 from judge.results.folders import resolve_store
 from judge.results.rows import AttemptRow
 from judge.results.run_record import excluded_by_scenario, tasks_of
 from judge.results.tables import Unreadable, csv_of, jsonl_of, left_out_rows, markdown, parquet_of, table_of
 from judge.runner.boundary import EXIT_LOST
 from judge.store.layout import RunStore, TaskStore, output_folder
+from judge.trajectory.formats import WRITERS, Checked
 from shared.errors import ConfigError
+from shared.fields import did_you_mean, shown
 from shared.files import write_atomic, write_errors
 from shared.settings import Settings
 from shared.text import counted, one_line
@@ -42,9 +35,13 @@ _STDOUT = Path("-")
 def export(
     run: Annotated[str | None, typer.Argument(help=RUN_HELP, metavar="RUN")] = None,
     format_: Annotated[
-        Literal["online-mind2web-v2", "webeval", "webarena-verified", "csv", "jsonl", "parquet", "markdown"],
-        typer.Option("--format", help="The layout of another benchmark, or a table."),
-    ] = ONLINE_MIND2WEB,
+        str,
+        typer.Option(
+            "--format",
+            help=f"The layout of another benchmark, or a table: {', '.join((*WRITERS.names(), *_TABLES))}.",
+            metavar="NAME",
+        ),
+    ] = "online-mind2web-v2",
     output: Annotated[
         Path | None,
         typer.Option(help="Where to write; default: export/ in the run's folder. `-` prints csv, jsonl and markdown."),
@@ -73,11 +70,13 @@ def export(
         raise ConfigError(f"--format {format_} is not for printing", remedy="give --output a file or folder")
     lengths = read_reference_lengths(dataset) if dataset is not None else {}
     settings = Settings.from_environ()
-    if validate is not None and format_ == WEBARENA:
-        _check_package(validate, settings)
-        return
+    if format_ not in (known := (*WRITERS.names(), *_TABLES)):
+        raise ConfigError(f"--format: unknown format {shown(format_)}", remedy=did_you_mean(format_, known))
     if validate is not None:
-        _report_problems(validate, lengths)
+        check = WRITERS.load(format_).check
+        if check is None:
+            raise ConfigError(f"--format {format_} has no --validate", remedy="leave --validate out")
+        _report(validate, check(validate, lengths, settings))
         return
     store = resolve_store(run or "latest", output_folder(output_dir, settings), tasks)
     if format_ in _TABLES:
@@ -92,22 +91,23 @@ def _export_folder(
     chosen: list[TaskStore], format_: str, target: Path, lengths: Mapping[str, int], settings: Settings
 ) -> None:
     """Write the run in another benchmark's layout."""
-    results = list(export_tasks(chosen, target, lengths, format_=format_))
+    writer = WRITERS.load(format_)
+    results = list(export_tasks(chosen, target, lengths, writer=writer))
     left_out = [result for result in results if result.reason is not None]
     for result in left_out:
         typer.echo(f"left out {result.task_id}: {one_line(result.reason or '')}")
     written = len(results) - len(left_out)
     typer.echo(f"{target}: {written} of {counted(len(results), 'task')} written")
-    # Validated immediately, so that the user does not learn of mistakes from the benchmark's server.
-    if written and format_ == WEBARENA:
+    if written and writer.with_tasks:
+        write_tasks(chosen, target / "tasks.json")
+    # Checked immediately, so that the user does not learn of mistakes from the benchmark's server.
+    if written and writer.check is not None:
         try:
-            _check_package(target, settings)
+            checked = writer.check(target, lengths, settings)
         except ConfigError as error:
             typer.echo(f"note: not checked by the benchmark's own command: {error}", err=True)
-    elif written and format_ == WEBEVAL:
-        write_tasks(chosen, target / "tasks.json")
-    elif written:
-        _report_problems(target, lengths)
+        else:
+            _report(target, checked)
     if left_out or not results:
         raise typer.Exit(EXIT_LOST)
 
@@ -158,30 +158,12 @@ def _of_epoch(store: RunStore, epoch: int) -> list[TaskStore]:
     return chosen
 
 
-def _check_package(folder: Path, settings: Settings) -> None:
-    """Have the folder checked by the benchmark's own submission command."""
-    if not folder.is_dir():
-        raise ConfigError(f"{folder}: no such folder", remedy="give the folder of a submission")
-    try:
-        accepted = packaged_tasks(settings, folder)
-    except EvaluatorError as error:
-        typer.echo(f"{folder}: {error}", err=True)
-        raise typer.Exit(EXIT_LOST) from None
-    found = sorted(path.name for path in folder.iterdir() if path.is_dir())
-    refused = [name for name in found if not name.isdecimal() or int(name) not in accepted]
-    for name in refused:
-        typer.echo(f"{one_line(name)}: refused by webarena-verified create-submission-pkg")
-    typer.echo(f"{folder}: {len(found) - len(refused)} of {counted(len(found), 'submission')} valid")
-    if refused:
+def _report(folder: Path, checked: Checked) -> None:
+    if checked.fault:
+        typer.echo(f"{folder}: {checked.fault}", err=True)
         raise typer.Exit(EXIT_LOST)
-
-
-def _report_problems(folder: Path, lengths: Mapping[str, int]) -> None:
-    found = validate_folder(folder, lengths)
-    for name, problems in found.items():
-        for problem in problems:
-            typer.echo(f"{one_line(name)}: {one_line(str(problem))}")
-    bad = sum(any(not problem.note for problem in problems) for problems in found.values())
-    typer.echo(f"{folder}: {len(found) - bad} of {counted(len(found), 'submission')} valid")
-    if bad:
+    for problem in checked.problems:
+        typer.echo(one_line(problem))
+    typer.echo(f"{folder}: {checked.valid} of {counted(checked.total, 'submission')} valid")
+    if checked.valid < checked.total:
         raise typer.Exit(EXIT_LOST)

@@ -10,10 +10,9 @@ import typer
 
 from judge.browser.form_login import Account, LoginFailed, log_in
 from judge.commands.states import save_state
-from judge.commands.webarena import log_in_to_sites
 from judge.records.access import read_storage_state
+from judge.scenario.importers import IMPORTERS
 from judge.scenario.logins import own_part
-from judge.scenario.webarena import read_addresses
 from judge.sites import is_site, origin_of
 from shared.errors import ConfigError
 from shared.fields import shown
@@ -55,7 +54,11 @@ def login(
     if addresses is not None:
         if user or password_env or allowed_site:
             raise ConfigError("--user, --password-env and --allowed-site are for a URL", remedy="leave them out")
-        asyncio.run(log_in_to_sites(read_addresses(addresses), output))
+        found = (IMPORTERS.load(name).log_in for name in IMPORTERS.names())
+        log_in_with = next(filter(None, found), None)
+        if log_in_with is None:
+            raise ConfigError("--config needs a plug-in that knows its sites", remedy="install it, or give a URL")
+        log_in_with(addresses, output)
     elif url is not None:
         if origin_of(url) is None:
             raise ConfigError(f"{shown(url)} is not an address", remedy="write it like https://www.example.org/login")

@@ -88,7 +88,7 @@ def run(
         ),
     ] = None,
     engine: Annotated[
-        Literal["local", "ray"], typer.Option(help="ray: play all of --shards N on Ray, and merge them.")
+        str, typer.Option(metavar="NAME", help="ray: play all of --shards N on Ray, and merge them.")
     ] = "local",
 ) -> None:
     """Run an assessment. Starts the agents of a scenario, drives them, judges, writes results, stops everything."""
@@ -97,8 +97,7 @@ def run(
     console = Console(quiet=display in ("json", "none"))
     # Importing the rest takes a second, several on a busy machine.
     with console.status("Loading"):
-        from judge.runner import run as runner
-        from judge.runner.plan import RunOptions
+        from judge.runner.plan import ENGINES, RunOptions
         from judge.store.layout import output_folder
         from shared.files import require_writable, write_errors
         from shared.settings import Settings
@@ -141,11 +140,7 @@ def run(
         shards=shards,
         engine=engine,
     )
-    if engine == "ray":
-        from judge.runner import engine as engines
-
-        raise typer.Exit(run_interruptible(engines.run(options, settings, console)))
-    raise typer.Exit(run_interruptible(runner.run(options, settings, console)))
+    raise typer.Exit(run_interruptible(ENGINES.load(engine)(options, settings, console)))
 
 
 def scenario_file(argument: str, settings: "Settings") -> Path:

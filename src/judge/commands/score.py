@@ -17,17 +17,14 @@ from judge.commands.score_output import InOrder, Tally, in_order_of, show, spent
 from judge.commands.score_tasks import Edits, is_scenario, require_fitting
 from judge.config import CONFIG, RunConfig
 from judge.judges.base import Judge
-from judge.judges.factory import METHODS, OFFLINE, check_judge_model, open_judge
+from judge.judges.factory import EVALUATORS, METHODS, OFFLINE, check_judge_model, open_judge
 from judge.judges.rescoring import find_trajectories, score_all
-from judge.judges.webarena import METHOD as WEBARENA
-from judge.judges.webarena import WebArenaJudge
 from judge.results.expected import Asking
 from judge.results.folders import give_tasks
 from judge.results.judgings import judge_names
 from judge.results.rejudged import adopt, take_over
 from judge.results.reliability import JudgeReport, Reliability, compare_judges, self_agreement
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
-from judge.scenario.webarena import read_addresses
 from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean, shown
@@ -66,14 +63,19 @@ class _Planned(NamedTuple):
     repeat: int = 1
 
 
+def _method_names() -> tuple[str, ...]:
+    return (*METHODS.names(), *EVALUATORS.names())
+
+
 def score(
     context: typer.Context,
     target: Annotated[
         str, typer.Argument(help="A run, a trajectory's folder, or a folder of them.", metavar="RUN_OR_DIR")
     ],
-    method: Annotated[str | None, typer.Option(help=f"One of: {', '.join((*METHODS, WEBARENA))}.")] = None,
+    method: Annotated[str | None, typer.Option(help=f"One of: {', '.join(_method_names())}.")] = None,
     addresses: Annotated[
-        Path | None, typer.Option("--config", help=f"With {WEBARENA}: the addresses of its sites.", metavar="FILE")
+        Path | None,
+        typer.Option("--config", help="With webarena_verified: its sites' addresses.", metavar="FILE"),
     ] = None,
     model: Annotated[str | None, typer.Option(help=f"{model_forms()}, or offline: checks only.")] = None,
     prompts: Annotated[str | None, typer.Option(help="A folder with a prompt set of your own.")] = None,
@@ -124,15 +126,17 @@ def score(
     if (written := run or _run_around(folder)) is not None:
         # Locked until the command ends, so that no assessment writes to it.
         context.with_resource(written.held("judge"))
-    is_webarena = method == WEBARENA
+    evaluator = method if method in EVALUATORS.names() else None
     is_compared = judges is not None or repeat > 1
     _require_fitting(method, has_addresses=addresses is not None, is_compared=is_compared)
     require_fitting(
-        tasks, watch=watch, others={"--judges": judges, "--repeat": repeat > 1, f"--method {WEBARENA}": is_webarena}
+        tasks,
+        watch=watch,
+        others={"--judges": judges, "--repeat": repeat > 1, f"--method {evaluator}": evaluator},
     )
-    sites = read_addresses(addresses) if is_webarena else None
+    open_evaluator = EVALUATORS.load(evaluator)(settings, addresses) if evaluator else None
     options = {
-        "judge_method": None if is_webarena else method,
+        "judge_method": None if evaluator else method,
         "judge_model": model or (None if run else settings.judge_model),
         "prompts": prompts,
         "score_threshold": threshold,
@@ -158,7 +162,7 @@ def score(
         origins = {**origins, "judge_method": "--judges", "judge_model": "--judges"}
     with _named_as_given(origins):
         configs = {name: _config(run, {**given, **changes}, names_judge=is_compared) for name, changes in named.items()}
-        plan = [_Planned(WEBARENA, configs[""])] if is_webarena else _plan(configs, repeat, settings)
+        plan = [_Planned(evaluator, configs[""])] if evaluator else _plan(configs, repeat, settings)
     found = _trajectories(folder, run)
     if tasks is not None and is_scenario(tasks):
         raise typer.Exit(
@@ -178,8 +182,8 @@ def score(
 
     async def open_(planned: _Planned) -> Tally:
         judge: Judge
-        if sites is not None:
-            judge = await WebArenaJudge.open(settings, sites)
+        if open_evaluator is not None:
+            judge = await open_evaluator()
         else:
             cache = runs / "cache"
             judge = open_judge(
@@ -252,13 +256,13 @@ def _with_edits(
 
 def _require_fitting(method: str | None, *, has_addresses: bool, is_compared: bool) -> None:
     """Raises `ConfigError` for an unknown method, and for options that do not go with it."""
-    if method not in (None, *METHODS, WEBARENA):
-        remedy = did_you_mean(method, (*METHODS, WEBARENA))
-        raise ConfigError(f"--method: {shown(method)} is not a known value", remedy=remedy)
-    if has_addresses and method != WEBARENA:
+    known, is_evaluator = _method_names(), method in EVALUATORS.names()
+    if method not in (None, *known):
+        raise ConfigError(f"--method: {shown(method)} is not a known value", remedy=did_you_mean(method, known))
+    if has_addresses and not is_evaluator:
         raise ConfigError("--config is for --method webarena_verified only", remedy="remove it, or add the method")
-    if is_compared and method == WEBARENA:
-        raise ConfigError("--judges and --repeat are for judge models", remedy=f"leave out --method {WEBARENA}")
+    if is_compared and is_evaluator:
+        raise ConfigError("--judges and --repeat are for judge models", remedy=f"leave out --method {method}")
 
 
 @contextmanager
@@ -323,12 +327,12 @@ def _named_judges(judges: str | None) -> dict[str, dict[str, str]]:
     named = {}
     for name in filter(None, (part.strip() for part in judges.split(","))):
         method, at, model = name.partition("@")
-        if not at and name not in METHODS:
+        if not at and name not in METHODS.names():
             method, model = "", name
         # A judge is a method and a model; a part that is not named comes from the other options.
         named[name] = {key: value for key, value in (("judge_method", method), ("judge_model", model)) if value}
     if not named:
-        raise ConfigError("--judges names no judge", remedy=f"give models or methods: {', '.join(METHODS)}")
+        raise ConfigError("--judges names no judge", remedy=f"give models or methods: {', '.join(METHODS.names())}")
     return named
 
 

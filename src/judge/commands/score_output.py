@@ -13,7 +13,6 @@ from rich.text import Text
 from judge.commands import table, wide_console
 from judge.judges.base import Judge
 from judge.judges.rescoring import Scored
-from judge.judges.webarena import WebArenaJudge
 from judge.records.verdicts import BUDGET_SPENT
 from judge.results.judgings import plain_name
 from judge.results.reliability import JudgePair, Reliability
@@ -131,12 +130,12 @@ class Tally:
         }
 
     def _sites(self) -> dict[str, dict[str, int]]:
-        """The counts of each site in WebArena-Verified's terms; `error` is any other outcome."""
+        """The counts of each site, if the judge groups tasks by them; `error` is any other outcome."""
         sites: dict[str, Counter[str]] = {}
-        if not isinstance(self.judge, WebArenaJudge):
-            return {}
         for folder, outcome in self.outcomes.items():
-            counts = sites.setdefault(self.judge.site_of(Path(folder).name), Counter())
+            if (site := self.judge.site_of(Path(folder).name)) is None:
+                continue
+            counts = sites.setdefault(site, Counter())
             counts.update(("total", outcome if outcome in ("success", "failure") else "error"))
         keys = ("total", "success", "failure", "error")
         return {name: {key: sites[name][key] for key in keys} for name in sorted(sites)}

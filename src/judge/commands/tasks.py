@@ -5,37 +5,37 @@ import random
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import MappingProxyType
+from typing import Annotated, Literal
 
 import typer
 
 from judge.commands import plain_app
 from judge.commands.login import login
-from judge.commands.webarena import SETTINGS as WEBARENA_SETTINGS
-from judge.commands.webarena import SOURCE as WEBARENA
-from judge.commands.webarena import webarena_tasks
 from judge.episode.preflight import check_config
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_USAGE
-from judge.runner.miniwob import unreachable_notes, with_utterances
 from judge.runner.try_checks import try_checks
 from judge.scenario.checks import contradictions_of, repeated, unrecorded, warnings_of
+from judge.scenario.importers import IMPORTERS, Asked, Imported, importer_warnings
 from judge.scenario.logins import expired_logins, with_logins
-from judge.scenario.miniwob import chosen_tasks, settings_for, site_entry
-from judge.scenario.models import Scenario, SiteEntry
+from judge.scenario.models import Scenario
 from judge.scenario.references import reference_problems
 from judge.scenario.sources import host_of, hub_tasks, reached, read_dataset, scenario_toml, statistics, tasks_toml
 from judge.scenario.sources import sample as draw
 from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, select
-from judge.scenario.webarena import unsatisfiable
 from shared.errors import ConfigError
 from shared.files import decode, write_atomic, write_errors
 from shared.settings import Settings
 from shared.text import counted, one_line
 from shared.toml_lines import line_of, lines_of
 
-MINIWOB = "miniwob"
+# Their help names the sources that read them; others refuse them.
+MINIWOB, WEBARENA = "miniwob", "webarena-verified"
+_OF_IMPORTERS: Mapping[str, str] = MappingProxyType(
+    {"names": "--tasks", "seeds": "--seeds", "success": "--success", "config": "--config", "subset": "--subset"}
+)
 _MAX_LISTED = 20
 
 tasks = plain_app(help="Sample, validate and import tasks.", no_args_is_help=True)
@@ -137,30 +137,19 @@ def import_tasks(
     first, *more = source or [""]
     # Names may also be separate arguments, as in `--tasks click-test click-link`.
     chosen = [*(names or ()), *more]
-    if first != WEBARENA and (addresses or subset):
-        raise ConfigError(f"--config and --subset are for {WEBARENA}", remedy=f"wabe tasks import {WEBARENA} …")
-    if first != MINIWOB and (seeds or success):
-        raise ConfigError(f"--seeds and --success are for {MINIWOB}", remedy=f"wabe tasks import {MINIWOB} …")
-    site: SiteEntry | None = None
-    settings: Mapping[str, Any] = {"max_steps": 15}
-    if first == MINIWOB:
-        pages = chosen_tasks(chosen, seeds or "0")[:limit]
-        selected, unreachable = asyncio.run(with_utterances(pages, Settings.from_environ(), success or "exact"))
-        for warning in unreachable_notes(unreachable, success or "exact"):
-            typer.echo(f"note: {warning}", err=True)
-        settings, site = settings_for(pages), site_entry()
-    elif first == WEBARENA:
-        selected = asyncio.run(webarena_tasks(addresses, subset, chosen, output))
-        selected, settings = select(selected, level=level, limit=limit), WEBARENA_SETTINGS
-        for warning in unsatisfiable(task.task_id for task in selected):
-            typer.echo(f"note: {warning}", err=True)
-    elif chosen:
-        raise ConfigError(
-            f"--tasks is for {MINIWOB} and {WEBARENA}", remedy=f"wabe tasks import {MINIWOB} --tasks {chosen[0]}"
-        )
+    settings = Settings.from_environ()
+    asked = Asked(settings, chosen, seeds, success, addresses, subset, level, limit, output)
+    _require_taken(first, asked)
+    made = Imported((), {"max_steps": 15})
+    if first in IMPORTERS.names():
+        made = IMPORTERS.load(first).run(asked)
+        for note in made.notes:
+            typer.echo(f"note: {note}", err=True)
     else:
-        selected = select(_tasks_from(Path(first) if first else None), level=level, limit=limit)
-    text = scenario_toml(selected, participant=participant, settings=settings, site=site)
+        found = _tasks_from(Path(first) if first else None)
+        made = made._replace(tasks=select(found, level=level, limit=limit))
+    selected = made.tasks
+    text = scenario_toml(selected, participant=participant, settings=made.settings, site=made.site)
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -169,6 +158,17 @@ def import_tasks(
     with write_errors(output, "choose another --output"):
         write_atomic(output, text.encode())
     typer.echo(f"{output}: {counted(len(selected), 'task')}")
+
+
+def _require_taken(source: str, asked: Asked) -> None:
+    """Raises `ConfigError` for an option that the source does not take."""
+    importers = {name: IMPORTERS.load(name) for name in IMPORTERS.names()}
+    for field, option in _OF_IMPORTERS.items():
+        takers = [name for name, importer in importers.items() if field in importer.takes]
+        if getattr(asked, field) and source not in takers:
+            listed = " and ".join(takers) or "sources that are not installed"
+            example = f"wabe tasks import {takers[0]} {option} …" if takers else "leave it out"
+            raise ConfigError(f"{option} is for {listed}", remedy=example)
 
 
 def _tasks_from(path: Path | None) -> tuple[Task, ...]:
@@ -180,7 +180,7 @@ def _tasks_from(path: Path | None) -> tuple[Task, ...]:
 
 
 def _warnings(scenario: Scenario) -> list[str]:
-    found = [*repeated(scenario.tasks), *unsatisfiable(task.task_id for task in scenario.tasks)]
+    found = [*repeated(scenario.tasks), *importer_warnings([task.task_id for task in scenario.tasks])]
     for task in scenario.tasks:
         found += [f"task {task.task_id}, {why}" for why in warnings_of(task, scenario.config.allowed_sites)]
     unchecked = sum(not task.checks for task in scenario.tasks)

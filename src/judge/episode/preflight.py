@@ -22,5 +22,5 @@ def check_config(config: RunConfig, settings: Settings, *, with_key: bool = True
     if config.prompts is not None:
         prompts = load_prompts(config.prompts)
         if config.judge_model != OFFLINE:
-            method = METHODS[config.judge_method]
+            method = METHODS.load(config.judge_method)
             prompts.check(method.prompts, method.reminders, is_published=config.fidelity == "published")

@@ -1,10 +1,12 @@
 """The result types of evaluators: assertions with the expected, found and compared values."""
 
-from typing import Annotated, NamedTuple
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from judge.evaluators.findings import Fact, FromList
+from judge.records.checks import PluginCheck
 from judge.records.verdicts import Verdict
 from shared.models import Record
 
@@ -74,3 +76,14 @@ class Decision(NamedTuple):
     step: int | None
     last_step: int | None = None
     near_step: int | None = None
+
+
+class CheckKind(NamedTuple):
+    """A kind of check that a package adds: an entry point of `wabe.checks` with the kind's name.
+
+    `model` is the record of its keys. `decide` is called with the check, the recording
+    (`judge.evaluators.evidence.Recording`), and whether the check must not pass.
+    """
+
+    model: type[PluginCheck]
+    decide: Callable[[Any, Any, bool], Decision]

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from judge.evaluators.addresses import is_at, query_difference
-from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Decision, Found
+from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, CheckKind, Decision, Found
 from judge.evaluators.evidence import ActionDone, Look, MissingEvidence, Recording
 from judge.evaluators.fetches import fetched
 from judge.evaluators.findings import AddressFound, NodeFound, NodesFound, NumbersFound
@@ -21,13 +21,16 @@ from judge.evaluators.provenance import LeftOut
 from judge.evaluators.requests import requested
 from judge.evaluators.sockets import messaged
 from judge.records.checks import (
+    CHECKS,
     ActionCheck,
     AnswerCheck,
     AnyOf,
     Check,
     ElementCheck,
     FetchCheck,
+    OwnCheck,
     PageCheck,
+    PluginCheck,
     ProbeCheck,
     RequestCheck,
     SocketCheck,
@@ -106,6 +109,13 @@ def _in_words(value: Any) -> str:
 
 
 def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
+    if isinstance(check, PluginCheck):
+        kind: CheckKind = CHECKS.load(check.kind)
+        return kind.decide(check, recording, inverted)
+    return _decide_own(check, recording, inverted)
+
+
+def _decide_own(check: OwnCheck, recording: Recording, inverted: bool) -> Decision:
     if isinstance(check, AnyOf):
         # "None of them" is "not the first, and not the second, …", so that each keeps its own rule for missing pages.
         inner = [_decide(each, recording, each.inverted != inverted) for each in check.any_of]

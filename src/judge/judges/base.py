@@ -52,6 +52,10 @@ class Judge(ABC):
         """The verdict, if the recording alone decides it; `None` if a model or another program has to. Blocks."""
         return None
 
+    def site_of(self, task_id: str) -> str | None:
+        """The site of a task, if this judge's results are counted by site."""
+        return None
+
     @abstractmethod
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """The verdict. Model errors are not raised: they make it `unscored` and are named in its reason."""

@@ -7,6 +7,11 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 
 from judge.judges.base import files_checksum
+from judge.records.checks import CHECKS, PluginCheck, plain_checks
+from judge.records.verdicts import Verdict
+from judge.trajectory.formats import READERS, reader_of
+from judge.trajectory.record import Trajectory
+from shared.seams import PluginInfo
 
 # Code that can change the verdict on a trajectory: packages, and single files.
 _JUDGING = ("judge/evaluators", "judge/evaluators/rules_1", "judge/judges", "judge/parsing")
@@ -22,8 +27,6 @@ _JUDGING_FILES = (
     "judge/trajectory/fetched.py",
     "judge/trajectory/files.py",
     "judge/trajectory/foreign.py",
-    "judge/trajectory/formats/browser_use.py",
-    "judge/trajectory/formats/webeval.py",
     "judge/trajectory/forms.py",
     "judge/trajectory/network.py",
     "judge/trajectory/record.py",
@@ -31,7 +34,6 @@ _JUDGING_FILES = (
     "shared/concurrency.py",
     "shared/fields.py",
     "shared/images.py",
-    "judge/scenario/webarena.py",
     "judge/sites.py",
     "shared/snapshot.py",
     "shared/strict_json.py",
@@ -55,6 +57,24 @@ def judging_code() -> Mapping[str, Traversable]:
 def code_checksum() -> str:
     """SHA-256 over the judging code. Line endings do not matter."""
     return files_checksum({name: file.read_bytes().replace(b"\r\n", b"\n") for name, file in judging_code().items()})
+
+
+def found_plugins(*found: PluginInfo | None) -> tuple[PluginInfo, ...]:
+    """Those that are plug-ins, each once, by name."""
+    by_name = {plugin.name: plugin for plugin in found if plugin is not None}
+    return tuple(by_name[name] for name in sorted(by_name))
+
+
+def with_plugins(verdict: Verdict, trajectory: Trajectory) -> Verdict:
+    """The verdict, which also names the plug-ins that read the trajectory and provide its checks."""
+    if verdict.judge is None:
+        return verdict
+    is_read_by_plugin = trajectory.is_foreign and not (trajectory.folder / "result.json").exists()
+    reader = reader_of(trajectory.folder) if is_read_by_plugin else None
+    kinds = [check.kind for check in plain_checks(trajectory.task.checks) if isinstance(check, PluginCheck)]
+    read_by = READERS.plugin(reader[0]) if reader else None
+    plugins = found_plugins(*verdict.judge.plugins, read_by, *map(CHECKS.plugin, kinds))
+    return verdict.model_copy(update={"judge": verdict.judge.model_copy(update={"plugins": plugins})})
 
 
 def installed_code() -> dict[str, str]:

@@ -18,9 +18,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
-from judge.config import RunConfig
+from judge.config import JUDGE_METHODS, RunConfig
 from judge.judges.base import Judge, Workload, judge_id
-from judge.judges.code import installed_code
+from judge.judges.code import found_plugins, installed_code
 from judge.judges.evidence import CLAIMS_VERSION, actions_block, answer_block, image_part, task_block, thoughts_block
 from judge.judges.injection import FLAG as INJECTION
 from judge.judges.injection import suspicions
@@ -34,6 +34,7 @@ from shared.errors import ModelBlocked, ModelBudgetSpent, ModelError, ModelMalfo
 from shared.llm.cache import CachedModel
 from shared.llm.model import Completion, ModelRequest
 from shared.llm.prices import Pricing
+from shared.llm.providers import PROVIDERS
 from shared.models import Record, TokenUsage
 
 T = TypeVar("T")
@@ -358,7 +359,10 @@ class ModelJudge(Judge):
             options["claims"] = CLAIMS_VERSION
         again = f".r{parts.repeat}" if parts.repeat > 1 else ""
         self.price = parts.price
-        self.id = judge_id(self.method, model, prompts.checksum, config.score_threshold, options) + again
+        plugins = found_plugins(JUDGE_METHODS.plugin(self.method), PROVIDERS.plugin(model.partition(":")[0]))
+        # Another version of a plug-in is another judge.
+        others = [plugin.model_dump() for plugin in plugins]
+        self.id = judge_id(self.method, model, prompts.checksum, config.score_threshold, options, *others) + again
         self.info = JudgeInfo(
             method=self.method,
             model=model,
@@ -368,6 +372,7 @@ class ModelJudge(Judge):
             threshold=config.score_threshold,
             fidelity=config.fidelity,
             note=f"repeat {parts.repeat}" if again else None,
+            plugins=plugins,
             **installed_code(),
         )
         # The event loop itself keeps only weak references to its tasks.

@@ -1,19 +1,16 @@
 """Opens the configured judge: method, model, prompts, cache and limits. A missing key is an error, never a fallback."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from types import MappingProxyType
+from typing import Any
 from urllib.parse import urlsplit
 
-from judge.config import RunConfig
+from judge.config import JUDGE_METHODS, RunConfig
 from judge.judges.base import Judge
 from judge.judges.checked import OFFLINE as OFFLINE
 from judge.judges.checked import CheckedJudge, ChecksJudge
 from judge.judges.engine import JudgeParts, ModelJudge
 from judge.judges.prompt_set import load_prompts
-from judge.judges.rubric import RubricJudge
-from judge.judges.single_question import AgentTrekJudge, AutonomousJudge, WebVoyagerJudge
-from judge.judges.webjudge import WebJudge, WebJudgeKeyPoints
 from shared.errors import ConfigError
 from shared.llm.cache import CachedModel
 from shared.llm.limits import Budget, MeteredModel, RateLimits, Spending
@@ -21,14 +18,16 @@ from shared.llm.model import Model
 from shared.llm.opening import find_provider, open_model, provider
 from shared.llm.prices import find_price
 from shared.llm.providers import model_forms
-from shared.llm.redis import SharedBudget, SharedReplies, SharedState
+from shared.llm.sharing import open_state
+from shared.seams import Seam
 from shared.settings import Settings
 
-METHODS: Mapping[str, type[ModelJudge]] = MappingProxyType(
-    {
-        method.method: method
-        for method in (WebJudge, WebJudgeKeyPoints, WebVoyagerJudge, AutonomousJudge, AgentTrekJudge, RubricJudge)
-    }
+# Methods that ask a model.
+METHODS: Seam[type[ModelJudge]] = JUDGE_METHODS
+# Methods without a model, which `wabe score --method NAME` offers: called with the settings and the file of `--config`,
+# they check both, and return what opens the judge.
+EVALUATORS: Seam[Callable[[Settings, Path | None], Callable[[], Coroutine[Any, Any, Judge]]]] = Seam(
+    "evaluators", "judge method"
 )
 
 
@@ -58,7 +57,7 @@ def open_judge(
     if config.judge_model == OFFLINE:
         return checks
     run_id, _, shard = (config.run_id or "").partition("/shards/")
-    state = SharedState(settings.redis_url, run_id) if settings.redis_url and shard else None
+    state = open_state(settings.redis_url, run_id) if settings.redis_url and shard else None
     if state is None and shards > (config.judge_requests_per_minute or shards):
         # The first request of every shard would already exceed the limit.
         raise ConfigError(
@@ -74,7 +73,7 @@ def open_judge(
         own = Budget(*most, spending=spending, shards=shards)
     else:
         rates = RateLimits(*per_minute, limiter=state.limiter)
-        own = SharedBudget(state, shard, *most, spending=spending, call_timeout_s=config.judge_timeout_s)
+        own = state.budget(shard, *most, spending=spending, call_timeout_s=config.judge_timeout_s)
     model = open_model(
         config.judge_model,
         settings,
@@ -100,14 +99,14 @@ def open_judge(
             metered,
             namespace=namespace,
             folder=cache_dir,
-            shared=SharedReplies(state) if state else None,
+            shared=state.replies() if state else None,
             spending=metered.spending,
         ),
         prompts=prompts,
         repeat=repeat,
         price=price,
     )
-    return CheckedJudge(checks, METHODS[config.judge_method](parts), config)
+    return CheckedJudge(checks, METHODS.load(config.judge_method)(parts), config)
 
 
 def check_judge(config: RunConfig) -> None:

@@ -88,7 +88,7 @@ def _blocks_in(text: str) -> frozenset[str]:
 class PromptSet:
     """The prompts of a folder. `checksum` is SHA-256 over all of its files.
 
-    `published` replaces all prompts of a set that was imported (`judge.judges.published_source`).
+    `published` replaces all prompts of a set that was imported (`wabe prompts import`).
     """
 
     def __init__(self, name: str, version: str, files: Mapping[str, str], published: Published | None) -> None:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from judge.judges.base import Judge
+from judge.judges.code import with_plugins
 from judge.records.steps import StopReason
 from judge.records.verdicts import OFF_SITE_PLAY, Verdict
 from judge.sites import OFF_SITE
@@ -169,7 +170,7 @@ async def judge_stored(
         # Isolation boundary, as above.
         except Exception as error:  # noqa: BLE001
             verdict = Verdict(outcome="unscored", reason=_internal(store, error), judge=one.info)
-        verdict = bounded(verdict).model_copy(update={"trajectory_sha256": trajectory.sha256})
+        verdict = with_plugins(bounded(verdict), trajectory).model_copy(update={"trajectory_sha256": trajectory.sha256})
         is_replaced = made is not None and before is not None and bool(differences(before, verdict))
         try:
             if _is_news(verdict, before, is_recomputed=made is not None):

@@ -11,13 +11,25 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from urllib.parse import parse_qsl
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, FailFast, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    FailFast,
+    Field,
+    SerializeAsAny,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 
 from judge.records.elements import Element, parse_element
 from judge.records.json_paths import names_in, parse_path
 from judge.records.normalise import NormaliseError, ValueType, normalise
 from judge.records.patterns import Pattern
-from shared.fields import AnyText, Invalid, Table, at_most, did_you_mean, shown
+from shared.fields import AnyText, Invalid, Table, at_most, did_you_mean, first_mistake, shown
+from shared.seams import Seam
 
 # Limited because each value is recorded at every step.
 MAX_EXPRESSIONS = 10
@@ -412,15 +424,36 @@ class ProbeCheck(_Look):
         return self
 
 
+class PluginCheck(_Look):
+    """The base of the checks of other packages. A subclass adds its keys."""
+
+    kind: str
+
+
+# Of `judge.evaluators.base.CheckKind`, which is above this module.
+CHECKS: Seam[Any] = Seam("checks", "kind of check")
+
+
+def _of_plugin(value: object) -> object:
+    """A check of another package as a record of its own class."""
+    if not isinstance(value, Mapping):
+        return value
+    model: type[PluginCheck] = CHECKS.load(str(value.get("kind"))).model
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise Invalid(first_mistake(error), "correct it") from None
+
+
 def _has_a_kind(value: object) -> object:
     if isinstance(value, _Check):
         return value
     if not isinstance(value, Mapping):
         raise Invalid(f"{shown(value)} is not a table", 'write { kind = "page", url = "/" }')
     kind = value.get("kind")
-    if kind not in get_args(Kind):
+    if kind not in get_args(Kind) and (not isinstance(kind, str) or CHECKS.entry(kind) is None):
         problem = "missing" if kind is None else f"{shown(kind)} is not a kind of check"
-        raise Invalid(problem, did_you_mean(kind, get_args(Kind)), key="kind")
+        raise Invalid(problem, did_you_mean(kind, (*get_args(Kind), *CHECKS.names())), key="kind")
     return value
 
 
@@ -433,7 +466,8 @@ def _tag_of(value: Any) -> str:
         isinstance(value, Mapping) and value["kind"] == "request" and value.get("socket") not in (None, False)
     ):
         return "<socket>"
-    return f"<{value['kind'] if isinstance(value, Mapping) else value.kind}>"
+    kind = value["kind"] if isinstance(value, Mapping) else value.kind
+    return f"<{kind}>" if kind in get_args(Kind) else "<plugin>"
 
 
 PlainCheck = Annotated[
@@ -445,7 +479,8 @@ PlainCheck = Annotated[
     | Annotated[RequestCheck, Tag("<request>")]
     | Annotated[SocketCheck, Tag("<socket>")]
     | Annotated[FetchCheck, Tag("<fetch>")]
-    | Annotated[ProbeCheck, Tag("<probe>")],
+    | Annotated[ProbeCheck, Tag("<probe>")]
+    | Annotated[SerializeAsAny[PluginCheck], BeforeValidator(_of_plugin), Tag("<plugin>")],
     Discriminator(_tag_of),
     BeforeValidator(_has_a_kind),
 ]
@@ -475,6 +510,21 @@ Check = Annotated[
     Annotated[PlainCheck, Tag("<plain>")] | Annotated[AnyOf, Tag("<any_of>")],
     Discriminator(lambda value: "<any_of>" if _has_any_of(value) else "<plain>"),
 ]
+
+
+# The kinds that are built in.
+OwnCheck = (
+    PageCheck
+    | ElementCheck
+    | TextCheck
+    | ActionCheck
+    | AnswerCheck
+    | RequestCheck
+    | SocketCheck
+    | FetchCheck
+    | ProbeCheck
+    | AnyOf
+)
 
 
 def plain_checks(checks: Sequence[Check]) -> list[PlainCheck]:

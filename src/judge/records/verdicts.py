@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from shared.models import Record, Recorded, TokenUsage
+from shared.seams import PluginInfo
 
 VerdictOutcome = Literal["success", "failure", "unscored"]
 # What decides a task: its declared checks, WebArena-Verified's own evaluator, or a judge model.
@@ -40,6 +41,8 @@ class JudgeInfo(Record):
     # Not written when strict, because records of older versions do not have it either.
     fidelity: str = Field(default="strict", exclude_if=lambda value: value == "strict")
     note: str | None = None
+    # The plug-ins that took part, if any: not written otherwise, as in records of older versions.
+    plugins: tuple[PluginInfo, ...] = Field(default=(), max_length=100, exclude_if=lambda value: not value)
 
 
 # The `reason_code` of a verdict that a budget prevented, of one that a refused question decided, of one for a task

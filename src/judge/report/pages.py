@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from judge.records.notices import notice_text
@@ -41,10 +41,10 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "task.html": ("theme.js", "labels.js", "viewer.js"),
         "compare.html": ("theme.js", "table.js"),
         "compare_task.html": ("theme.js", "compare.js"),
-        "steps.html": ("theme.js",),
         "live.html": ("theme.js", "live.js"),
     }
 )
+_SCRIPTS_OF_OTHERS = ("theme.js",)
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,9 @@ class Renderer:
             differs_at=next((number for number, each in enumerate(lines, 1) if len(each) > 1), None),
         )
 
-    def steps(self, **values: Any) -> str:
-        """The page of a step-level scoring (`judge.report.steps`)."""
-        return self._page("steps.html", **values)
+    def of_plugin(self, package: str, name: str, **values: Any) -> str:
+        """A page from the template `name` in the `templates` of a plug-in's package. It may extend `base.html`."""
+        return self._page(name, package=package, **values)
 
     def begin_bundle(self, title: str) -> str:
         """The beginning of a file that holds all pages of a report; its policy allows the scripts of all of them."""
@@ -175,10 +175,10 @@ class Renderer:
         parts += [f"script-src {hashes}", "base-uri 'none'", "form-action 'none'"]
         return "; ".join(parts + (["connect-src 'self'"] if connect else []))
 
-    def _page(self, name: str, *, connect: bool = False, **values: Any) -> str:
+    def _page(self, name: str, *, package: str = "judge.report", connect: bool = False, **values: Any) -> str:
         script, css = _script(name), _css(name)
         return (
-            _environment()
+            _environment(package)
             .get_template(name)
             .render(
                 # Our own files: the only two values that are not escaped.
@@ -230,10 +230,10 @@ def _pairs(value: Any) -> list[tuple[str, str]]:
 
 
 @cache
-def _environment() -> Environment:
+def _environment(package: str = "judge.report") -> Environment:
     """The template environment; cached, because compiling a template takes longer than rendering a page."""
     environment = Environment(
-        loader=PackageLoader("judge.report"),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("judge.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -260,7 +260,7 @@ def _css(page: str) -> str:
 
 @cache
 def _script(page: str) -> str:
-    return "\n".join(map(_asset, _SCRIPTS[page]))
+    return "\n".join(map(_asset, _SCRIPTS.get(page, _SCRIPTS_OF_OTHERS)))
 
 
 @cache

@@ -16,9 +16,8 @@ from judge.judges.rescoring import find_trajectories, verdict_on_file
 from judge.records.verdicts import Verdict
 from judge.scenario.sources import read_task_rows
 from judge.store.layout import RUN_ID, RunStore, TaskStore, resolve_run
-from judge.trajectory.files import foreign_verdicts, load_trajectory
+from judge.trajectory.files import foreign_task_id, foreign_verdicts, load_trajectory
 from judge.trajectory.foreign import TASK_FILE, usable_id
-from judge.trajectory.formats.webeval import task_id_of
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import write_json
@@ -150,7 +149,7 @@ def give_tasks(folders: Sequence[Path], path: Path) -> None:
     """
     tasks = read_task_rows(path, "--tasks")
     folders = [folder for folder in folders if not (folder / "result.json").exists()]
-    known = [(folder, tasks.get(folder.resolve().name) or tasks.get(task_id_of(folder))) for folder in folders]
+    known = [(folder, tasks.get(folder.resolve().name) or tasks.get(foreign_task_id(folder))) for folder in folders]
     if not any(task for _, task in known):
         wanted = counted(len(folders), "trajectory", "trajectories")
         raise ConfigError(

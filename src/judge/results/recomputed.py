@@ -13,7 +13,6 @@ from judge.judges.checked import METHOD, ChecksJudge
 from judge.judges.code import code_checksum
 from judge.judges.edited import Edit, EditedJudge, edit_in
 from judge.judges.rescoring import RULES, WHY_ZERO, differences, recomputed, why_settled
-from judge.judges.webarena import METHOD as WEBARENA
 from judge.records.steps import StopReason
 from judge.records.verdicts import Verdict
 from judge.trajectory.record import Trajectory
@@ -147,7 +146,8 @@ def _is_of_other_rules(verdict: Verdict, found: Mapping[str, Any]) -> bool:
 
 
 def _by_model(name: str, verdict: Verdict) -> str:
-    return f"by {'WebArena-Verified' if _method_of(name, verdict) == WEBARENA else 'a judge model'}"
+    is_evaluator = _method_of(name, verdict) == "webarena_verified"
+    return f"by {'WebArena-Verified' if is_evaluator else 'a judge model'}"
 
 
 def _method_of(name: str, verdict: Verdict) -> str:

@@ -1,8 +1,15 @@
-"""MiniWoB++'s raw reward of an attempt."""
+"""MiniWoB++'s raw rewards, which rows and submissions have columns for."""
 
-from judge.records.checks import expressions_of
-from judge.scenario.miniwob.rewards import REWARD
+from collections.abc import Iterable
+from typing import Literal
+
+from judge.records.checks import Check, ProbeCheck, expressions_of
 from judge.trajectory.record import Attempt
+
+# `exact`: a raw reward of 1. `positive`: any above 0, which BrowserGym counts.
+SuccessRule = Literal["exact", "positive"]
+# The raw reward once the episode is over; `null` before.
+REWARD = "window.WOB_DONE_GLOBAL ? window.WOB_RAW_REWARD_GLOBAL : null"
 
 
 def reward_of(attempt: Attempt) -> float | None:
@@ -14,3 +21,11 @@ def reward_of(attempt: Attempt) -> float | None:
     read = (step.probes[at].value for step in attempt.observations if len(step.probes) == len(expressions))
     numbers = (float(value) for value in read if isinstance(value, int | float) and not isinstance(value, bool))
     return next(numbers, None)
+
+
+def success_rule(checks: Iterable[Check]) -> SuccessRule | None:
+    """The rule by which a task's checks decide about the reward; `None` for a task that is not one of MiniWoB++."""
+    for check in checks:
+        if isinstance(check, ProbeCheck) and check.expression == REWARD:
+            return "positive" if check.expected is None else "exact"
+    return None

@@ -18,8 +18,7 @@ from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
 from judge.results.judgings import method_of
 from judge.results.rates import Counted
-from judge.results.rewards import reward_of
-from judge.scenario.miniwob.rewards import SuccessRule, success_rule
+from judge.results.rewards import SuccessRule, reward_of, success_rule
 from judge.trajectory.record import Attempt
 from shared.models import TokenUsage
 from shared.text import clip

@@ -52,6 +52,7 @@ from shared.fields import as_mapping, as_mappings
 from shared.files import LfsPointer, read_file, read_json, reason_of
 from shared.images import media_type
 from shared.models import Record
+from shared.seams import installed_plugins
 from shared.text import counted, excerpt
 
 _MAX_SHOWN = 80
@@ -349,6 +350,7 @@ def _code(run: Mapping[str, Any], judges: Collection[JudgeInfo]) -> Iterator[str
     # For checks, the prompt checksum is that of the code.
     for found in sorted({judge.prompt_checksum for judge in judges if judge.model == OFFLINE}):
         yield from _differs("prompt set", found, code)
+    yield from _plugins(judges)
     if of_models := sorted({judge.prompt_checksum for judge in judges if judge.model != OFFLINE}):
         try:
             prompts = load_prompts(as_mapping(run.get("config")).get("prompts")).checksum
@@ -357,6 +359,18 @@ def _code(run: Mapping[str, Any], judges: Collection[JudgeInfo]) -> Iterator[str
         else:
             for found in of_models:
                 yield from _differs("prompt set", found, prompts)
+
+
+def _plugins(judges: Collection[JudgeInfo]) -> Iterator[str]:
+    """Compare the plug-ins named in the verdicts with the installed ones."""
+    installed = installed_plugins()
+    for plugin in sorted({plugin for judge in judges for plugin in judge.plugins}, key=str):
+        name = f"plug-in {excerpt(plugin.name)}"
+        if (here := installed.get(plugin.name)) is None:
+            yield f"{name}: version {excerpt(plugin.version)} took part, and it is not installed"
+        elif plugin != here:
+            yield from _differs(f"{name}: version", plugin.version, here.version)
+            yield from _differs(f"{name}: code", plugin.code_checksum, here.code_checksum)
 
 
 def _decider(run: Mapping[str, Any], task: Task, judge_id: str) -> Iterator[str]:

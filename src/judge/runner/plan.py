@@ -5,10 +5,10 @@ import json
 import shlex
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any
 
 from judge.browser.chromium import find_browser
 from judge.config import CONFIG, RunConfig
@@ -26,7 +26,7 @@ from judge.runner.baseline import Baseline, read_baseline
 from judge.runner.launch import Member, members_of
 from judge.runner.shards import balanced_shards, on_free_ports, run_id_of, shard_of
 from judge.runner.terminal import Display
-from judge.runner.uploads import ObjectStore
+from judge.runner.uploads import open_store
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
 from judge.scenario.request import parse_request, request_text
@@ -36,8 +36,12 @@ from judge.server.limits import settings_of_the_host
 from judge.store.layout import RunStore, find_run, new_run_id, resolve_run
 from shared.errors import ConfigError
 from shared.models import Record
+from shared.seams import Seam
 from shared.settings import Settings
 from shared.validation import validated
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 DEFAULT_OUTPUT_DIR = Path(".output")
 _GIT_TIMEOUT_S = 10
@@ -57,6 +61,10 @@ _AGAIN = (
     "baseline",
     "baseline_p",
 )
+
+
+# What plays a run: a coroutine that takes options, settings and the console, and returns the exit code.
+ENGINES: Seam[Callable[["RunOptions", Settings, "Console"], Coroutine[Any, Any, int]]] = Seam("engines", "--engine")
 
 
 class RunOptions(Record):
@@ -86,7 +94,7 @@ class RunOptions(Record):
     linger: bool = False
     junit: Path | None = None
     shards: str | None = None
-    engine: Literal["local", "ray"] = "local"
+    engine: str = "local"
 
     def words(self, names: Iterable[str]) -> list[str]:
         """The named options that are set, as command line arguments."""
@@ -252,7 +260,7 @@ def _store_of(launch: Launch, options: RunOptions, settings: Settings) -> tuple[
     store = RunStore(whole.output_dir if whole else options.output_dir, f"{run_id}/shards/{launch.shard.name}")
     if settings.object_store and not store.has_begun:
         # An earlier process of this shard may have played on another machine.
-        ObjectStore(settings.object_store).fetch(store.run_id, store.folder)
+        open_store(settings.object_store).fetch(store.run_id, store.folder)
     return store, store.has_begun
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
 from rich.console import Console
 
 from judge.browser.chromium import sweep
@@ -32,7 +33,7 @@ from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.restarts import restarts_of
 from judge.runner.site_logins import SiteLogins, with_states
 from judge.runner.terminal import Progress, print_json, print_summary
-from judge.runner.uploads import ObjectStore, Uploads
+from judge.runner.uploads import Uploads, open_store
 from judge.server.view import serve_run
 from judge.store.layout import RunStore
 from judge.trajectory.files import read_result
@@ -40,7 +41,7 @@ from judge.trajectory.record import Attempt
 from shared.a2a.serving import listen
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.files import read_json, sha256_json, write_errors, write_json
-from shared.llm.redis import check_server
+from shared.llm.sharing import open_state
 from shared.settings import Settings
 from shared.text import one_line
 
@@ -57,9 +58,9 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
             return EXIT_DONE
         await _until_released(plan.store)
         if settings.redis_url:
-            await check_server(settings.redis_url, plan.store.run_id)
+            await _check_shared_limits(settings.redis_url, plan.store.run_id)
         if settings.object_store:
-            uploads = Uploads(ObjectStore(settings.object_store), plan.store)
+            uploads = Uploads(open_store(settings.object_store), plan.store)
     crashes: list[str] = []
     progress = Progress(console, options.display, task_ids=[task.task_id for task in plan.tasks])
     with _logs_folder(plan, crashes) as logs, uploads.finished() if uploads else nullcontext():
@@ -81,6 +82,15 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     if options.linger:
         await linger(plan, console)
     return code
+
+
+async def _check_shared_limits(url: SecretStr, run_id: str) -> None:
+    """Raises `SharedStateFault` unless the store that shards share limits through answers."""
+    state = open_state(url, run_id)
+    try:
+        await state.check()
+    finally:
+        await state.aclose()
 
 
 async def linger(plan: Plan, console: Console) -> None:

@@ -5,98 +5,59 @@ The store has the same layout as the output folder. A shard that starts on anoth
 
 import json
 import logging
-import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from judge.events import Event, RunStarted, Sink, TaskDone
-from judge.store.layout import RUN_ID, RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore
 from shared.errors import ConfigError, WabeError
-from shared.text import excerpt
+from shared.seams import Seam
 
 _log = logging.getLogger(__name__)
 _RECORDS = ("run.json", "results.json")
 
 
-class ObjectStore:
-    """The object store at `url`, such as `s3://bucket/folder`. Raises `ConfigError` if there is no package for it."""
+class ObjectStore(Protocol):
+    """A store of files, created with its address. Its methods raise `ConfigError` if it does not do as asked.
 
-    def __init__(self, url: str) -> None:
-        try:
-            from fsspec.core import url_to_fs
-        except ImportError:
-            raise ConfigError("WABE_STORE needs fsspec", remedy="pip install 'wabe[objects]'") from None
-        self._url = url
-        with self._asked():
-            self._files, root = url_to_fs(url)
-            self._root = str(root).rstrip("/")
+    Names in it begin with `runs/` and the id of a run or of a shard.
+    """
 
     def fetch(self, run_id: str, folder: Path) -> None:
-        """Download the store's files of a run or shard to `folder`, replacing what was there."""
-        fresh = folder.with_name(f"{folder.name}.fetched")
-        shutil.rmtree(fresh, ignore_errors=True)
-        found = self._files_of(run_id)
-        taken: dict[str, str] = {}
-        for name, path in found.items():
-            target = fresh / name
-            # An absolute name would replace the folder.
-            if ".." in target.parts or not target.is_relative_to(fresh) or "\0" in name:
-                raise ConfigError(f"WABE_STORE: {excerpt(name, 200)} leads out of its folder", remedy="remove it")
-            if (before := taken.setdefault(name.casefold(), name)) != name:
-                what = f"{excerpt(name, 200)} differs from {excerpt(before, 200)} only in case"
-                raise ConfigError(f"WABE_STORE: {what}", remedy="remove one of the two")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with self._asked():
-                self._files.get_file(path, str(target))
-        if found:
-            # All or nothing, so that an interrupted fetch starts again.
-            shutil.rmtree(folder, ignore_errors=True)
-            fresh.rename(folder)
+        """Download the store's files of a run or shard to `folder`, replacing what was there: all of them or nothing.
+
+        Names come from whoever can write to the store; none may lead out of the folder, or differ only in case.
+        """
+        ...
 
     def shards(self, run_id: str) -> list[str]:
         """The names of the run's shards in the store, in order."""
-        found = {name.partition("/")[0] for name in self._files_of(f"{run_id}/shards")}
-        return sorted(name for name in found if RUN_ID.fullmatch(f"{run_id}/shards/{name}"))
+        ...
 
     def put(self, source: Path, name: str) -> None:
         """Upload a file or folder, replacing any of the same name; `result.json` goes last."""
-        target = f"{self._root}/runs/{name}"
-        files = [source] if source.is_file() else [path for path in source.rglob("*") if path.is_file()]
-        with self._asked():
-            if source.is_dir() and self._files.exists(target):
-                self._files.rm(target, recursive=True)
-            # An attempt with a result counts as complete, so its other files must be there first.
-            for path in sorted(files, key=lambda path: (path.name == "result.json", path)):
-                whole = f"{target}/{path.relative_to(source).as_posix()}" if path != source else target
-                self._files.makedirs(whole.rpartition("/")[0], exist_ok=True)
-                self._files.put_file(str(path), whole)
+        ...
 
     def read(self, name: str) -> bytes | None:
         """The content of a file, or `None` if it does not exist."""
-        path = f"{self._root}/runs/{name}"
-        with self._asked():
-            # fsspec caches listings, but other shards upload meanwhile.
-            self._files.invalidate_cache()
-            return bytes(self._files.cat_file(path)) if self._files.exists(path) else None
+        ...
 
-    def _files_of(self, folder: str) -> dict[str, str]:
-        """The paths of the files in a folder below `runs`, by their names in it."""
-        root = f"{self._root}/runs/{folder}"
-        with self._asked():
-            self._files.invalidate_cache()
-            return {str(path).rpartition(f"runs/{folder}/")[2]: str(path) for path in self._files.find(root)}
 
-    @contextmanager
-    def _asked(self) -> Iterator[None]:
-        try:
-            yield
-        # Each store's package raises its own kinds of errors; fsspec's message names a missing package.
-        except Exception as error:  # noqa: BLE001
-            reason = " ".join(str(error).split())[:300] or type(error).__name__
-            raise ConfigError(f"WABE_STORE {self._url}: {reason}", remedy="check the address and its keys") from None
+# The name of each is the scheme of its addresses; `any` opens those that no other does.
+OBJECT_STORES: Seam[Callable[[str], ObjectStore]] = Seam("object_stores", "object store")
+_OTHERS = "any"
+
+
+def open_store(url: str) -> ObjectStore:
+    """The object store at `url`, such as `s3://bucket/folder`. Raises `ConfigError`."""
+    scheme = url.partition("://")[0]
+    create = OBJECT_STORES.find(scheme) or OBJECT_STORES.find(_OTHERS)
+    if create is None:
+        raise ConfigError(f"WABE_STORE {url}: no package for it is installed", remedy="install a plug-in that opens it")
+    return create(url)
 
 
 class Uploads:
@@ -169,7 +130,7 @@ def fetch_shards(url: str, run: RunStore) -> None:
     A shard that is being played here, or whose local record is newer, is not replaced, because some of its files may
     not have been uploaded.
     """
-    objects = ObjectStore(url)
+    objects = open_store(url)
     for name in objects.shards(run.run_id):
         shard = RunStore(run.output_dir, f"{run.run_id}/shards/{name}")
         here = shard.folder / "run.json"

@@ -7,34 +7,20 @@ the last action of a v2 folder, which is the agent's final statement and not a f
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from judge.records.steps import Step
 from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import IMAGE_SUFFIXES, V2_SCHEMA, from_document, inside, validated
-from judge.trajectory.formats import browser_use, webeval
+from judge.trajectory.formats import Reader, reader_of
 from judge.trajectory.record import RESULT_SCHEMA, Attempt, Trajectory, evidence_sha256
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import read_errors, read_file, read_json, sha256_file
-
-
-class _Layout(NamedTuple):
-    """A layout of another tool: the files that identify it, its reader, and the reader of its evaluators' verdicts."""
-
-    files: Callable[[Path], list[Path]]
-    load: Callable[[Path], Trajectory]
-    verdicts: Callable[[Path], dict[str, Verdict]]
-
-
-_LAYOUTS = (
-    _Layout(webeval.answer_files, webeval.load, webeval.verdicts),
-    _Layout(browser_use.history_files, browser_use.load, browser_use.verdicts),
-)
 
 
 class _V1(BaseModel):
@@ -89,11 +75,18 @@ def foreign_verdicts(folder: Path) -> dict[str, Verdict]:
     return {} if layout is None else layout.verdicts(folder)
 
 
-def _layout(folder: Path) -> "_Layout | None":
+def foreign_task_id(folder: Path) -> str:
+    """The task's id as its layout gives it."""
+    layout = _layout(folder)
+    return folder.name if layout is None else layout.task_id(folder)
+
+
+def _layout(folder: Path) -> Reader | None:
     """The layout of a folder without a `result.json`; `None` if it has one, which this module reads."""
     if os.path.lexists(folder / "result.json"):
         return None
-    return next((layout for layout in _LAYOUTS if layout.files(folder)), None)
+    found = reader_of(folder)
+    return found[1] if found else None
 
 
 def read_result(folder: Path, *, source: str = "") -> dict[str, Any]:

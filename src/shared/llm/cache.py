@@ -21,7 +21,7 @@ from shared.llm.model import Completion, Model, ModelRequest
 from shared.models import TokenUsage
 
 if TYPE_CHECKING:
-    from shared.llm.redis import SharedReplies
+    from shared.llm.sharing import SharedReplies
 
 log = logging.getLogger(__name__)
 

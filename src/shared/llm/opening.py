@@ -7,7 +7,7 @@ from shared.imports import collector_paused
 from shared.llm.computer import Conversation
 from shared.llm.model import BeforeRetry
 from shared.llm.provider import Provider
-from shared.llm.providers import provider_names
+from shared.llm.providers import PROVIDERS
 from shared.settings import Settings
 
 if TYPE_CHECKING:
@@ -16,15 +16,12 @@ if TYPE_CHECKING:
 
 def find_provider(name: str) -> Provider | None:
     """The provider of this name, or of the model `provider:model`; `None` if it is unknown."""
-    name = name.partition(":")[0]
-    return provider(name) if name in provider_names() else None
+    return PROVIDERS.find(name.partition(":")[0])
 
 
 def provider(name: str) -> Provider:
     """The provider of this name, one of `provider_names`, or of one of its models."""
-    name = name.partition(":")[0]
-    found: Provider = importlib.import_module(f"shared.llm.providers.{name}").PROVIDER
-    return found
+    return PROVIDERS.load(name.partition(":")[0])
 
 
 def open_model(

@@ -15,8 +15,7 @@ from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from helpers.results import a_submission
-from judge.commands.app import app, expand_resume
-from judge.commands.examples import EXAMPLES
+from judge.commands.app import app, command_names, expand_resume, find_command
 
 SCORE_IS_MADE_OF = """
 import sys
@@ -29,10 +28,10 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr
 def test_the_help_names_every_command_with_a_line_of_what_it_does() -> None:
     lines = CliRunner().invoke(app, ["--help"]).output.partition("Commands:")[2].strip().splitlines()
     said = dict(line.split(None, 1) for line in lines)
-    assert list(said) == list(EXAMPLES)
+    assert list(said) == list(command_names())
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", command_names())
 def test_every_command_has_a_help_of_its_own(name: str) -> None:
     answer = CliRunner().invoke(app, [name, "--help"])
     assert answer.exit_code == 0
@@ -45,11 +44,11 @@ def test_a_mistyped_command_gets_a_suggestion() -> None:
     assert "'leaderboard'" in answer.output
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", command_names())
 def test_every_command_ends_its_help_with_examples_that_can_be_parsed(name: str) -> None:
-    assert EXAMPLES[name]
+    assert find_command(name).examples
     command = typer.main.get_command(app)
-    for example in EXAMPLES[name]:
+    for example in find_command(name).examples:
         assert f"\n    {example}\n" in CliRunner().invoke(app, [name, "--help"]).output
         first, *words = expand_resume(shlex.split(example))
         assert first == "wabe"

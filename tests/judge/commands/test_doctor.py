@@ -1,13 +1,11 @@
 """What is missing to run here."""
 
 import socket
-import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from helpers.miniwob_package import fake_package
 from helpers.ports import free_port
 from helpers.scenario.texts import TASK
 from judge.commands import doctor
@@ -16,13 +14,12 @@ from judge.commands.doctor import (
     check_browser,
     check_disk,
     check_member,
-    check_miniwob,
     check_model,
     check_port,
     check_scenario,
-    check_webarena,
     examine,
 )
+from judge.commands.findings import FINDINGS
 from judge.runner.launch import Member
 from shared.settings import Settings
 
@@ -122,23 +119,6 @@ def test_too_little_disk_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert check_disk(tmp_path).state == "missing"
 
 
-def test_the_package_of_miniwob_is_named_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [])
-    monkeypatch.setattr(sys, "path_importer_cache", {})
-    finding = check_miniwob()
-    assert finding.state == "note"
-    assert "pip install 'wabe[miniwob]'" in finding.text
-    monkeypatch.setattr(sys, "path", [str(fake_package(tmp_path))])
-    assert check_miniwob().state == "ok"
-
-
 def test_everything_is_examined_in_the_order_of_fixing(tmp_path: Path) -> None:
     subjects = [finding.subject for finding in examine(Settings(), tmp_path)]
-    assert subjects == ["browser", "judge model", "port 9009", "port 9019", "disk", "miniwob", "webarena"]
-
-
-def test_a_missing_environment_of_webarena_is_a_note_with_the_command_that_makes_it() -> None:
-    finding = check_webarena(Settings())
-    assert finding.state == "note"
-    assert "WABE_WEBARENA_PYTHON is not set" in finding.text
-    assert "pip install --require-hashes -r requirements-webarena.lock" in finding.text
+    assert subjects == ["browser", "judge model", "port 9009", "port 9019", "disk", *FINDINGS.names()]

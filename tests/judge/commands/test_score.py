@@ -119,8 +119,7 @@ def test_a_spent_budget_leaves_the_rest_unscored(run: RunStore, server: ModelSer
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["run-1", "--method", "tarot"], "--method: 'tarot' is not a known value (known: webjudge, "),
-        (["run-1", "--method", "webarena"], "(did you mean 'webarena_verified'?)"),
+        (["run-1", "--method", "tarot"], "--method: 'tarot' is not a known value (known: "),
         (["run-1", "--method", "rubric"], "--method: 'rubric' needs a judge model, not 'offline' (leave --method out"),
         (["run-1", "--threshold", "9"], "--threshold: 9: "),
         (["run-1", "--model", "gpt-4o"], "--model: unknown judge model"),
@@ -226,21 +225,6 @@ def test_a_judge_that_cannot_work_is_named_before_any_is_asked(
     assert isinstance(result.exception, ConfigError)
     assert named in str(result.exception)
     assert not server.received
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["--method", "webarena_verified"], "--config is missing"),
-        (["--config", "sites.json"], "only"),
-    ],
-)
-def test_the_addresses_of_sites_belong_to_webarenas_evaluator(
-    run: RunStore, arguments: list[str], complaint: str
-) -> None:
-    error = invoke(run, "run-1", *arguments).exception
-    assert isinstance(error, ConfigError)
-    assert complaint in str(error)
 
 
 def test_a_run_is_scored_in_all_of_its_epochs(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from shared.errors import ModelError
 from shared.llm.model import Completion, ModelRequest
 
 
-@pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
+@pytest.mark.parametrize("method", [METHODS.load(name) for name in METHODS.names()], ids=METHODS.names())
 async def test_prefetching_changes_nothing_in_the_verdict(tmp_path: Path, method: type[ModelJudge]) -> None:
     def script(request: ModelRequest) -> str | Completion | ModelError:
         rubric = stage(request).startswith("rubric")

@@ -19,7 +19,7 @@ def own(tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
-@pytest.mark.parametrize("method", METHODS.values())
+@pytest.mark.parametrize("method", [METHODS.load(name) for name in METHODS.names()])
 def test_the_bundled_set_has_what_every_method_needs(method: Any) -> None:
     load_prompts(None).check(method.prompts, method.reminders)
 

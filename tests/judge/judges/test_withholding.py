@@ -534,7 +534,7 @@ def expected_of(objected: Iterable[Made], questions: list[tuple[Made, ...]]) -> 
     return ("failure", "withheld_evidence") if all(piece.is_participants for piece in found) else ("unscored", None)
 
 
-DECIDING = [WebJudge, METHODS["webjudge_keypoints"], AutonomousJudge, WebVoyagerJudge, AgentTrekJudge, RubricJudge]
+DECIDING = [WebJudge, METHODS.load("webjudge_keypoints"), AutonomousJudge, WebVoyagerJudge, AgentTrekJudge, RubricJudge]
 
 
 @pytest.mark.parametrize("method", DECIDING, ids=lambda method: method.method)

@@ -7,18 +7,21 @@ from typing import Any
 import pytest
 
 from helpers.results import a_finished_run, a_result, a_step, a_submission, verdict_of_checks
+from judge.records.checks import ProbeCheck
 from judge.records.steps import ProbeValue
+from judge.records.tasks import Task
 from judge.results.leaderboard import rows
+from judge.results.rewards import REWARD, SuccessRule
 from judge.results.tables import Tabled, table_of
 from judge.results.verify import verify_run
-from judge.scenario.miniwob import MiniwobTask
-from judge.scenario.miniwob.rewards import SuccessRule
 from judge.trajectory.record import Attempt
 
 
 def played(*rewards: float | None, rule: SuccessRule = "exact") -> Attempt:
     """An attempt at a task of MiniWoB++, with the value that was read at each step."""
-    task = MiniwobTask("click-test", 3).task("Click it.", rule)
+    wanted: dict[str, Any] = {"expected": 1.0} if rule == "exact" else {"min": 1e-9}
+    check = ProbeCheck(kind="probe", expression=REWARD, keep="first", ends=True, **wanted)
+    task = Task(task_id="click-test_3", website="http://127.0.0.1:9182/", task="Click it.", checks=(check,))
     steps = [a_step(n, probes=(ProbeValue(value=reward),)) for n, reward in enumerate(rewards)]
     result = a_result(task=task, steps=tuple(steps), stop_reason="ended_by_page", verdict=None)
     return result.model_copy(update={"verdict": verdict_of_checks(result)})

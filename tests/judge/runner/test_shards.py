@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from helpers.paths import ROOT
-from helpers.ports import free_port
 from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenario
 from judge.results.run_record import sha256_of, task_digests
 from judge.runner.launch import child_environ
@@ -218,9 +217,15 @@ async def test_a_restarted_shard_waits_for_the_judge_of_the_one_that_was_killed(
 async def test_a_shard_does_not_start_without_the_server_that_it_shares_limits_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shared.llm.redis._RETRIES", 0)
-    settings = shard_settings(0, WABE_REDIS_URL=f"redis://:secret@127.0.0.1:{free_port()}")
-    with pytest.raises(SharedStateFault, match="the Redis server at 127"):
+    class Away:
+        async def check(self) -> None:
+            raise SharedStateFault("the server does not answer")
+
+        async def aclose(self) -> None: ...
+
+    monkeypatch.setattr("judge.runner.run.open_state", lambda *_: Away())
+    settings = shard_settings(0, WABE_REDIS_URL="redis://:secret@host")
+    with pytest.raises(SharedStateFault, match="the server does not answer"):
         await run_here(settings, **options(tmp_path))
     assert not (tmp_path / "out").exists()
 

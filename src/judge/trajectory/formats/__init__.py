@@ -1,1 +1,95 @@
-"""Layouts of other tools."""
+"""Layouts of trajectories: entry points of `wabe.readers`, and of `wabe.writers` for `wabe export --format NAME`."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from judge.records.verdicts import Verdict
+from judge.trajectory.record import Trajectory
+from shared.seams import Seam
+from shared.settings import Settings
+
+
+class Source(NamedTuple):
+    """A task to write: its name in the run, its trajectory and what was decided on it.
+
+    `counted` is the verdict that counts, `None` for an unscored or aborted attempt; `verdicts` reads all, by judge id.
+    """
+
+    name: str
+    trajectory: Trajectory
+    counted: Verdict | None
+    verdicts: Callable[[], Mapping[str, Verdict]]
+    reference_length: int | None = None
+
+
+class Document(NamedTuple):
+    """A written task: text files by name, and images as (recorded, new name). `name` is that of its folder."""
+
+    texts: Mapping[str, str]
+    images: Sequence[tuple[str, str]] = ()
+    name: str = ""
+
+
+class Checked(NamedTuple):
+    """The result of checking a folder of written tasks: what is wrong, one line each, and how many are right.
+
+    `fault` is why it could not be checked, though everything for it is there.
+    """
+
+    problems: Sequence[str]
+    valid: int
+    total: int
+    fault: str = ""
+
+
+def _no_verdicts(_folder: Path) -> dict[str, Verdict]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """Reads folders of a layout without a `result.json`.
+
+    `files` are those that identify a folder of this layout, none in any other. `load` raises `TrajectoryError`.
+    `verdicts` are those of other evaluators, by id. `task_id` is the task's id in the layout.
+    """
+
+    files: Callable[[Path], list[Path]]
+    load: Callable[[Path], Trajectory]
+    verdicts: Callable[[Path], dict[str, Verdict]] = _no_verdicts
+    task_id: Callable[[Path], str] = lambda folder: folder.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writer:
+    """Writes tasks in a layout.
+
+    `write` raises `TrajectoryError` for a task that has to be left out. `check` is called for the folder of all written
+    tasks, with the reference lengths by task; it raises `ConfigError` if it cannot check here. `with_tasks` says
+    whether the tasks' texts are written beside them, as `tasks.json`.
+    """
+
+    write: Callable[[Source], Document]
+    check: Callable[[Path, Mapping[str, int], Settings], Checked] | None = None
+    with_tasks: bool = False
+
+
+READERS: Seam[Reader] = Seam("readers", "layout")
+WRITERS: Seam[Writer] = Seam("writers", "format")
+
+
+def json_text(value: object) -> str:
+    """A JSON document as a text file."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def reader_of(folder: Path) -> tuple[str, Reader] | None:
+    """The layout that a folder is in, by name; `None` if it is in none of them."""
+    for name in READERS.names():
+        found = READERS.load(name)
+        if found.files(folder):
+            return name, found
+    return None

@@ -13,8 +13,8 @@ goes to the step that follows.
 """
 
 import re
-from collections.abc import Collection, Iterator
-from pathlib import PurePosixPath
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -24,10 +24,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from judge.records.steps import Step
 from judge.records.tools import verb_of
 from judge.trajectory.foreign import IMAGE_SUFFIXES, V2_SCHEMA
+from judge.trajectory.formats import Checked, Document, Source, Writer, json_text
 from judge.trajectory.record import Trajectory
-from shared.errors import TrajectoryError
+from shared.errors import ConfigError, TrajectoryError
+from shared.files import read_json, reason_of
 from shared.models import Record
 from shared.protocol import ENDING_TOOLS
+from shared.settings import Settings
 from shared.text import counted, split_line, without_surrogates
 
 _COMPLETE = "TASK_COMPLETE -> ANSWER:"
@@ -312,3 +315,46 @@ def _check_whole(steps: list[_Action], files: Collection[str]) -> Iterator[Probl
     acted = [step for step in steps[:-1] if step.verb or step.is_grammar_b]
     if len({step.is_grammar_b for step in acted}) > 1:
         yield Problem(rule="grammar", text="both grammars of actions are used: choose one")
+
+
+def write(source: Source) -> Document:
+    """The submission of a task. Raises `TrajectoryError`."""
+    made = submission(source.trajectory, source.reference_length)
+    images = [(recorded, f"trajectory/{name}") for recorded, name in made.screenshots]
+    return Document({"result.json": json_text(made.document)}, images)
+
+
+def validate_folder(folder: Path, reference_lengths: Mapping[str, int] | None = None) -> dict[str, list[Problem]]:
+    """The problems of each submission in `folder`: one task's folder, or a folder of them.
+
+    Raises `ConfigError` when there is no submission in it.
+    """
+    is_task, is_folder = (folder / "result.json").is_file(), folder.is_dir()
+    found = [folder] if is_task else sorted(path for path in folder.iterdir() if path.is_dir()) if is_folder else []
+    if not found:
+        raise ConfigError(f"{folder}: no <task_id>/result.json in it", remedy="give the folder of a submission")
+    return {path.name: _validate(path, reference_lengths or {}) for path in found}
+
+
+def check(folder: Path, reference_lengths: Mapping[str, int], _settings: Settings) -> Checked:
+    """Check a folder of submissions, as a `Writer` does."""
+    found = validate_folder(folder, reference_lengths)
+    listed = [f"{name}: {problem}" for name, problems in found.items() for problem in problems]
+    bad = sum(any(not problem.note for problem in problems) for problems in found.values())
+    return Checked(listed, len(found) - bad, len(found))
+
+
+def _validate(folder: Path, reference_lengths: Mapping[str, int]) -> list[Problem]:
+    try:
+        document = read_json(folder / "result.json")
+    except FileNotFoundError:
+        return [Problem(rule="schema", text="result.json is missing")]
+    except (OSError, ValueError) as error:
+        return [Problem(rule="schema", text=f"result.json cannot be read: {reason_of(error)}")]
+    images = folder / "trajectory"
+    files = {path.name for path in images.iterdir() if path.is_file()} if images.is_dir() else set()
+    known = reference_lengths.get(folder.name)
+    return check_document(document, files, folder_name=folder.resolve().name, reference_length=known)
+
+
+WRITER = Writer(write=write, check=check)

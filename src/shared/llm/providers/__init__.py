@@ -1,14 +1,18 @@
-"""The providers of models: one module each, which contains its descriptor, `PROVIDER`, and its adapter.
+"""The providers of models that are built in: one module each, with its descriptor, `PROVIDER`, and its adapter.
 
-A module's name is the provider's. SDKs are imported when a client is created, so a descriptor can be read without.
+Each is an entry point of `wabe.providers`, as those of other packages are. A provider's name is that of its entry
+point. SDKs are imported when a client is created, so a descriptor can be read without.
 """
 
-import pkgutil
+from shared.llm.provider import Provider
+from shared.seams import Seam
+
+PROVIDERS: Seam[Provider] = Seam("providers", "provider of models")
 
 
 def provider_names() -> tuple[str, ...]:
     """The providers' names, without importing them."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+    return tuple(sorted(PROVIDERS.names()))
 
 
 def model_forms() -> str:

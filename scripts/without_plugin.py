@@ -1,0 +1,108 @@
+"""Shows that a plug-in can be taken away: runs the tests in a copy without its folder and without its tests.
+
+    python scripts/without_plugin.py NAME [--imports] [pytest arguments]
+
+`--imports` only imports every module and reads every command's help. Otherwise the quick suite runs. Without a name,
+lists the plug-ins with their files and lines, and those of the core.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PLUGINS = Path("src/judge/plugins")
+_TEXT = {".py", ".j2", ".txt", ".toml", ".js", ".cjs", ".css", ".html", ".sql"}
+
+
+def plugin_names() -> list[str]:
+    """The plug-ins of this checkout."""
+    return sorted(path.parent.name for path in (ROOT / PLUGINS).glob("*/__init__.py"))
+
+
+def copy_without(name: str, target: Path) -> None:
+    """Copy what git tracks, and what it does not ignore, to `target`, without the plug-in and its tests."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    left_out = (f"{PLUGINS.as_posix()}/{name}/", f"tests/plugins/{name}/")
+    for each in listed.stdout.split("\0"):
+        if each and not each.startswith(left_out) and (ROOT / each).is_file():
+            (target / each).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / each, target / each)
+            shutil.copymode(ROOT / each, target / each)
+    # Tests ask git which files there are.
+    subprocess.run(["git", "init", "-q", str(target)], check=True)
+    subprocess.run(["git", "-C", str(target), "add", "-A"], check=True)
+
+
+def run_in(copy: Path, command: Sequence[str]) -> int:
+    """Run Python in the copy, whose packages hide those of this checkout."""
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(copy / "src"), str(copy / "tests")])}
+    return subprocess.run([sys.executable, *command], cwd=copy, env=environ, check=False).returncode
+
+
+# Every module that is left, and the help of every command that is left.
+CHECK = """
+import importlib, pathlib, sys
+source = pathlib.Path("src").resolve()
+for path in sorted(source.rglob("*.py")):
+    if path.name != "__main__.py":
+        name = ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            # Programs for another environment, and optional packages.
+            if (error.name or "").partition(".")[0] in {"judge", "shared", "participants", "wabe"}:
+                raise
+from typer.testing import CliRunner
+from judge.commands.app import app, command_names, command_app
+for name in command_names():
+    done = CliRunner().invoke(command_app(name), ["--help"])
+    assert done.exit_code == 0, (name, done.output)
+print(f"{len(sys.modules)} modules and {len(command_names())} commands are fine")
+"""
+
+
+def sizes() -> None:
+    """Print the files and lines of the core and of each plug-in."""
+    counts: dict[str, tuple[int, int]] = {}
+    for path in sorted((ROOT / "src").rglob("*")):
+        if path.suffix in _TEXT and path.is_file() and "__pycache__" not in path.parts:
+            parts = path.relative_to(ROOT).parts
+            is_plugin = parts[:3] == PLUGINS.parts and len(parts) > 4
+            name = f"plugin {parts[3]}" if is_plugin else "core"
+            files, lines = counts.get(name, (0, 0))
+            counts[name] = files + 1, lines + len(path.read_text(encoding="utf-8").splitlines())
+    for name, (files, lines) in counts.items():
+        print(f"{name:<24} {files:>4} files {lines:>7} lines")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the script; returns its exit code."""
+    if not arguments:
+        sizes()
+        return 0
+    name, *rest = arguments
+    if name not in plugin_names():
+        print(f"error: unknown plug-in {name!r}; there are: {', '.join(plugin_names())}", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory(prefix=f"wabe-without-{name}-") as place:
+        copy = Path(place)
+        copy_without(name, copy)
+        if "--imports" in rest:
+            return run_in(copy, ["-c", CHECK])
+        options = ["-m", "not e2e and not slow", "--ignore=tests/interop", "-q", *rest]
+        return run_in(copy, ["-m", "pytest", *options])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

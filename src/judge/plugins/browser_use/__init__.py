@@ -1,0 +1,1 @@
+"""browser-use: the histories that this library stores are read."""

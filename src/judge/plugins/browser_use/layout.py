@@ -1,0 +1,271 @@
+"""Reads browser-use's histories (`Agent.save_history`), a JSON file and its screenshots, as trajectories.
+
+Source: `browser_use/agent/views.py`. The file is `{"history": [item, …]}`; an item is one observation and the actions
+chosen from it: `model_output.action` (one `{tool: parameters}` each), `result` (one for each executed action), `state`
+(`url`, `title`, `screenshot_path`, `interacted_element`) and `metadata` (times). The paths are absolute paths on the
+recording machine, so the files are looked up beside the history and in `screenshots/`. Older versions contain the
+images themselves (`state.screenshot`, base64), which are unpacked into `screenshots/` when the history is read, and
+have the thoughts under `model_output.current_state`.
+"""
+
+import base64
+import binascii
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from judge.records.steps import Outcome, Step, StopReason
+from judge.records.verdicts import Verdict
+from judge.trajectory.foreign import (
+    MAX_FOREIGN_STEPS,
+    evaluator_named,
+    foreign_task,
+    from_attempt,
+    inside,
+    plain,
+    read_object,
+    usable_id,
+    validated,
+)
+from judge.trajectory.formats import Reader
+from judge.trajectory.record import Attempt, Trajectory
+from shared.errors import TrajectoryError
+from shared.fields import as_mapping
+from shared.files import read_errors, read_file, write_atomic
+from shared.images import SUFFIXES, media_type
+from shared.models import Action, TokenUsage
+from shared.text import clip
+
+_IMAGES = "screenshots"
+_MAX_TEXT_CHARS = 20_000
+# Large, because older versions contain the images.
+_MAX_BYTES = 256_000_000
+_NOT_IN_A_VERB = re.compile("[^A-Z]+")
+
+
+class _Thoughts(BaseModel):
+    thinking: str | None = None
+    memory: str | None = None
+    next_goal: str | None = None
+
+
+class _Output(_Thoughts):
+    action: tuple[dict[str, Any], ...] = ()
+    current_state: _Thoughts | None = None
+
+
+class _Result(BaseModel):
+    is_done: bool | None = None
+    error: str | None = None
+    extracted_content: str | None = None
+    judgement: dict[str, Any] | None = None
+
+
+class _State(BaseModel):
+    url: str | None = None
+    title: str | None = None
+    screenshot_path: str | None = None
+    screenshot: str | None = None
+    interacted_element: tuple[dict[str, Any] | None, ...] | None = None
+
+
+class _Times(BaseModel):
+    step_start_time: float = Field(default=0.0, ge=0, lt=1e11)
+    step_end_time: float = Field(default=0.0, ge=0, lt=1e11)
+    input_tokens: int | None = Field(default=None, ge=0)
+
+
+class _Item(BaseModel):
+    model_output: _Output | None = None
+    result: tuple[_Result, ...] = ()
+    state: _State = _State()
+    metadata: _Times | None = None
+
+
+class _History(BaseModel):
+    """The fields of a history that are read."""
+
+    history: tuple[_Item, ...] = Field(max_length=MAX_FOREIGN_STEPS)
+
+
+def history_files(folder: Path) -> list[Path]:
+    """The histories in a folder; a folder that has any is a trajectory of this layout."""
+    return sorted(path for path in folder.glob("*.json") if "history" in path.name.lower())
+
+
+def load(folder: Path) -> Trajectory:
+    """Read the folder of one history. Raises `TrajectoryError`, which names the file and what is wrong with it."""
+    path, items = _read(folder)
+    task = foreign_task(folder, {"task_id": usable_id(folder.resolve().name)}, source=path)
+    steps = tuple(_steps(folder, path, items))
+    last = items[-1].result[-1] if items and items[-1].result else _Result()
+    times = [item.metadata for item in items if item.metadata]
+    started = times[0].step_start_time if times else 0.0
+    attempt = Attempt(
+        task=task,
+        steps=steps,
+        stop_reason=_stop_reason(last),
+        max_steps=max(1, len(items)),
+        final_answer=last.extracted_content if last.is_done else None,
+        error=None if last.is_done else last.error,
+        started_at=started,
+        ended_at=max(started, times[-1].step_end_time if times else 0.0),
+        self_recorded=True,
+        participant_usage=TokenUsage(input=tokens)
+        if (tokens := sum(time.input_tokens or 0 for time in times))
+        else None,
+    )
+    screenshots = [folder / step.screenshot for step in steps if step.screenshot]
+    return from_attempt(folder, attempt, screenshots, attempt.action_history)
+
+
+def verdicts(folder: Path) -> dict[str, Verdict]:
+    """The verdict of browser-use's own judge, if there is one."""
+    try:
+        _, items = _read(folder)
+    except TrajectoryError:
+        return {}
+    found = items[-1].result[-1].judgement if items and items[-1].result else None
+    if not found or not isinstance(found.get("verdict"), bool):
+        return {}
+    reason = clip(str(found.get("failure_reason") or found.get("reasoning") or ""), _MAX_TEXT_CHARS)
+    info = evaluator_named("browser-use judgement")
+    outcome = "success" if found["verdict"] else "failure"
+    return {"browser-use-judgement": Verdict(outcome=outcome, reason=reason, judge=info)}
+
+
+def _read(folder: Path) -> tuple[Path, tuple[_Item, ...]]:
+    paths = history_files(folder)
+    if len(paths) != 1:
+        raise TrajectoryError(f"{folder}: {len(paths)} histories (*history*.json), expected one")
+    document = read_object(folder, paths[0].name, max_bytes=_MAX_BYTES)
+    return paths[0], validated(_History, folder, document, name=paths[0].name).history
+
+
+def _stop_reason(last: _Result) -> StopReason:
+    """How the attempt ended. An agent that never called `done` ran out of steps or gave up after errors."""
+    if last.is_done:
+        return "finished"
+    return "participant_error" if last.error else "max_steps"
+
+
+def _steps(folder: Path, path: Path, items: tuple[_Item, ...]) -> Iterator[Step]:
+    """A step for each action; only the first action of an item has the item's screenshot."""
+    index = 0
+    for number, item in enumerate(items):
+        state, output = item.state, item.model_output or _Output()
+        page = {"url": state.url or "", "title": state.title or ""}
+        screenshot = _screenshot(folder, path, state, number)
+        said = output.current_state or output
+        thought = "\n".join(filter(None, (said.thinking, said.memory, said.next_goal)))
+        for place, action in enumerate(output.action or ({},)):
+            made = _action(action, thought if place == 0 else "")
+            element = state.interacted_element[place : place + 1] if state.interacted_element else ()
+            result = item.result[place] if place < len(item.result) else None
+            yield Step(
+                index=index,
+                **page,
+                screenshot=screenshot if place == 0 else None,
+                action=made,
+                outcome=_outcome(made, element[0] if element else None, result),
+            )
+            index += 1
+            if index > MAX_FOREIGN_STEPS:
+                raise TrajectoryError(f"{path}: more than {MAX_FOREIGN_STEPS} actions")
+
+
+def _screenshot(folder: Path, path: Path, state: _State, number: int) -> str | None:
+    if not state.screenshot_path:
+        return _unpacked(folder, path, state.screenshot, number) if state.screenshot else None
+    # The history may have been recorded on Windows.
+    name = PurePosixPath(state.screenshot_path.replace("\\", "/")).name
+    relative = f"{_IMAGES}/{name}" if (folder / _IMAGES).is_dir() else name
+    inside(folder, relative, source=path)
+    return relative
+
+
+def _unpacked(folder: Path, path: Path, encoded: str, number: int) -> str:
+    """Write an image contained in the history; returns its path relative to the folder."""
+    try:
+        data = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        data = b""
+    kind = media_type(data)
+    if kind is None:
+        raise TrajectoryError(f"{path}: history.{number}.state.screenshot: not a JPEG, PNG or WebP image in base64")
+    target = folder / _IMAGES / f"unpacked_{number:03d}.{SUFFIXES[kind]}"
+    if not Path(os.path.realpath(target.parent)).is_relative_to(os.path.realpath(folder)):
+        raise TrajectoryError(f"{target.parent}: points outside its folder")
+    with read_errors(target, "copy the history to a writable folder", kind=TrajectoryError):
+        if not target.is_file() or read_file(target) != data:
+            write_atomic(target, data)
+    inside(folder, f"{_IMAGES}/{target.name}", source=path)
+    return f"{_IMAGES}/{target.name}"
+
+
+def _action(action: Mapping[str, Any], thought: str) -> Action | None:
+    tool, params = next(iter(action.items()), ("", {}))
+    if not tool:
+        return None
+    return Action(tool=tool, params=params if isinstance(params, dict) else {"value": params}, thought=thought)
+
+
+def _outcome(action: Action | None, element: Mapping[str, Any] | None, result: _Result | None) -> Outcome | None:
+    """The outcome of an action. Actions without a result were dropped because the page had changed."""
+    if action is None or result is None:
+        return None
+    if result.error:
+        return Outcome(ok=False, message=clip(result.error, 3_000))
+    return Outcome(ok=True, message=clip(result.extracted_content or "", 3_000), line=_line(action, element))
+
+
+def _line(action: Action, element: Mapping[str, Any] | None) -> str:
+    """The action as one of our action lines, with the element as described in the history."""
+    params, subject = action.params, _subject(element)
+
+    def said(*keys: str) -> str:
+        return plain(next((params[key] for key in keys if key in params), ""))
+
+    match action.tool:
+        case "click" | "click_element" | "click_element_by_index":
+            return f"<{subject}> -> CLICK"
+        case "input" | "input_text":
+            return f"<{subject}> -> TYPE: {said('text')}"
+        case "select_dropdown" | "select_dropdown_option":
+            return f"<{subject}> -> SELECT: {said('text')}"
+        case "navigate" | "go_to_url" | "open_tab":
+            return f"<navigation> -> GOTO: {said('url')}"
+        case "go_back":
+            return "<navigation> -> BACK"
+        case "switch" | "switch_tab":
+            return f"<navigation> -> TAB: select {said('tab_id', 'page_id')}"
+        case "send_keys":
+            return f"<page> -> PRESS: {said('keys')}"
+        case "scroll" | "scroll_down" | "scroll_up":
+            down = action.tool != "scroll_up" and params.get("down", True) is not False
+            return f"<page> -> SCROLL: {'down' if down else 'up'}"
+        case "wait":
+            return f"<page> -> WAIT: {said('seconds')} s"
+        case "done":
+            return "<page> -> FINISH"
+    verb = _NOT_IN_A_VERB.sub(" ", action.tool.upper()).strip() or "ACT"
+    return f"<page> -> {verb[:60].strip()}: {plain(json.dumps(params, ensure_ascii=False))}"
+
+
+def _subject(element: Mapping[str, Any] | None) -> str:
+    """An element as its name and kind: `Search button`."""
+    if element is None:
+        return "element"
+    known = as_mapping(element.get("attributes"))
+    labels = (element.get("ax_name"), *(known.get(key) for key in ("aria-label", "placeholder", "name", "id")))
+    name = next((plain(label, 100) for label in labels if isinstance(label, str) and plain(label, 100)), "")
+    role = plain(known.get("role") or element.get("node_name") or "element", 40).lower()
+    return f"{name} {role}".strip() or "element"
+
+
+READER = Reader(files=history_files, load=load, verdicts=verdicts)

@@ -1,0 +1,1 @@
+"""MiniWoB++: its pages are served, and its tasks are imported."""

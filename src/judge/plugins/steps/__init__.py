@@ -1,0 +1,1 @@
+"""Step-level scoring: asks for the next action on recorded pages, with the true history."""

@@ -1,0 +1,95 @@
+"""Asks a participant for the next action on each recorded page, over A2A and in the judge's own protocol.
+
+Every step is a separate conversation (teacher forcing): the participant sees the task, the true actions so far and the
+page, but not its own earlier choices. It sees neither boxes nor the actions from this step on.
+"""
+
+from collections.abc import Callable, Iterable
+from uuid import uuid4
+
+from judge.browser.replies import understand
+from judge.config import RunConfig
+from judge.plugins.steps.metrics import Choice, StepScore, score_step
+from judge.plugins.steps.reference import TOOLS, Page, Reference, operation_of
+from shared.concurrency import for_each
+from shared.errors import ParticipantError
+from shared.images import media_type
+from shared.models import Observation, Record
+from shared.models import Page as ShownPage
+from shared.protocol import Participant, render_observation
+from shared.snapshot import as_shown, cut_snapshot, parse_snapshot
+from shared.text import clip, escape_line, without_surrogates
+
+_MAX_REPLY_CHARS = 10_000
+_MAX_ACTION_CHARS = 500
+
+
+class Answered(Record):
+    """One step with the participant's reply, its choice and the scores."""
+
+    reference: Reference
+    reply: str
+    choice: Choice
+    score: StepScore
+
+
+async def ask_all(
+    pages: Iterable[Page],
+    participant: Participant,
+    *,
+    max_parallel: int,
+    done: Callable[[Answered, bytes | None], None],
+) -> None:
+    """Ask about every page, at most `max_parallel` at once, and call `done` for each with its screenshot.
+
+    A participant that fails at a step scores 0 there. Errors from reading the pages are re-raised.
+    """
+    chars = RunConfig().max_snapshot_chars
+
+    async def ask(page: Page) -> None:
+        reference, image = page
+        reply, choice = await _ask(participant, reference, image, chars)
+        answered = Answered(reference=reference, reply=reply, choice=choice, score=score_step(reference, choice))
+        done(answered, image)
+
+    await for_each(pages, ask, at_once=max_parallel)
+
+
+async def _ask(participant: Participant, reference: Reference, image: bytes | None, chars: int) -> tuple[str, Choice]:
+    kind = media_type(image) if image is not None else None
+    text = render_observation(observation_of(reference, chars))
+    try:
+        reply = await participant.send(
+            text, image=image if kind else None, media_type=kind or "image/jpeg", context_id=uuid4().hex
+        )
+    except ParticipantError as error:
+        return "", Choice(complaint=f"participant: {error.message}", failed=True)
+    reply = without_surrogates(reply)
+    return clip(reply, _MAX_REPLY_CHARS), choice_of(reply, reference)
+
+
+def observation_of(reference: Reference, max_snapshot_chars: int) -> Observation:
+    """The participant's observation. The history is part of the instruction, one line per action."""
+    lines = [escape_line(clip(line, _MAX_ACTION_CHARS)) for line in reference.history]
+    so_far = "\n\nThe task is under way. Actions so far:\n" + "\n".join(
+        f"{n}. {line}" for n, line in enumerate(lines, 1)
+    )
+    return Observation(
+        page=ShownPage(
+            url=reference.url,
+            title=reference.title,
+            snapshot=cut_snapshot(as_shown(reference.snapshot), max_snapshot_chars),
+        ),
+        tools=TOOLS,
+        instruction=reference.task + (so_far if lines else ""),
+        website=reference.website,
+    )
+
+
+def choice_of(reply: str, reference: Reference) -> Choice:
+    """The choice in a reply."""
+    understood = understand(reply, TOOLS, parse_snapshot(reference.snapshot))
+    if understood.checked is None:
+        return Choice(complaint=understood.complaint)
+    found = operation_of(understood.checked)
+    return Choice(element=found[0], operation=found[1]) if found else Choice(complaint="names no element")

@@ -1,0 +1,122 @@
+"""The step metrics of Mind2Web (Deng et al., 2023), and two from Braintrust's web-agent cookbook. Pure.
+
+Mind2Web's metrics of a step are element accuracy (the chosen element is one of the accepted ones), operation F1 (over
+the sets of tokens of `OP VALUE`) and step success (both are 1). As published, all three are 0 for a step without any
+accepted element. Each metric is averaged over all steps (micro) and over the averages of the tasks (macro). A task
+succeeds if all of its steps do. The cookbook's metrics are whether the operation is right, and whether both the
+operation and its value are.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean
+from typing import Any
+
+from pydantic import ConfigDict
+
+from judge.plugins.steps.reference import Operation, Reference
+from shared.models import Record
+from shared.seams import Seam
+
+
+class Choice(Record):
+    """A participant's choice; empty if its reply was unusable, which `complaint` explains. `failed`: there was none."""
+
+    element: str | None = None
+    operation: Operation | None = None
+    complaint: str = ""
+    failed: bool = False
+
+
+class StepScore(Record):
+    """The scores of one step, from 0 to 1. Metrics of other packages are further fields."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, float]
+
+    task_id: str
+    element_accuracy: float
+    operation_f1: float
+    step_success: float
+    operation: float
+    operation_and_value: float
+
+
+# A metric gives a score from 0 to 1 for the choice that was made instead of the recorded step.
+STEP_METRICS: Seam[Callable[[Reference, Choice], float]] = Seam("step_metrics", "step metric")
+# Averaged over the steps only, as published.
+_MICRO_ONLY = ("operation", "operation_and_value")
+
+
+def score_step(reference: Reference, choice: Choice) -> StepScore:
+    """The scores of a choice."""
+    scores = {name: STEP_METRICS.load(name)(reference, choice) for name in STEP_METRICS.names()}
+    return StepScore.model_validate({"task_id": reference.task_id, **scores})
+
+
+def element_accuracy(reference: Reference, choice: Choice) -> float:
+    """Whether the chosen element is an accepted one."""
+    return float(choice.element in reference.accepted)
+
+
+def step_success(reference: Reference, choice: Choice) -> float:
+    """Whether element and operation are right."""
+    return float(element_accuracy(reference, choice) == 1.0 and f1_of_step(reference, choice) == 1.0)
+
+
+def operation_alike(reference: Reference, choice: Choice) -> float:
+    """Whether the operation is right."""
+    return float(choice.operation is not None and choice.operation.op == reference.operation.op)
+
+
+def operation_and_value(reference: Reference, choice: Choice) -> float:
+    """Whether the operation and its value are right."""
+    expected, chosen = reference.operation, choice.operation
+    is_value = expected.op == "CLICK" or (chosen is not None and chosen.value == expected.value)
+    return float(operation_alike(reference, choice) == 1.0 and is_value)
+
+
+def f1_of_step(reference: Reference, choice: Choice) -> float:
+    """F1 over the tokens of the operation; 0 if the data accept no element."""
+    return operation_f1(reference.operation, choice.operation) if reference.accepted else 0.0
+
+
+def operation_f1(expected: Operation, chosen: Operation | None) -> float:
+    """F1 over the sets of tokens."""
+    wanted, found = _tokens(expected), _tokens(chosen)
+    shared = len(wanted & found)
+    return 2 * shared / (len(wanted) + len(found)) if shared else 0.0
+
+
+def _tokens(operation: Operation | None) -> set[str]:
+    if operation is None:
+        return set()
+    return set(f"{operation.op} {operation.value if operation.op != 'CLICK' else ''}".split())
+
+
+def averages(scores: Sequence[StepScore]) -> dict[str, Any]:
+    """All metrics from 0 to 1, with the numbers of steps and tasks; `None` without a step."""
+    tasks: dict[str, list[StepScore]] = {}
+    for score in scores:
+        tasks.setdefault(score.task_id, []).append(score)
+    # Those of other packages as well.
+    both = [name for name in (*StepScore.model_fields, *STEP_METRICS.names()) if name not in ("task_id", *_MICRO_ONLY)]
+    published = {
+        name: {
+            "micro": _mean(getattr(score, name) for score in scores),
+            "macro": _mean(fmean(getattr(score, name) for score in own) for own in tasks.values()),
+        }
+        for name in dict.fromkeys(both)
+    }
+    return {
+        "steps": len(scores),
+        "tasks": len(tasks),
+        **published,
+        "task_success": _mean(float(all(score.step_success for score in own)) for own in tasks.values()),
+        "operation": _mean(score.operation for score in scores),
+        "operation_and_value": _mean(score.operation_and_value for score in scores),
+    }
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    listed = list(values)
+    return fmean(listed) if listed else None

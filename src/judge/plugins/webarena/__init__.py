@@ -1,0 +1,1 @@
+"""WebArena-Verified: its tasks are imported, and its own evaluator judges them."""

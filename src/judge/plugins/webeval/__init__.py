@@ -1,0 +1,1 @@
+"""webeval, Fara's evaluation framework: its trajectory folders are read and written."""

@@ -1,0 +1,487 @@
+"""Reads and writes the trajectory folders of webeval, Fara's evaluation framework.
+
+Source: `webeval/README.md`, `webeval/trajectory.py` and `fara_agent.py` of microsoft/fara. A folder contains
+`web_surfer.log` (one JSON object per line), `<task_id>_final_answer.json`, the screenshots that it lists, `times.json`,
+`core.log` and `scores/*.json`.
+
+The log has two dialects: events with `action` and `arguments`, or only messages `Thought #1: …` and `Action #1:
+executing tool … with arguments {…}`. The tool's own loader reads the first in two modes, one of which keeps only events
+of the source `WebSurfer`; our output works with both. Screenshots are numbered from 0, with one more file than there
+are actions, or from 1, so the answer file's list is used, not the names. An answer `<no_answer>` of a run that was not
+aborted means that the step budget was exceeded.
+
+Its analysis (`post_eval_analysis.py`) reads one score per folder, under one of three file names, counts actions and
+their times in `core.log`, and counts steps in `web_surfer.log`. Our output has all three.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, Field
+
+from judge.records.steps import Outcome, Step, StopReason
+from judge.records.verdicts import Verdict
+from judge.trajectory.foreign import (
+    MAX_FOREIGN_STEPS,
+    evaluator_named,
+    foreign_task,
+    from_attempt,
+    inside,
+    plain,
+    read_object,
+    usable_id,
+    usage_of,
+    validated,
+)
+from judge.trajectory.formats import Document, Reader, Source, Writer
+from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
+from shared.errors import TrajectoryError
+from shared.files import MAX_FILE_BYTES, read_errors, read_file, reason_of
+from shared.models import Action, Record
+from shared.strict_json import parse_json
+from shared.text import clip, one_line, split_line, without_surrogates
+
+NO_ANSWER = "<no_answer>"
+_ANSWER = "_answer.json"
+_LOG = "web_surfer.log"
+_TASK_DATA = "task_data.json"
+_CORE_LOG = "core.log"
+_SOURCE = "WebSurfer"
+# The score files that webeval's analysis looks for; it takes the first one, whatever others a folder has.
+_ANALYSED = ("0.8-5-3.json", "gpt_eval.json", "WebJudge_Online_Mind2Web_eval-3.json")
+_GPT_EVAL, _WEBJUDGE = _ANALYSED[1:]
+_MAX_TEXT_CHARS = 20_000
+_MAX_SCORES = 50
+_MAX_SCORE_BYTES = 4_000_000
+_ERROR = "[ERROR]"
+# Keys of `arguments` that are not the tool's parameters; a parameter of that name gets an underscore.
+_NOT_PARAMS = ("action", "thoughts")
+_ENDING = "terminate"
+
+
+class _Answer(BaseModel):
+    """The fields of an answer file that are read."""
+
+    final_answer: str | None = NO_ANSWER
+    screenshots: tuple[str, ...] = Field(default=(), max_length=MAX_FOREIGN_STEPS)
+    is_aborted: bool = False
+    token_usage: dict[str, Any] | None = None
+
+
+class _Event(NamedTuple):
+    """One event of the log as a step without an index, and the text that webeval's evaluators read for it.
+
+    In our own exports, actions that were not executed are events as well; their outcome is not `ok`.
+    """
+
+    step: Step
+    text: str
+
+
+class Export(Record):
+    """One task's folder. `texts` are all files but the images, which are copied: `screenshots` has (recorded, name)."""
+
+    texts: dict[str, str]
+    screenshots: tuple[tuple[str, str], ...]
+
+
+def answer_files(folder: Path) -> list[Path]:
+    """The answer files in a folder; a folder that has any is a trajectory of this layout."""
+    found = sorted(folder.glob(f"*{_ANSWER}"))
+    # Datasets have files with such names as well.
+    return found if any(path.name.endswith(f"_final{_ANSWER}") for path in found) or (folder / _LOG).exists() else []
+
+
+def task_id_of(folder: Path) -> str:
+    """The task's id from the answer file's name, unchanged."""
+    found = answer_files(folder)
+    return found[0].name.removesuffix(_ANSWER).removesuffix("_final") if found else folder.name
+
+
+def load(folder: Path) -> Trajectory:
+    """Read a task's folder. Raises `TrajectoryError`, which names the file and what is wrong with it."""
+    paths = answer_files(folder)
+    if len(paths) != 1:
+        raise TrajectoryError(f"{folder}: {len(paths)} answer files (*{_ANSWER}), expected one")
+    answer = validated(_Answer, folder, read_object(folder, paths[0].name), name=paths[0].name)
+    # webeval's rubric verifier writes a file with the task's text.
+    text = read_object(folder, _TASK_DATA).get("task_summary") if (folder / _TASK_DATA).exists() else None
+    task = foreign_task(folder, {"task_id": usable_id(task_id_of(folder)), "task": text}, source=paths[0])
+    # Absolute paths refer to the recording machine.
+    names = [PurePosixPath(name).name if PurePosixPath(name).is_absolute() else name for name in answer.screenshots]
+    screenshots = [inside(folder, name, source=paths[0]) for name in names]
+    events = _events(folder)
+    said = None if answer.final_answer in (NO_ANSWER, None, "") else answer.final_answer
+    started, ended = _times(folder)
+    stop_reason = _stop_reason(answer)
+    attempt = Attempt(
+        task=task,
+        steps=_steps(events, names),
+        stop_reason=stop_reason,
+        max_steps=max(1, len(events)),
+        final_answer=said,
+        error=None if stop_reason == "finished" else _last_error(folder),
+        started_at=started,
+        ended_at=max(started, ended),
+        self_recorded=True,
+        participant_usage=usage_of(answer.token_usage) if answer.token_usage else None,
+    )
+    actions = [text for step, text in events if step.outcome and step.outcome.ok]
+    return from_attempt(folder, attempt, screenshots, actions, is_aborted=answer.is_aborted)
+
+
+def verdicts(folder: Path) -> dict[str, Verdict]:
+    """The scores of webeval's evaluators as verdicts, by id; unscored if a file cannot be read."""
+    return {
+        _verdict_id(path.name): _verdict(folder, path)
+        for path in sorted((folder / "scores").glob("*.json"))[:_MAX_SCORES]
+    }
+
+
+def _verdict(folder: Path, path: Path) -> Verdict:
+    info = evaluator_named(f"webeval {path.stem}"[:200])
+    try:
+        value = read_object(folder, f"scores/{path.name}", max_bytes=_MAX_SCORE_BYTES)
+    except TrajectoryError as error:
+        return Verdict(outcome="unscored", reason=str(error), judge=info)
+    score, said = (value.get(key) for key in ("score", "gpt_response_text"))
+    text = clip(said if isinstance(said, str) else json.dumps(said), _MAX_TEXT_CHARS)
+    if score in (0, 1):
+        return Verdict(outcome="success" if score == 1 else "failure", reason=text, judge=info)
+    # A rubric's fractional score is only a verdict together with its benchmark's threshold, which is unknown here.
+    return Verdict(outcome="unscored", reason=f"score {score!r:.40}, neither 0 nor 1: {text}", judge=info)
+
+
+def _times(folder: Path) -> tuple[float, float]:
+    """Start and end in seconds since 1970; zeros if unknown."""
+    value = read_object(folder, "times.json") if (folder / "times.json").exists() else {}
+    start, end = (value.get(key) for key in ("start_time", "end_time"))
+    # Larger numbers would be milliseconds.
+    is_known = all(isinstance(moment, int | float) and 0 <= moment < 1e11 for moment in (start, end))
+    return (float(start or 0), float(end or 0)) if is_known else (0.0, 0.0)
+
+
+def _stop_reason(answer: _Answer) -> StopReason:
+    if answer.is_aborted:
+        return "environment_fault"
+    return "max_steps" if answer.final_answer in (NO_ANSWER, None) else "finished"
+
+
+def _last_error(folder: Path) -> str | None:
+    """The last error in `core.log`, in which tracebacks and other lines follow an error's first line."""
+    try:
+        path = inside(folder, _CORE_LOG, max_bytes=MAX_FILE_BYTES)
+        lines = read_file(path).decode("utf-8", "replace").splitlines()
+    except (OSError, ValueError, TrajectoryError):
+        return None
+    found = next((line for line in reversed(lines) if _ERROR in line), None)
+    return found and one_line(found.partition(_ERROR)[2].partition(" - ")[2] or found, 2000)
+
+
+def _events(folder: Path) -> list[_Event]:
+    found = list(_log(inside(folder, _LOG, source=folder / _LOG, max_bytes=MAX_FILE_BYTES)))
+    if any(event.get("action") is not None for event in found):
+        # Events of other sources only comment on the agent's actions.
+        acting = [event for event in found if event.get("action") is not None or "tool" in event]
+        of_surfer = [event for event in acting if event.get("source") == _SOURCE]
+        events = [_structured(event) for event in of_surfer or acting]
+    else:
+        spoken = [_spoken(str(event.get("message") or "")) for event in found]
+        events = [event for event in spoken if event is not None] or [_structured(e) for e in found if "tool" in e]
+    if len(events) > MAX_FOREIGN_STEPS:
+        raise TrajectoryError(f"{folder / _LOG}: {len(events)} actions, more than {MAX_FOREIGN_STEPS}")
+    return events
+
+
+def _log(path: Path) -> Iterator[dict[str, Any]]:
+    """The log's objects. Skips a torn last line (left by a kill while writing)."""
+    with read_errors(path, kind=TrajectoryError):
+        lines = read_file(path).decode("utf-8", "replace").split("\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            value = parse_json(line)
+        except ValueError as error:
+            if number == len(lines):
+                return
+            raise TrajectoryError(f"{path}: line {number}: {reason_of(error)}") from None
+        if not isinstance(value, dict):
+            raise TrajectoryError(f"{path}: line {number}: expected a JSON object, found {type(value).__name__}")
+        yield value
+
+
+def _structured(event: Mapping[str, Any]) -> _Event:
+    """An event with `action` and `arguments`, or one that our export wrote for an action that was not executed."""
+    given, message = event.get("arguments"), str(event.get("message") or "")
+    arguments = dict(given) if isinstance(given, dict) else {}
+    if (action := event.get("action")) is not None:
+        # If a function call wraps the action, `arguments` names the actual one.
+        arguments.setdefault("action", str(action))
+    made = _event(arguments, message if split_line(message) else None)
+    url, tool, screenshot = (
+        value if isinstance(value := event.get(key), str) else None for key in ("url", "tool", "screenshot")
+    )
+    changes: dict[str, Any] = {"url": url or "", "screenshot": screenshot}
+    if tool is not None and made.step.action is not None:
+        # An unreadable reply named no tool.
+        changes["action"] = made.step.action.model_copy(update={"tool": tool}) if tool else None
+    if action is None:
+        changes["outcome"] = Outcome(ok=False, message=message)
+    return made._replace(step=made.step.model_copy(update=changes))
+
+
+def _spoken(message: str) -> _Event | None:
+    """An action in the messages-only dialect; `None` for any other message."""
+    thought, mark, rest = message.partition("\nAction #")
+    thought, text = thought.partition("Thought #")[2], rest.partition("with arguments")[2]
+    if not mark or not thought:
+        return None
+    try:
+        arguments = parse_json(text[text.index("{") : text.rindex("}") + 1])
+    except ValueError:
+        # webeval's own loader drops such an action, but it was executed.
+        arguments = {
+            "action": rest.partition("executing tool '")[2].partition("'")[0] or "unknown",
+            "text": text.strip(),
+        }
+    return _event(arguments | {"thoughts": thought.partition(":")[2].strip()}, None)
+
+
+def _event(arguments: Mapping[str, Any], line: str | None) -> _Event:
+    """An action by its arguments. Its text is our action line, or the text that webeval gives to its evaluators."""
+    tool, thought = str(arguments.get("action", "unknown")), arguments.get("thoughts")
+    rest = {key: value for key, value in arguments.items() if key != "thoughts"}
+    action = Action(
+        tool=tool,
+        params={_param(key): value for key, value in rest.items() if key != "action"},
+        thought=thought if isinstance(thought, str) else "",
+    )
+    done = line or _line(tool, arguments) or one_line(json.dumps(rest, ensure_ascii=False), 500)
+    step = Step(index=0, url="", title="", action=action, outcome=Outcome(ok=True, line=done))
+    return _Event(step, line or json.dumps(rest))
+
+
+def _param(key: str) -> str:
+    return key[:-1] if key[:-1] in _NOT_PARAMS and key.endswith("_") else key
+
+
+def _line(tool: str, arguments: Mapping[str, Any]) -> str | None:
+    """A known action as one of our action lines."""
+
+    def said(*keys: str) -> str:
+        return plain(next((arguments[key] for key in keys if key in arguments), ""))
+
+    match arguments.get("coordinate"):
+        case [int() | float() as x, int() | float() as y] if max(abs(x), abs(y)) < 1e6:
+            point = f" ({x:.0f}, {y:.0f})"
+        case _:
+            point = ""
+    match tool:
+        case "left_click" | "click":
+            return f"<page> -> CLICK{point}"
+        case "mouse_move" | "hover":
+            return f"<page> -> HOVER{point}"
+        case "type" | "input_text":
+            return f"<page> -> TYPE{point}: {said('text', 'text_value')}"
+        case "key" | "keypress":
+            return f"<page> -> PRESS: {said('keys')}"
+        case "scroll":
+            return f"<page> -> SCROLL: {said('pixels')}"
+        case "visit_url":
+            return f"<navigation> -> GOTO: {said('url')}"
+        case "history_back":
+            return "<navigation> -> BACK"
+        case "wait" | "sleep":
+            return f"<page> -> WAIT: {said('time', 'duration')} s"
+        case "terminate" | "stop" | "stop_execution" | "stop_and_answer_question":
+            return "<page> -> FINISH"
+    return None
+
+
+def _steps(events: list[_Event], names: list[str]) -> tuple[Step, ...]:
+    """Each event's step, with the screenshot that it names or the one at its index; then the other screenshots."""
+    named = {event.step.screenshot for event in events} & set(names)
+    free = [] if named else names
+    rest = [name for name in names if name not in named] if named else names[len(events) :]
+    steps = []
+    for place, (step, _) in enumerate(events):
+        screenshot = step.screenshot if step.screenshot in named else free[place] if place < len(free) else None
+        steps.append(step.model_copy(update={"index": place, "screenshot": screenshot}))
+    steps += [Step(index=place, url="", title="", screenshot=name) for place, name in enumerate(rest, len(steps))]
+    return tuple(steps)
+
+
+def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict], counted: Verdict | None = None) -> Export:
+    """The folder of one trajectory, with `verdicts` by judge id as its scores. Raises `TrajectoryError`.
+
+    `counted` is the verdict that counts; its score gets a name that webeval's analysis reads. webeval's loader refuses
+    unknown keys in the answer file, but accepts any in the log. A step whose action was not executed becomes an event
+    without `action`, which both of its modes skip. A folder that was recorded in this layout keeps its names, scores
+    and logs.
+    """
+    attempt = trajectory.attempt
+    if attempt is None:
+        raise TrajectoryError(f"{trajectory.folder}: no attempt is recorded")
+    recorded = trajectory.folder if trajectory.is_foreign and answer_files(trajectory.folder) else None
+    pages = [str(page.screenshot) for page in attempt.observations if page.screenshot]
+    screenshots = [
+        (name, name if recorded else f"screenshot{place}{PurePosixPath(name).suffix.lower()}")
+        for place, name in enumerate(pages)
+    ]
+    names = dict(screenshots)
+    times = {
+        "start_time": attempt.started_at,
+        "end_time": attempt.ended_at,
+        "duration": attempt.ended_at - attempt.started_at,
+    }
+    texts = {
+        _LOG: "".join(f"{json.dumps(event)}\n" for event in _written(attempt, names, keeps_names=recorded is not None)),
+        "times.json": json.dumps(times),
+        _CORE_LOG: _core_log(attempt),
+    }
+    if recorded:
+        texts |= _kept_texts(recorded, list(names.values()))
+    else:
+        answer = _answer(trajectory, attempt, names)
+        texts[f"{trajectory.task.task_id}_final{_ANSWER}"] = json.dumps(answer, indent=2)
+    texts |= _scores(verdicts, counted, kept=texts.keys())
+    return Export(
+        texts={name: without_surrogates(text) for name, text in texts.items()}, screenshots=tuple(screenshots)
+    )
+
+
+def _answer(trajectory: Trajectory, attempt: Attempt, names: Mapping[str, str]) -> dict[str, Any]:
+    usage = attempt.participant_usage
+    return {
+        "final_answer": (attempt.final_answer or "") if attempt.stop_reason in JUDGED_ENDS else NO_ANSWER,
+        "env_state_json": NO_ANSWER,
+        "env_state_raw": NO_ANSWER,
+        "screenshots": list(names.values()),
+        "is_aborted": trajectory.is_aborted,
+        "is_rel_paths": True,
+        "token_usage": {"agent": {"prompt_tokens": usage.input, "completion_tokens": usage.output}} if usage else {},
+    }
+
+
+def _kept_texts(folder: Path, screenshots: list[str]) -> dict[str, str]:
+    """The files of a folder in this layout that are written again under their own names, except the log."""
+    (path,) = answer_files(folder)
+    # Absolute paths named files of the recording machine.
+    answer = read_object(folder, path.name) | {"screenshots": screenshots, "is_rel_paths": True}
+    texts = {path.name: json.dumps(answer, indent=2)}
+    scores = [f"scores/{score.name}" for score in sorted((folder / "scores").glob("*.json"))[:_MAX_SCORES]]
+    for name in ("times.json", _CORE_LOG, _TASK_DATA, *scores):
+        if (folder / name).exists():
+            file = inside(folder, name, source=folder / name, max_bytes=MAX_FILE_BYTES)
+            with read_errors(file, kind=TrajectoryError):
+                texts[name] = read_file(file).decode("utf-8", "replace")
+    return texts
+
+
+def _scores(verdicts: Mapping[str, Verdict], counted: Verdict | None, *, kept: Collection[str]) -> dict[str, str]:
+    """The score files. `kept` are files that are there already, among them the scores of a folder in this layout."""
+    texts: dict[str, str] = {}
+    kept_ids = {_verdict_id(name) for name in kept if name.startswith("scores/")}
+    others = {judge_id: verdict for judge_id, verdict in verdicts.items() if judge_id not in kept_ids}
+    is_kept = any(_decides_alike(verdicts[judge_id], counted) for judge_id in kept_ids & verdicts.keys())
+    if counted is not None and not is_kept and not any(f"scores/{name}" in kept for name in _ANALYSED):
+        is_webjudge = counted.judge is not None and counted.judge.method == "webjudge"
+        texts[f"scores/{_WEBJUDGE if is_webjudge else _GPT_EVAL}"] = _score(counted)
+        # Once is enough: read again, a score under two names would be two verdicts.
+        others = {judge_id: verdict for judge_id, verdict in others.items() if not _decides_alike(verdict, counted)}
+    texts |= {f"scores/{name}.json": _score(each) for name, each in others.items() if each.outcome != "unscored"}
+    return texts
+
+
+def _decides_alike(one: Verdict, other: Verdict | None) -> bool:
+    return other is not None and (one.judge, one.outcome, one.reason) == (other.judge, other.outcome, other.reason)
+
+
+def _verdict_id(score_file: str) -> str:
+    return f"webeval-{usable_id(PurePosixPath(score_file).stem)}"
+
+
+def _score(verdict: Verdict) -> str:
+    return json.dumps({"score": float(verdict.outcome == "success"), "gpt_response_text": verdict.reason})
+
+
+def _moments(attempt: Attempt) -> Iterator[tuple[Step, float]]:
+    """Each step with the time at which its action began: the sum of the durations before it."""
+    now = attempt.started_at
+    for step in attempt.steps:
+        now += step.timings.observe_s + step.timings.reply_s
+        yield step, now
+        now += step.timings.act_s
+
+
+def _executed(step: Step) -> str | None:
+    """The line of the step's action, if it was executed."""
+    return step.outcome.line if step.outcome and step.outcome.ok else None
+
+
+def _written(attempt: Attempt, names: Mapping[str, str], *, keeps_names: bool) -> Iterator[dict[str, Any]]:
+    """The log's events; `keeps_names`: the actions have webeval's own names already."""
+    for step, now in _moments(attempt):
+        action, outcome = step.action, step.outcome
+        action = action or Action(tool="")
+        line = _executed(step)
+        is_end = line is not None and line.endswith(("-> FINISH", "-> CLOSE")) and not keeps_names
+        tool = _ENDING if is_end else action.tool
+        params = {f"{key}_" if key in _NOT_PARAMS else key: value for key, value in action.params.items()}
+        yield {
+            "timestamp": datetime.fromtimestamp(now, UTC).isoformat(),
+            "type": "OtherEvent" if line is None else "WebSurferEvent",
+            "source": _SOURCE,
+            "message": line or (outcome.message if outcome else step.feedback or ""),
+            "url": step.url,
+            **({} if line is None else {"action": tool}),
+            "arguments": {**params, "action": tool, "thoughts": action.thought},
+            # Our own keys, for facts that cannot be derived from the order of the events.
+            "tool": action.tool,
+            **({"screenshot": names[step.screenshot]} if step.screenshot else {}),
+        }
+
+
+def _core_log(attempt: Attempt) -> str:
+    """Start, executed actions, cause and end. Without texts of participants or pages, which could look like errors."""
+    task_id = attempt.task.task_id
+    actions = [
+        f"{_stamp(now)} [INFO] wabe - WebSurferEvent(source='{_SOURCE}', action='{usable_id(step.action.tool)}')"
+        for step, now in _moments(attempt)
+        if step.action is not None and _executed(step) is not None
+    ]
+    cause = one_line(attempt.cause or "", 2000) if attempt.stop_reason not in JUDGED_ENDS else ""
+    error = [f"{_stamp(attempt.ended_at)} {_ERROR} wabe - {cause}"] if cause else []
+    return "\n".join(
+        [
+            f"{_stamp(attempt.started_at)} [INFO] wabe - [Execution {task_id}] Start",
+            *actions,
+            *error,
+            f"{_stamp(attempt.ended_at)} [INFO] wabe - [Execution {task_id}] Completed",
+            "",
+        ]
+    )
+
+
+def _stamp(moment: float) -> str:
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M:%S},{int(moment * 1000) % 1000:03d}"
+
+
+def write(source: Source) -> Document:
+    """A task of a run as a folder of this layout. Raises `TrajectoryError`."""
+    trajectory = source.trajectory
+    task = trajectory.task.model_copy(update={"task_id": source.name})
+    made = export(trajectory.model_copy(update={"task": task}), source.verdicts(), source.counted)
+    folder = trajectory.folder.resolve().name
+    # A folder of another tool keeps its name, unless it had to be changed to be unique.
+    keeps_name = trajectory.is_foreign and usable_id(folder) == source.name
+    return Document(made.texts, made.screenshots, name=folder if keeps_name else "")
+
+
+READER = Reader(files=answer_files, load=load, verdicts=verdicts, task_id=task_id_of)
+# webeval stores the tasks' texts separately.
+WRITER = Writer(write=write, with_tasks=True)

@@ -1,0 +1,61 @@
+"""Sources of tasks: entry points of `wabe.importers`. Their names are what `wabe tasks import NAME` takes."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from judge.records.tasks import Task
+from judge.scenario.models import SiteEntry
+from shared.seams import Seam
+from shared.settings import Settings
+
+
+class Asked(NamedTuple):
+    """What is to be imported, as given on the command line. `names` are those of `--tasks`."""
+
+    settings: Settings
+    names: Sequence[str] = ()
+    seeds: str | None = None
+    success: str | None = None
+    config: Path | None = None
+    subset: str | None = None
+    level: str | None = None
+    limit: int | None = None
+    output: Path | None = None
+
+
+class Imported(NamedTuple):
+    """The tasks, the `[config]` of their scenario, the site that serves them, and notes for the user."""
+
+    tasks: Sequence[Task]
+    settings: Mapping[str, Any]
+    site: SiteEntry | None = None
+    notes: Sequence[str] = ()
+
+
+def _no_warnings(_task_ids: Iterable[str]) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Importer:
+    """A source of tasks.
+
+    `run` raises `ConfigError`. `takes` are the fields of `Asked` that it reads besides `output`, `level` and `limit`;
+    others are refused. `warnings` are about tasks of a scenario, by their ids. `log_in` logs in to the sites that a
+    file names, and saves what tasks on them need to a folder.
+    """
+
+    run: Callable[[Asked], Imported]
+    takes: Collection[str] = ()
+    warnings: Callable[[Iterable[str]], list[str]] = _no_warnings
+    log_in: Callable[[Path, Path], None] | None = None
+
+
+IMPORTERS: Seam[Importer] = Seam("importers", "source of tasks")
+
+
+def importer_warnings(task_ids: Sequence[str]) -> list[str]:
+    """What the importers know about tasks, by their ids."""
+    return [warning for name in IMPORTERS.names() for warning in IMPORTERS.load(name).warnings(task_ids)]

@@ -1,0 +1,137 @@
+"""The addresses of WebArena's sites, and its tasks in our form."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.plugins.webarena.package import PackageTask
+from judge.plugins.webarena.tasks import (
+    SiteAddresses,
+    account_groups,
+    imported,
+    read_addresses,
+    task_number,
+    unsatisfiable,
+)
+from judge.scenario.models import TASKS
+from judge.scenario.sources import tasks_toml
+from shared.errors import ConfigError
+from shared.files import parse_toml
+
+SCHEMA = {"type": "object", "required": ["task_type", "status"]}
+ACCOUNT = {"username": "emma", "password": "correct-horse"}
+FILE: dict[str, Any] = {
+    "environments": {
+        "__SHOPPING__": {"urls": ["http://shop.test:7770/"], "credentials": ACCOUNT, "use_header_login": False},
+        "__SHOPPING_ADMIN__": {"urls": ["http://old.test/admin", "http://shop.test:7780/admin"], "active_url_idx": 1},
+        "__REDDIT__": {"urls": ["http://forum.test:9999"], "credentials": ACCOUNT},
+        "wikipedia": {"urls": ["http://wiki.test:8888"]},
+    }
+}
+
+
+@pytest.fixture
+def addresses(tmp_path: Path) -> SiteAddresses:
+    return read(tmp_path, FILE)
+
+
+def read(folder: Path, value: object) -> SiteAddresses:
+    path = folder / "sites.json"
+    path.write_text(json.dumps(value))
+    return read_addresses(path)
+
+
+def row(number: int, *sites: str, starts: tuple[str, ...], fields: tuple[str, ...] = ()) -> PackageTask:
+    return PackageTask(task_id=number, sites=sites, start_urls=starts, intent="Do it.", fields=fields)
+
+
+def test_a_task_gets_the_configured_address_the_intent_and_the_form_of_the_answer(addresses: SiteAddresses) -> None:
+    (task,) = imported([row(41, "shopping_admin", starts=("__SHOPPING_ADMIN__/x",))], addresses, SCHEMA, "s")
+    assert (task.task_id, task.website) == ("webarena-41", "http://shop.test:7780/admin/x")
+    assert task.task.startswith("Do it.\n")
+    assert task.task.endswith(json.dumps(SCHEMA, separators=(",", ":")))
+    assert (task.storage_state, task.start_urls, task.allowed_sites) == (None, (), ())
+
+
+def test_several_start_pages_become_tabs_and_their_sites_belong_to_the_task(addresses: SiteAddresses) -> None:
+    one = row(7, "shopping", "reddit", starts=("__SHOPPING__", "__REDDIT__/f/x"), fields=("title",))
+    (task,) = imported([one], addresses, SCHEMA, "wav.states")
+    assert task.start_urls == ("http://shop.test:7770", "http://forum.test:9999/f/x")
+    assert task.allowed_sites == ("http://forum.test:9999",)
+    assert "The reddit site is at http://forum.test:9999" in task.task
+    assert (task.storage_state, task.keep_fields) == ("wav.states/reddit-shopping.json", ("title",))
+
+
+def test_an_imported_task_reads_back_from_toml_without_any_password(addresses: SiteAddresses) -> None:
+    rows = [row(7, "shopping", "reddit", starts=("__SHOPPING__", "__REDDIT__"), fields=("a[b]",))]
+    tasks = imported(rows, addresses, SCHEMA, "wav.states")
+    text = tasks_toml(tasks)
+    assert TASKS.validate_python(parse_toml(text)["tasks"]) == tasks
+    assert "correct-horse" not in text + str(addresses) + json.dumps(addresses.without_credentials())
+
+
+def test_tasks_on_a_site_without_an_address_are_refused(addresses: SiteAddresses) -> None:
+    with pytest.raises(ConfigError, match="no address of __MAP__"):
+        imported([row(1, "map", starts=("__MAP__",))], addresses, SCHEMA, None)
+
+
+def test_accounts_are_grouped_as_tasks_use_them(addresses: SiteAddresses) -> None:
+    assert account_groups(addresses) == [("reddit",), ("shopping",), ("reddit", "shopping")]
+
+
+def test_a_file_of_addresses_is_always_required() -> None:
+    with pytest.raises(ConfigError, match="--config is missing"):
+        read_addresses(None)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ({}, "environments"),
+        ({"environments": {}}, "environments"),
+        ({"environments": {"__SHOP__": {"urls": ["http://x.test"]}}}, "unknown site"),
+        ({"environments": {"__MAP__": {"urls": []}}}, "urls"),
+        ({"environments": {"__MAP__": {"urls": ["x.test"]}}}, "http://"),
+        (
+            {"environments": {"__MAP__": {"urls": ["http://x.test"], "active_url_idx": 1}}},
+            "'active_url_idx': there is no url 1",
+        ),
+        ({"environments": {"__MAP__": {"urls": ["http://x.test"], "credentials": {"username": "x"}}}}, "password"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named(tmp_path: Path, value: object, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem) as error:
+        read(tmp_path, value)
+    assert "sites.json" in str(error.value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(JSON | st.builds(lambda name, site: {"environments": {name: site}}, st.sampled_from(["__MAP__", "x"]), JSON))
+def test_any_other_json_is_a_mistake_in_one_line(tmp_path_factory: pytest.TempPathFactory, value: object) -> None:
+    try:
+        read(tmp_path_factory.mktemp("sites"), value)
+    except ConfigError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize(
+    ("task_id", "number"), [("webarena-0", 0), ("webarena-811", 811), ("webarena-", None), ("44", None), ("t", None)]
+)
+def test_the_number_of_a_task_is_in_its_id(task_id: str, number: int | None) -> None:
+    assert task_number(task_id) == number
+
+
+def test_tasks_that_cannot_be_passed_are_named() -> None:
+    numbers = (428, 429, 680, 736, 737, 741, 742, 758, 759, 760, 761)
+    found = unsatisfiable([*(f"webarena-{number}" for number in numbers), "429"])
+    assert [text.split()[1] for text in found] == [f"webarena-{number}" for number in (429, 680, 737, 741, 759, 760)]

@@ -1,0 +1,215 @@
+"""The examples of docs/extending.md, installed as a package and used."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import tomli
+
+from helpers.paths import ROOT
+from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
+from judge.results.verify import verify_run
+from shared.seams import PluginInfo
+
+# They start processes of our commands.
+pytestmark = pytest.mark.slow
+GUIDE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+SCENARIO = """[[participants]]
+role = "agent"
+endpoint = "http://127.0.0.1:9019"
+
+[green_agent]
+endpoint = "http://127.0.0.1:9009"
+
+[[tasks]]
+task_id = "t1"
+website = "https://example.org/"
+task = "Find it."
+checks = [{ kind = "answer_length", most = MOST }]
+"""
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
+
+
+def declared() -> Mapping[str, Mapping[str, str]]:
+    found: Mapping[str, Mapping[str, str]] = tomli.loads(blocks("toml")[0])["project"]["entry-points"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package, as pip leaves it."""
+    folder = tmp_path_factory.mktemp("site")
+    # Imports first, as in a module: each block has its own.
+    (folder / "wabe_example.py").write_text("\n\n".join(blocks("python")), encoding="utf-8")
+    metadata = folder / "wabe_example-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: wabe-example\nVersion: 1.0\n")
+    groups = (
+        f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in entries.items())
+        for group, entries in declared().items()
+    )
+    (metadata / "entry_points.txt").write_text("\n".join(groups))
+    return folder
+
+
+def python(site: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(site), str(ROOT / "src"), str(ROOT / "tests")])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environ, "PYTHONPATH": path},
+    )
+
+
+def wabe(site: Path, *arguments: str | Path, **environ: str) -> str:
+    done = python(site, "-m", "wabe", *map(str, arguments), **environ)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def test_every_seam_has_an_example() -> None:
+    kinds = {
+        kind
+        for path in (ROOT / "src").rglob("*.py")
+        for kind in re.findall(r'\bSeam\(\s*"([a-z_]+)"', path.read_text(encoding="utf-8"))
+    }
+    assert {f"wabe.{kind}" for kind in kinds} <= declared().keys()
+
+
+def test_a_command_and_a_finding_of_the_package_are_there(site: Path) -> None:
+    assert wabe(site, "hello", "--name", "Ada") == "hello, Ada\n"
+    assert "hello" in wabe(site, "--help")
+    assert "the example is installed" in python(site, "-m", "wabe", "doctor").stdout
+
+
+PLAYED = """
+import sys
+from pathlib import Path
+from helpers.results import a_finished_run, a_result
+from judge.records.tasks import Task
+checks = [{"kind": "answer_length", "most": int(sys.argv[2])}]
+task = Task.model_validate({"task_id": "t1", "website": "https://example.org/", "task": "Say it.", "checks": checks})
+a_finished_run(Path(sys.argv[1]), a_result(task=task, verdict=None, final_answer="1234567890"))
+"""
+
+
+def test_a_scenario_has_a_check_of_the_package(site: Path, tmp_path: Path) -> None:
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(SCENARIO.replace("MOST", "40"))
+    assert "valid, 1 task" in wabe(site, "tasks", "validate", scenario)
+
+
+@pytest.mark.parametrize(("most", "outcome"), [(40, "success"), (2, "failure")])
+def test_a_check_decides_and_the_verdict_names_the_package(site: Path, tmp_path: Path, most: int, outcome: str) -> None:
+    made = python(site, "-c", PLAYED, str(tmp_path), str(most))
+    assert made.returncode == 0, made.stderr
+    wabe(site, "score", "run-1", "--model", "offline", "--output-dir", tmp_path)
+    (verdict,) = [json.loads(path.read_text()) for path in tmp_path.rglob("verdicts/checks-*.json")]
+    assert verdict["outcome"] == outcome
+    (plugin,) = verdict["judge"]["plugins"]
+    assert (plugin["name"], plugin["version"]) == ("wabe-example", "1.0")
+
+
+def test_a_layout_is_written_and_read_again(site: Path, tmp_path: Path) -> None:
+    a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("success")))
+    wabe(site, "export", "run-1", "--format", "notes", "--output", tmp_path / "notes", "--output-dir", tmp_path)
+    assert (tmp_path / "notes" / "t1" / "notes.txt").is_file()
+    said = wabe(site, "export", tmp_path / "notes", "--format", "jsonl", "--output", "-", "--output-dir", tmp_path)
+    assert json.loads(said.splitlines()[0])["task_id"] == "t1"
+
+
+def test_tasks_are_imported_with_their_notes(site: Path) -> None:
+    assert 'task = "Solve the hard riddle"' in wabe(site, "tasks", "import", "riddles", "--tasks", "hard")
+
+
+def test_an_evaluator_is_a_method_of_wabe_score(site: Path, tmp_path: Path) -> None:
+    a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("success")))
+    done = python(site, "-m", "wabe", "score", "run-1", "--method", "always_unscored", "--output-dir", str(tmp_path))
+    assert "1 unscored" in done.stdout, done.stderr
+
+
+def test_a_method_and_a_provider_judge_together(site: Path, tmp_path: Path) -> None:
+    a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("success")))
+    asked = ("score", "run-1", "--method", "one_word", "--model", "parrot:grey", "--output-dir", str(tmp_path))
+    done = python(site, "-m", "wabe", *asked, PARROT_API_KEY="k")
+    assert "1 failure" in done.stdout, done.stderr
+    (path,) = tmp_path.rglob("verdicts/one_word-*.json")
+    assert json.loads(path.read_text())["judge"]["plugins"][0]["name"] == "wabe-example"
+
+
+def test_a_verdict_of_a_package_that_is_gone_is_named(tmp_path: Path) -> None:
+    gone = PluginInfo(name="gone", version="2.0", code_checksum="x")
+    judge = JUDGE.model_copy(update={"plugins": (gone,)})
+    store = a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("success", judge=judge)))
+    assert 'plug-in "gone": version "2.0" took part, and it is not installed' in verify_run(store).mismatches
+
+
+def test_a_participant_is_listed(site: Path) -> None:
+    assert "finisher" in wabe(site, "participant", "--list")
+
+
+def test_engines_stores_and_metrics_are_found_by_name(site: Path, tmp_path: Path) -> None:
+    program = """
+import asyncio, pathlib, sys
+from pydantic import SecretStr
+from judge.runner.plan import ENGINES
+from judge.runner.uploads import open_store
+from shared.errors import SharedStateFault
+from shared.llm.sharing import open_state
+from shared.seams import Seam
+from participants.command import load
+store = open_store("folder://" + sys.argv[1])
+pathlib.Path(sys.argv[1], "f").write_text("x")
+store.put(pathlib.Path(sys.argv[1], "f"), "r/f")
+assert store.read("r/f") == b"x"
+try:
+    asyncio.run(open_state(SecretStr("nowhere://"), "r").check())
+except SharedStateFault as fault:
+    print(fault.message)
+print("dry" in ENGINES.names(), callable(ENGINES.load("dry")), callable(load("finisher")))
+print(Seam("step_metrics", "m").load("same_length").__name__)
+"""
+    done = python(site, "-c", program, str(tmp_path))
+    assert done.stdout.splitlines() == ["this store never answers", "True True True", "same_length"], done.stderr
+
+
+def test_listing_names_imports_no_plug_in(site: Path) -> None:
+    program = """
+import sys
+from shared.seams import Seam, installed_plugins
+for kind in ("checks", "readers", "commands"):
+    Seam(kind, "x").names()
+installed_plugins()
+print(sorted(name for name in sys.modules if name.startswith(("wabe_example", "judge."))))
+"""
+    assert python(site, "-c", program).stdout == "[]\n"
+
+
+def test_an_entry_point_whose_code_is_gone_is_skipped_and_named(tmp_path: Path) -> None:
+    metadata = tmp_path / "wabe_gone-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: wabe-gone\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[wabe.commands]\ngone = wabe_gone:COMMAND\n")
+    said = python(tmp_path, "-m", "wabe", "doctor").stdout
+    assert "wabe-gone is declared, but its code is gone; skipped: wabe.commands gone" in said
+    assert "gone" not in python(tmp_path, "-m", "wabe", "--help").stdout
+
+
+def test_our_own_names_cannot_be_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata = tmp_path / "thief-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: a-thief\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[wabe.judge_methods]\nwebjudge = thief:Judge\n")
+    (tmp_path / "thief.py").write_text("Judge = None")
+    program = "from shared.seams import Seam; print(Seam('judge_methods', 'm').entry('webjudge').package)"
+    assert python(tmp_path, "-c", program).stdout == "wabe\n"

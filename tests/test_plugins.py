@@ -1,0 +1,42 @@
+"""Every plug-in can be taken away: what is left imports, and every command that is left has its help."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from helpers.paths import ROOT
+
+
+def script() -> ModuleType:
+    path = ROOT / "scripts" / "without_plugin.py"
+    spec = importlib.util.spec_from_file_location("without_plugin", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", script().plugin_names())
+def test_everything_else_works_without_a_plug_in(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert script().main([name, "--imports"]) == 0, capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", script().plugin_names())
+def test_a_plug_in_has_a_description_and_tests(name: str) -> None:
+    assert (ROOT / "src/judge/plugins" / name / "__init__.py").read_text().startswith('"""')
+    assert list((ROOT / "tests/plugins" / name).glob("test_*.py"))
+
+
+def test_no_test_of_the_rest_imports_a_plug_in() -> None:
+    found = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "tests").rglob("*.py")
+        if (ROOT / "tests" / "plugins") not in path.parents and path != Path(__file__)
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith(("from judge.plugins", "import judge.plugins", "from plugins.", "import plugins"))
+    ]
+    assert found == []
