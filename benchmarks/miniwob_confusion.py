@@ -4,9 +4,9 @@
 
 The tasks come from `wabe tasks import miniwob`, and `wabe run` plays them twice, with a participant in a process of its
 own that gets what every participant gets: the instruction, the snapshot, the tools. The wrong one does the same in all
-but one point: the second largest number, another letter's case, the neighbour's mail (`tests/helpers/miniwob`). Whether
-an attempt succeeded is known from the page itself. Ends with 1 unless every right attempt is a success and every wrong
-one a failure.
+but one point: the second largest number, another letter's case, the neighbour's mail (`tests/plugins/miniwob`).
+Whether an attempt succeeded is known from the page itself. Ends with 1 unless every right attempt is a success and
+every wrong one a failure.
 """
 
 import argparse
