@@ -21,8 +21,8 @@ from shared.models import Action, Page
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# Checks need these to be validated and evaluated, which participants never do: `shared` imports them late.
-OF_THE_JUDGE = {"PIL", "jsonschema", "re2", "redis"}
+# Checks and prices need these, participants never do: `shared` imports them late.
+OF_THE_JUDGE = {"PIL", "genai_prices", "jsonschema", "re2", "redis"}
 LOCK = (ROOT / "requirements-purple.lock").read_text()
 IMPORT_ALL = """
 import sys
