@@ -67,7 +67,6 @@ const MAX_NAVIGATIONS = 5;
 const MAX_EVENTS = 2000;
 const EVENTS_WITHIN = 5000;
 const MAX_DOWNLOADS = 20;
-const MAX_PROVENANCE = 3000;
 const MAX_LINKS = 5000;
 // Every tab costs a process and a line in each answer. A page that opens as many again is closed itself.
 const MAX_TABS = 100;
@@ -654,7 +653,7 @@ class Context {
   async beside(page, quality, limit) {
     const settler = await this.attach(page);
     const asked = settler.all().map(target => target.evaluate(`({ ...(${PROVENANCE})(), ...(${JOINS})() })`, target.snapshotWorlds));
-    const documents = Promise.race([Promise.all(asked).then(found => found.flat()), delay(MAX_PROVENANCE).then(() => [])]);
+    const documents = Promise.race([Promise.all(asked).then(found => found.flat()), delay(limit).then(() => [])]);
     // In CSS pixels, because participants give coordinates in those.
     const shot = page.screenshot({ type: "jpeg", quality, scale: "css", timeout: limit }).catch(error => error);
     const [found, picture] = await Promise.all([documents, shot]);
