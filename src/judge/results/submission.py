@@ -11,8 +11,8 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
@@ -96,6 +96,11 @@ class TaskSummary:
     def entry(self) -> dict[str, Any]:
         """The task's entry in the submission."""
         return dict(json.loads(zlib.decompress(self.packed_entry)))
+
+    def without(self, keys: Collection[str]) -> Self:
+        """The summary without these keys of the entry."""
+        entry = {key: value for key, value in self.entry.items() if key not in keys}
+        return replace(self, packed_entry=zlib.compress(json.dumps(entry).encode()))
 
 
 def decided(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:

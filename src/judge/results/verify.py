@@ -8,7 +8,7 @@ recomputed, are notes and not mismatches.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -400,8 +400,13 @@ def _detail(
     detail: Mapping[str, Any], summaries: Sequence[TaskSummary], run: Mapping[str, Any], *, is_older: bool
 ) -> Iterator[str]:
     """Compare the submission's detail with the one derived from the tasks, by key, and task entries by task and key."""
+    listed = detail.get("tasks")
+    stored = {_key(entry): entry for entry in as_mappings(listed)}
+    # Files from before a column was added do not have it, and it took no room from the others.
+    added = {column.entry for column in ENTRY_COLUMNS if column.added}
+    results = [_as_recorded(summary, stored.get(_key(summary.entry)), added) for summary in summaries]
     submission = build_submission(
-        role="", participant_ids={}, results=summaries, provenance={}, excluded=excluded_by_scenario(run)
+        role="", participant_ids={}, results=results, provenance={}, excluded=excluded_by_scenario(run)
     )
     # Round-tripped, as when read from a file: a surrogate pair becomes one character.
     made = json.loads(json.dumps(submission["results"][0]["detail"]))
@@ -414,8 +419,7 @@ def _detail(
         made = {key: value for key, value in made.items() if key in detail}
     for key, value in ({EXCLUDED: None} | made).items():
         yield from _differs(f"results.json: {key}", detail.get(key), value)
-    listed = detail.get("tasks")
-    by_id = {_key(entry): entry for entry in as_mappings(listed)}
+    by_id = dict(stored)
     if isinstance(listed, list) and len(by_id) < len(listed):
         yield f"results.json: tasks: {len(listed)} entries with {counted(len(by_id), 'different id')}"
     for entry in entries:
@@ -424,12 +428,15 @@ def _detail(
         if found is None:
             yield f"results.json: tasks: {name} is missing"
             continue
-        # Files from before a column was added do not have it.
-        added = {column.entry for column in ENTRY_COLUMNS if column.added}
-        expected = {*found} if is_older else {*found, *(entry.keys() - added)}
+        expected = {*found} if is_older else {*found, *entry}
         for key in sorted(expected):
             yield from _differs(f"results.json: {name}: {key}", found.get(key), entry.get(key))
     yield from (f"results.json: tasks: {excerpt(str(name[0]))} has no files" for name in by_id)
+
+
+def _as_recorded(summary: TaskSummary, stored: Mapping[str, Any] | None, added: Set[str]) -> TaskSummary:
+    lacking = set() if stored is None else (added & summary.entry.keys()) - stored.keys()
+    return summary.without(lacking) if lacking else summary
 
 
 def _key(entry: Mapping[str, Any]) -> tuple[str, str]:
