@@ -119,7 +119,10 @@ def test_a_spent_budget_leaves_the_rest_unscored(run: RunStore, server: ModelSer
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["run-1", "--method", "tarot"], "--method: 'tarot' is not a known value (known: "),
+        (
+            ["run-1", "--method", "tarot"],
+            "--method: 'tarot' is not a known value (known: agenttrek, autonomous, rubric, webjudge, ",
+        ),
         (["run-1", "--method", "rubric"], "--method: 'rubric' needs a judge model, not 'offline' (leave --method out"),
         (["run-1", "--threshold", "9"], "--threshold: 9: "),
         (["run-1", "--model", "gpt-4o"], "--model: unknown judge model"),

@@ -21,6 +21,7 @@ from judge.results.tables import Tabled, Unreadable, csv_of, json_of, jsonl_of, 
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.models import TokenUsage
+from shared.text import show_hidden
 
 NAMES = [column.name for column in COLUMNS]
 
@@ -154,6 +155,12 @@ def test_whatever_a_participant_says_csv_is_readable_utf_8(text: str) -> None:
     (row,) = csv.DictReader(io.StringIO(csv_of([a_row(answer=text)]).encode().decode(), newline=""), strict=True)
     assert len(row) == len(NAMES)
     assert None not in row
+
+
+@given(st.text())
+def test_any_text_stays_in_its_cell_of_csv(text: str) -> None:
+    (row,) = csv.DictReader(io.StringIO(csv_of([a_row(task=text, reason="last")]), newline=""))
+    assert (row["task"].removeprefix("'"), row["reason"]) == (show_hidden(text).removeprefix("'"), "last")
 
 
 def test_parquet_has_the_same_columns_with_their_types_and_the_exact_text(tmp_path: Path) -> None:
