@@ -1,11 +1,11 @@
 // Tells where the text of a page goes on without a space although the snapshot shows it in two pieces: at the edges of
 // inline elements (`<a>json</a>.<b>dumps</b>(` reads "json.dumps("). Runs with `provenance.js`, in the same world, where
 // elements carry their references and no page has access; properties are read from prototypes, which elements cannot
-// shadow. Called by `settle/settle.cjs`, read by `provenance.py`.
+// shadow (`drawn.js`). Called by `settle/settle.cjs`, read by `provenance.py`.
 //
 // The edge of an element counts if text without white space is on both sides of it, and everything in between is inline.
 // Anything drawn there that is not text (an image, a field, generated content) separates.
-() => {
+({ root, tag, data, childrenOf }) => {
   // So many that no page takes long: what is left out is joined with a space.
   const MAX_NODES = 150000;
   const MAX_STYLES = 15000;
@@ -14,14 +14,6 @@
     "VIDEO", "math", "svg",
   ]);
   const UNSEEN = new Set(["HEAD", "NOSCRIPT", "SCRIPT", "STYLE", "TEMPLATE"]);
-  const getter = (type, name) => {
-    const { get } = Object.getOwnPropertyDescriptor(type.prototype, name);
-    return object => Reflect.apply(get, object, []);
-  };
-  const firstOf = getter(Node, "firstChild"), next = getter(Node, "nextSibling");
-  const tag = getter(Element, "tagName"), shadowOf = getter(Element, "shadowRoot"), data = getter(CharacterData, "data");
-  const { assignedNodes } = HTMLSlotElement.prototype;
-
   const before = [], after = [];
   let styles = 0, nodes = 0;
   // Whether text that does not end in white space is what comes just before, and the edges since then.
@@ -66,20 +58,7 @@
     if (layout(element, "::after") === "inline") edge(element, after);
     else separate();
   };
-  // The nodes that are drawn in an element, as a function that gives one after the other.
-  const childrenOf = element => {
-    const shadow = shadowOf(element);
-    const assigned = !shadow && element instanceof HTMLSlotElement ? Reflect.apply(assignedNodes, element, []) : [];
-    if (assigned.length) return () => assigned.shift();
-    let at = firstOf(shadow ?? element);
-    return () => {
-      const found = at;
-      at = at && next(at);
-      return found;
-    };
-  };
   // Not recursive, because a document can be thousands of levels deep.
-  const root = getter(Document, "documentElement")(document);
   const open = root ? [[root, childrenOf(root)]] : [];
   while (open.length && nodes < MAX_NODES && styles < MAX_STYLES) {
     const [element, following] = open.at(-1);

@@ -1,6 +1,5 @@
 // Tells who wrote what a snapshot shows. Runs in Playwright's own isolated world of a document, right after the snapshot:
-// there each element carries the reference that the snapshot gave it. The page has no access to that world, but its
-// elements can shadow properties of documents and forms (`<img name=body>`), so properties are read from prototypes.
+// there each element carries the reference that the snapshot gave it. Properties are read from prototypes (`drawn.js`).
 // Called by `settle/settle.cjs`, read by `provenance.py`.
 //
 // Everything inside an editing host (`contenteditable`, design mode) counts as written by whoever types, also below
@@ -12,10 +11,11 @@
 // References do not tell everything apart: an element that takes no clicks has none, and text beside a host is shown as
 // that of what is around both. So the drawn text of a document with hosts is told as well, in order, each piece with who
 // wrote it, and elements as far as they have a reference or a role that is certain (`pieces.py`).
-() => {
+({ root, getter, method, tag, shadowOf, data, childrenOf }) => {
   const MAX_VALUE_CHARS = 1000;
   const MAX_ADDRESS_CHARS = 2000;
   const MAX_CHAIN = 8;
+  const MAX_NODES = 150000;
   const MAX_PIECES = 20000;
   const MAX_PIECES_CHARS = 200000;
   const FROM_CONTENT = new Set([
@@ -39,18 +39,8 @@
   ]);
   const LABELLED = [HTMLInputElement, HTMLTextAreaElement, HTMLSelectElement, HTMLButtonElement, HTMLMeterElement,
     HTMLOutputElement, HTMLProgressElement];
-  const getter = (type, name) => {
-    const { get } = Object.getOwnPropertyDescriptor(type.prototype, name);
-    return object => Reflect.apply(get, object, []);
-  };
-  const method = (type, name) => {
-    const called = type.prototype[name];
-    return (object, ...args) => Reflect.apply(called, object, args);
-  };
   const firstOf = { element: getter(Element, "firstElementChild"), fragment: getter(DocumentFragment, "firstElementChild") };
   const next = getter(Element, "nextElementSibling");
-  const tag = getter(Element, "tagName");
-  const shadowOf = getter(Element, "shadowRoot");
   const slotOf = getter(Element, "assignedSlot");
   const attribute = method(Element, "getAttribute");
   const editable = getter(HTMLElement, "isContentEditable");
@@ -62,10 +52,6 @@
     (element instanceof HTMLInputElement && TEXT_TYPES.has(typeOf(element)));
   const labelsOf = new Map(LABELLED.map(type => [type, getter(type, "labels")]));
 
-  const firstNode = getter(Node, "firstChild");
-  const nextNode = getter(Node, "nextSibling");
-  const data = getter(CharacterData, "data");
-  const assigned = method(HTMLSlotElement, "assignedNodes");
   const isVisible = method(Element, "checkVisibility");
   const rects = method(Range, "getClientRects");
 
@@ -79,7 +65,7 @@
   const refs = [];
   const insideRefs = [];
   // Not recursive, because a document can be thousands of levels deep.
-  const waiting = [[getter(Document, "documentElement")(document), null]];
+  const waiting = [[root, null]];
   while (waiting.length) {
     const [element, parent] = waiting.pop();
     if (!element) continue;
@@ -124,37 +110,30 @@
   };
   if (!hosts.length && !fields.size) return found;
 
-  // The nodes that are drawn in an element, as a function that gives one after the other.
-  const childrenOf = element => {
-    const shadow = shadowOf(element);
-    const slotted = !shadow && element instanceof HTMLSlotElement ? assigned(element) : [];
-    if (slotted.length) return () => slotted.shift();
-    let at = firstNode(shadow ?? element);
-    return () => {
-      const child = at;
-      at = at && nextNode(at);
-      return child;
-    };
-  };
   const roleOf = element => attribute(element, "role")?.trim().split(/\s+/)[0] || ROLES[tag(element)];
-  // Nothing that the snapshot leaves out may be told as the site's: else typed text could take its place.
-  const isDrawn = (element, text) => {
-    if (getComputedStyle(element).visibility !== "visible") return false;
-    let box = element;
-    while (box && getComputedStyle(box).display === "contents") box = around.get(box);
-    if (!box || !isVisible(box)) return false;
+  // Whether a text is drawn in the innermost of the open elements. Nothing that the snapshot leaves out may be told as
+  // the site's: else typed text could take its place.
+  const isDrawn = (open, text) => {
+    const styled = open.findLast(each => {
+      each.display ??= getComputedStyle(each.element).display;
+      return each.display !== "contents";
+    });
+    const inner = open.at(-1);
+    inner.visibility ??= getComputedStyle(inner.element).visibility;
+    if (inner.visibility !== "visible" || !styled || !isVisible(styled.element)) return false;
     const range = new Range();
     range.selectNode(text);
     return rects(range).length > 0;
   };
-  // `in` and the reference, or `as` and the role, begin an element; `out` ends it; `site` and `typed` are text.
-  const piecesOf = root => {
-    const pieces = [];
-    let room = MAX_PIECES_CHARS;
+  // `in` and the reference, or `as` and the role, begin an element; `out` ends it; `site` and `typed` are text. None of a
+  // document that is too large.
+  const pieces = () => {
+    const told = [];
+    let chars = 0, nodes = 0;
     const enter = element => {
       const ref = refOf(element), role = ref || inside.has(element) ? "" : roleOf(element);
-      if (ref) pieces.push(["in", ref]);
-      else if (role) pieces.push(["as", role]);
+      if (ref) told.push(["in", ref]);
+      else if (role) told.push(["as", role]);
       const isHidden = attribute(element, "aria-hidden") === "true" || WITHOUT_TEXT.has(tag(element));
       return { element, following: isHidden ? () => null : childrenOf(element), isOpen: Boolean(ref || role) };
     };
@@ -164,18 +143,18 @@
       const node = following();
       if (!node) {
         open.pop();
-        if (isOpen) pieces.push(["out", ""]);
+        if (isOpen) told.push(["out", ""]);
       } else if (node instanceof Text) {
         const text = data(node).replace(/[\s\u200b\u00ad]+/g, "");
-        if (!text || !isDrawn(element, node)) continue;
-        room -= text.length;
-        pieces.push([inside.has(element) ? "typed" : "site", text]);
+        if (!text || !isDrawn(open, node)) continue;
+        chars += text.length;
+        told.push([inside.has(element) ? "typed" : "site", text]);
       } else if (node instanceof Element) {
         open.push(enter(node));
       }
-      if (room < 0 || pieces.length > MAX_PIECES) return [];
+      if (++nodes > MAX_NODES || chars > MAX_PIECES_CHARS || told.length > MAX_PIECES) return [];
     }
-    return pieces;
+    return told;
   };
 
   const containing = new Set();
@@ -221,5 +200,5 @@
     }
   // What an element owns is shown in another place than that in which it is found here.
   const isTold = hosts.length && !found.owners.length;
-  return { ...found, named: [...named], pieces: isTold ? piecesOf(getter(Document, "documentElement")(document)) : [] };
+  return { ...found, named: [...named], pieces: isTold ? pieces() : [] };
 }

@@ -13,8 +13,9 @@ const { delay, soon } = require("./timing.cjs");
 
 const KEY = Symbol.for("wabe.settle");
 const REQUESTS = Symbol.for("wabe.requests");
-const [PAGE, PROVENANCE, JOINS] = ["page.js", "../provenance.js", "../joins.js"]
+const [PAGE, DRAWN, PROVENANCE, JOINS] = ["page.js", "../drawn.js", "../provenance.js", "../joins.js"]
   .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
+const BESIDE = `(drawn => ({ ...(${PROVENANCE})(drawn), ...(${JOINS})(drawn) }))((${DRAWN})())`;
 
 // In milliseconds. `page` is time on the page's clock.
 // FIRST_WAIT is the time for the page to begin the requests that an action causes.
@@ -652,7 +653,7 @@ class Context {
   // origins the page has had since it settled, 1 unless it went from one to another.
   async beside(page, quality, limit) {
     const settler = await this.attach(page);
-    const asked = settler.all().map(target => target.evaluate(`({ ...(${PROVENANCE})(), ...(${JOINS})() })`, target.snapshotWorlds));
+    const asked = settler.all().map(target => target.evaluate(BESIDE, target.snapshotWorlds));
     const documents = Promise.race([Promise.all(asked).then(found => found.flat()), delay(limit).then(() => [])]);
     // In CSS pixels, because participants give coordinates in those.
     const shot = page.screenshot({ type: "jpeg", quality, scale: "css", timeout: limit }).catch(error => error);
