@@ -304,7 +304,7 @@ def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
         return None
     trajectory = load_trajectory(store.folder)
     result = trajectory.attempt
-    if result is None or trajectory.is_foreign or not trajectory.is_digested:
+    if trajectory.is_foreign or not trajectory.is_digested:
         raise TrajectoryError(f"{path}: recorded by an older version, without digests")
     if result.network is not None and trajectory.network is None:
         raise TrajectoryError(f"{path}: {trajectory.network_missing}")

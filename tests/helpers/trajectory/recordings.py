@@ -167,16 +167,7 @@ def recorded_attempt(
         rules_version=rules_version,
         fetched=fetched,
     )
-    return Trajectory(
-        folder=folder,
-        attempt=attempt,
-        task=played,
-        action_history=tuple(one.line for one in seen if one.line),
-        steps=tuple(steps),
-        final_answer=answer,
-        stop_reason="finished",
-        network=folder / "network.har",
-    )
+    return Trajectory(folder=folder, attempt=attempt, network=folder / "network.har")
 
 
 def without_provenance(trajectory: Trajectory) -> Trajectory:

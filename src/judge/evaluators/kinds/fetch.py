@@ -151,8 +151,7 @@ def _fetch_checks(checks: Iterable[Check]) -> Iterator[tuple[FetchCheck, bool]]:
 
 def decide(check: FetchCheck, recording: Recording, inverted: bool) -> Decision:
     """Whether the stored answer passes the check. Raises `MissingEvidence` if the recording has none."""
-    attempt = recording.trajectory.attempt
-    known = {(each.url, each.bearer): each for each in (attempt.fetched if attempt else ())}
+    known = {(each.url, each.bearer): each for each in recording.trajectory.attempt.fetched}
     found = known.get(check.asked)
     if found is None:
         raise MissingEvidence(f"the judge recorded no answer of {check.url}")
