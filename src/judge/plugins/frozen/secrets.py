@@ -30,7 +30,8 @@ _PASSWORD = re.compile(r"passw|pwd|passphrase|secret|credential", re.IGNORECASE)
 _PASSWORD_WORDS = re.compile(r"(?:^|[^a-z])(?:pass|pin|otp|cvv|cvc)(?:$|[^a-z])", re.IGNORECASE)
 # Shorter ones under a name such as `key` are names themselves: `?key=profile`.
 _MIN_TOKEN_CHARS = 16
-_JWT = re.compile(r"(eyJ[\w-]+\.eyJ[\w-]+)\.[\w-]+")
+# Signed data: a JSON web token, or the session of a framework.
+_SIGNED = re.compile(r"((?:eyJ|\.eJ)[\w-]+\.[\w-]+)\.[\w-]+")
 _BASIC = re.compile(r"basic\s", re.IGNORECASE)
 # Their names look secret, but the browser needs their values.
 _NEEDED_HEADERS = frozenset({"www-authenticate", "proxy-authenticate", "authentication-info"})
@@ -48,7 +49,7 @@ def placeholder(value: str, *, is_chosen: bool = False) -> str:
         return value
     if is_chosen or len(value) < _MIN_TOKEN_CHARS:
         return f"redacted-{_slow(value)}"
-    if token := _JWT.fullmatch(value):
+    if token := _SIGNED.fullmatch(value):
         # Pages read what is in it. Without its signature it is worthless.
         ending = value.rpartition(".")[2]
         return f"{token[1]}.{placeholder(ending)}"
