@@ -19,6 +19,7 @@ from typing import Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
+from judge.records.ledger import Coverage
 from judge.records.tasks import Level, Task, key_of
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
 from judge.results.rates import Counted, Rate
@@ -180,7 +181,9 @@ def _counted(entries: Iterable[Mapping[str, Any]]) -> Iterator[Counted]:
     """What each entry contributes to a rate. In files without epochs, every entry is another task."""
     for place, entry in enumerate(entries):
         task = str(entry.get("task_id")) if "epoch" in entry else f"entry {place}"
-        yield Counted(task, entry_outcome(entry), _ended_itself(entry))
+        coverage = entry.get("coverage")
+        known = coverage if coverage in get_args(Coverage) else None
+        yield Counted(task, entry_outcome(entry), _ended_itself(entry), known)
 
 
 def entry_key(entry: Mapping[str, Any]) -> str:
