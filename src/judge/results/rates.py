@@ -25,7 +25,7 @@ class Counted(NamedTuple):
     task: str
     outcome: str
     ended_itself: bool = False
-    coverage: Coverage | None = None
+    coverage: str | None = None
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Covered:
     archives could hide, and is nobody's result.
     """
 
-    counts: Mapping[Coverage, int]
+    counts: Mapping[str, int]
     upper_bound: float | None
 
     @classmethod

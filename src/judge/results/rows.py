@@ -12,7 +12,6 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from judge.evaluators.base import assertions_in
-from judge.records.ledger import Coverage
 from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo, Truth, Verdict
 from judge.results.categories import Category, failure_categories
@@ -184,7 +183,7 @@ class AttemptRow:
     )
     success_rule: str | None = column(lambda it: it.rule, entry=True, when=lambda it: it.rule is not None, added=True)
     categories: Mapping[Category, str] = column(lambda it: dict(failure_categories(it.attempt, it.verdict)))
-    coverage: Coverage | None = column(
+    coverage: str | None = column(
         lambda it: it.attempt.frozen.coverage if it.attempt.frozen else None,
         entry=True,
         when=lambda it: it.attempt.frozen is not None,

@@ -19,10 +19,9 @@ from typing import Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
-from judge.records.ledger import Coverage
 from judge.records.tasks import Level, Task, key_of
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
-from judge.results.rates import Counted, Rate
+from judge.results.rates import COVERAGES, Counted, Rate
 from judge.results.rows import EXCLUDED, Played, entry_of
 from judge.results.statistics import repeats_of, tallies_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
@@ -182,8 +181,8 @@ def _counted(entries: Iterable[Mapping[str, Any]]) -> Iterator[Counted]:
     for place, entry in enumerate(entries):
         task = str(entry.get("task_id")) if "epoch" in entry else f"entry {place}"
         coverage = entry.get("coverage")
-        known = coverage if coverage in get_args(Coverage) else None
-        yield Counted(task, entry_outcome(entry), _ended_itself(entry), known)
+        known = isinstance(coverage, str) and coverage in COVERAGES
+        yield Counted(task, entry_outcome(entry), _ended_itself(entry), coverage if known else None)
 
 
 def entry_key(entry: Mapping[str, Any]) -> str:
