@@ -308,10 +308,10 @@ def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
     trajectory = load_trajectory(store.folder)
     result = trajectory.attempt
     if trajectory.is_foreign or not trajectory.is_digested:
-        raise TrajectoryError(f"{path}: recorded by an older version, without digests")
+        raise TrajectoryError("recorded by an older version, without digests", location=str(path))
     if result.network is not None and trajectory.network is None:
-        raise TrajectoryError(f"{path}: {trajectory.network_missing}")
+        raise TrajectoryError(trajectory.network_missing or "no network trace", location=str(path))
     # Compare dumps, which exclude login data, because that may have been renewed.
     if result.task.model_dump() != task.model_dump() or result.epoch != store.epoch:
-        raise TrajectoryError(f"{path}: records a different task or epoch")
+        raise TrajectoryError("records a different task or epoch", location=str(path))
     return result, trajectory
