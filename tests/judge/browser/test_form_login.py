@@ -32,7 +32,9 @@ async def test_the_storage_state_holds_the_session(site: Site, path: str, userna
     assert [cookie["name"] for cookie in state["cookies"]] == ["session"]
 
 
-FORM = "<title>Log in</title><form method=post><input name=user><input name=key type=password><button>Go</button></form>"
+FORM = (
+    "<title>Log in</title><form method=post><input name=user><input name=key type=password><button>Go</button></form>"
+)
 
 
 def logs_in(request: WireRequest) -> WireAnswer:
