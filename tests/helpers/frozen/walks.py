@@ -3,10 +3,11 @@
 import asyncio
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from helpers.frozen.case import Case, Step, Walk
+from helpers.frozen.playing import Entry, Look, masked
 from helpers.frozen.site import CREDENTIALS
 from helpers.frozen.wire import Addresses
 from judge.browser.playwright import PlaywrightBrowser
@@ -15,52 +16,46 @@ from judge.records.access import HttpCredentials
 from judge.records.tasks import Task
 from judge.sites import NetworkPolicy
 from shared.models import Page
-from shared.snapshot import as_shown, parse_snapshot
+from shared.snapshot import parse_snapshot
 
 # A step that takes longer than this has not worked.
 _PATIENCE_S = 6.0
 _AGAIN_S = 0.2
-# References number the elements of a document in the order in which they were first seen.
-_NOISE = re.compile(r" \[(?:ref=[^\]]*|cursor=pointer|active)\]")
 _SPACES = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What one step led to. `snapshot` is without references; `why` says what is wrong, if anything is."""
+    """What one step of a case showed; `why` says what is wrong, if anything is."""
 
     case: str
-    step: str
-    url: str
-    snapshot: str
-    seconds: float
+    look: Look
     why: str = ""
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.url, self.snapshot
-
-
-def masked(snapshot: str) -> str:
-    """A snapshot without what differs between two visits to the same page."""
-    return _NOISE.sub("", as_shown(snapshot))
 
 
 def policy_for(places: Addresses) -> NetworkPolicy:
     return NetworkPolicy.for_websites([places.own, places.other, places.closed])
 
 
-async def log_in(browser: PlaywrightBrowser, places: Addresses) -> None:
+def task_for(places: Addresses, path: str = "/") -> Task:
+    """A task on the site, with the credentials of the one case that needs some."""
     user, password = CREDENTIALS
     credentials = HttpCredentials(username=user, password=password)
-    await browser.log_in(Task(task_id="walk", website=places.own, task="walk", http_credentials=(credentials,)))
+    own = {"website": places.own + path, "allowed_sites": (places.other, places.closed)}
+    return Task(task_id="walk", task="Walk through the hard cases.", http_credentials=(credentials,), **own)
 
 
 class Walker:
-    """Takes steps in one browser, which is logged in and shows nothing yet."""
+    """Takes steps in one new browser."""
 
-    def __init__(self, browser: PlaywrightBrowser, places: Addresses, settle: SettleMode = "page-time") -> None:
-        self._browser, self._places, self._settle = browser, places, settle
+    def __init__(
+        self,
+        browser: PlaywrightBrowser,
+        places: Addresses,
+        take: Callable[[], Sequence[Entry]] = tuple,
+        settle: SettleMode = "page-time",
+    ) -> None:
+        self._browser, self._places, self._take_entries, self._settle = browser, places, take, settle
         self._page: Page | None = None
         self.seen: list[Seen] = []
 
@@ -77,6 +72,7 @@ class Walker:
         if self._page is not None:
             await self._take(case, Step("browser_navigate", case.opens, params={"url": address}))
             return
+        await self._browser.log_in(task_for(self._places))
         began = time.perf_counter()
         await self._browser.open(address, self._settle)
         await self._look(case, "open", case.opens, began)
@@ -92,6 +88,7 @@ class Walker:
                 self._add(case, named, 0.0, f"no {step.role} {step.name!r}")
                 return
             params["target"] = target
+        self._browser.begin_step(len(self.seen))
         began = time.perf_counter()
         done = await self._browser.act(step.tool, params)
         await self._look(case, named, step.shows, began, "" if done.ok else done.text[:200])
@@ -108,7 +105,8 @@ class Walker:
 
     def _add(self, case: Case, named: str, seconds: float, why: str) -> None:
         assert self._page is not None
-        self.seen.append(Seen(case.name, named, self._page.url, masked(self._page.snapshot), seconds, why))
+        url, snapshot = masked(self._page.url), masked(self._page.snapshot)
+        self.seen.append(Seen(case.name, Look(named, url, snapshot, seconds, tuple(self._take_entries())), why))
 
 
 def shown(page: Page, wanted: str) -> bool:
@@ -119,4 +117,4 @@ def shown(page: Page, wanted: str) -> bool:
 
 def wrong(seen: Sequence[Seen]) -> list[str]:
     """The steps that did not lead to what they should, one line each."""
-    return [f"{one.case}, {one.step}: {one.why}\n{one.snapshot[-1500:]}" for one in seen if one.why]
+    return [f"{one.case}, {one.look.action}: {one.why}\n{one.look.snapshot[-1500:]}" for one in seen if one.why]
