@@ -33,8 +33,18 @@ class _ShortPauses:
 
 
 vars(uvicorn.server)["asyncio"] = _ShortPauses()
-# No test here trusts a certificate, and reading the machine's takes 20 ms for each HTTP client.
-ssl.SSLContext.load_verify_locations = lambda *_, **__: None  # type: ignore[method-assign]
+_read_certificates = ssl.SSLContext.load_verify_locations
+
+
+def _read_own_certificates(
+    context: ssl.SSLContext, cafile: object = None, capath: object = None, cadata: str | None = None
+) -> None:
+    if cadata is not None:
+        _read_certificates(context, cadata=cadata)
+
+
+# No test here trusts a certificate that it did not make, and reading the machine's takes 20 ms for each HTTP client.
+ssl.SSLContext.load_verify_locations = _read_own_certificates  # type: ignore[assignment, method-assign]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,79 +8,53 @@ WebSockets.
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import h11
 
+from judge.browser.interception import RequestRefused
+from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, Peer, Reader, Writer
 from judge.sites import NetworkPolicy, Place, place_of, refuse_ip
 
-_CHUNK = 65_536
 _DIAL_TIMEOUT_S = 15.0
-_IDLE_TIMEOUT_S = 300.0
 # A page may open any number of connections; a browser by itself opens far fewer.
 _MAX_CONNECTIONS = 512
 _PARALLEL_LOOKUPS = 8
 _MAX_REFUSALS = 100
-# Headers about one connection, which a proxy does not forward (RFC 9110, 7.6.1). `transfer-encoding` is kept, because
-# h11 frames bodies by it.
-_HOP_BY_HOP = {b"connection", b"proxy-connection", b"keep-alive", b"te", b"upgrade", b"proxy-authorization"}
-# Without a content length: the end of the connection ends the body.
-_REFUSAL = (
-    b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n"
-    b"<!doctype html><title>Blocked</title><p>This address is outside the assessment's reach."
-)
 
 
-class _Refused(Exception):
-    """The policy refuses the connection; the text says why."""
+class Handler(Protocol):
+    """What serves the browser's connections instead of the guard itself, such as an interception."""
 
+    step: int
 
-class _Peer:
-    """One end of a connection, as h11 sees it."""
-
-    def __init__(
-        self,
-        role: type[h11.CLIENT] | type[h11.SERVER],
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        # This bounds the headers of a message, which h11 collects before it returns them.
-        self.http = h11.Connection(role, max_incomplete_event_size=_CHUNK)
-        self.reader = reader
-        self.writer = writer
-
-    async def receive(self) -> object:
-        while (event := self.http.next_event()) is h11.NEED_DATA:
-            async with asyncio.timeout(_IDLE_TIMEOUT_S):
-                self.http.receive_data(await self.reader.read(_CHUNK))
-        return event
-
-    async def send(self, event: h11.Event) -> None:
-        self.writer.write(self.http.send(event) or b"")
-        await self.writer.drain()
-
-    async def close(self) -> None:
-        self.writer.close()
-        with contextlib.suppress(OSError):
-            await self.writer.wait_closed()
+    async def serve(self, browser: Peer) -> None:
+        """Serve a connection to its end."""
+        ...
 
 
 class Guard:
     """One running proxy. Its policy is that of the current task; between tasks it refuses everything."""
 
     def __init__(self, policy: NetworkPolicy | None, max_body_bytes: int) -> None:
-        self._max_bytes = max_body_bytes
+        self.max_body_bytes = max_body_bytes
         self._connections: set[asyncio.Task[None]] = set()
         self.port = 0
         self.allow(policy)
 
-    def allow(self, policy: NetworkPolicy | None) -> None:
-        """Apply `policy` from now on, and forget everything about earlier tasks."""
+    def allow(self, policy: NetworkPolicy | None, handler: Handler | None = None) -> None:
+        """Apply `policy` from now on, and forget everything about earlier tasks.
+
+        With `handler`, that serves the connections; what it dials here is subject to the policy.
+        """
         self._policy = policy
+        self._handler = handler
         self._refusals: list[str] = []
         self._failures: dict[Place, OSError] = {}
         self._seen_public: set[Place] = set()
@@ -101,6 +75,16 @@ class Guard:
         """Why no connection to the address came about; all that the browser knows is that its own was closed."""
         return self._failures.get(place) if (place := place_of(url)) else None
 
+    def begin_step(self, number: int) -> None:
+        """Requests that begin from now on belong to this step."""
+        if self._handler:
+            self._handler.step = number
+
+    def note_refusal(self, refusal: RequestRefused) -> None:
+        """Remember for `take_refusals` what was refused."""
+        if len(self._refusals) < _MAX_REFUSALS:
+            self._refusals.append(str(refusal)[:300])
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Handle one connection of the browser."""
         task = asyncio.current_task()
@@ -108,7 +92,7 @@ class Guard:
             writer.close()
             return
         self._connections.add(task)
-        browser = _Peer(h11.SERVER, reader, writer)
+        browser = Peer(h11.SERVER, reader, writer)
         try:
             try:
                 await self._serve(browser)
@@ -125,59 +109,64 @@ class Guard:
 
     async def shut(self) -> None:
         """End every connection, and accept none until the next `allow`."""
-        self._policy = None
+        self._policy, self._handler = None, None
         for task in tuple(self._connections):
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
         self._resolver.shutdown(wait=False, cancel_futures=True)
 
-    async def _serve(self, browser: _Peer) -> None:
+    async def _serve(self, browser: Peer) -> None:
+        if self._handler:
+            await self._handler.serve(browser)
+            return
         while isinstance(request := await browser.receive(), h11.Request):
             try:
                 if request.method == b"CONNECT":
                     await self._tunnel(request, browser)
                     return
                 await self._forward(request, browser)
-            except _Refused as refusal:
-                if len(self._refusals) < _MAX_REFUSALS:
-                    self._refusals.append(str(refusal)[:300])
-                browser.writer.write(_REFUSAL)
+            except RequestRefused as refusal:
+                self.note_refusal(refusal)
+                browser.writer.write(REFUSAL)
                 await browser.writer.drain()
                 return
             if browser.http.our_state is not h11.DONE or browser.http.their_state is not h11.DONE:
                 return
             browser.http.start_next_cycle()
 
-    async def _dial(self, url: str) -> _Peer:
-        """A connection to an address that the policy allows. Raises `_Refused`, `OSError` or `TimeoutError`."""
+    async def dial(self, url: str, tls: ssl.SSLContext | None = None) -> Peer:
+        """A connection to an address that the policy allows. Raises `RequestRefused`, `OSError` or `TimeoutError`."""
         place, policy = place_of(url), self._policy
         if place is None or policy is None:
-            raise _Refused("no task is running" if place else "an address without a host")
+            raise RequestRefused("no task is running" if place else "an address without a host")
         if why := policy.refuse_name(place):
-            raise _Refused(f"{place}: {why}")
+            raise RequestRefused(f"{place}: {why}")
         try:
-            return await self._connect(place, policy)
+            return await self._connect(place, policy, tls)
         except OSError as error:
             if len(self._failures) < _MAX_REFUSALS:
                 self._failures[place] = error
             raise
 
-    async def _connect(self, place: Place, policy: NetworkPolicy) -> _Peer:
+    async def _connect(self, place: Place, policy: NetworkPolicy, tls: ssl.SSLContext | None) -> Peer:
         async with asyncio.timeout(_DIAL_TIMEOUT_S):
             look_up = partial(socket.getaddrinfo, place.host, place.port, type=socket.SOCK_STREAM)
             infos = await asyncio.get_running_loop().run_in_executor(self._resolver, look_up)
             failure: Exception = OSError("no address")
             for *_, address in infos:
                 if why := self._refuse_address(policy, place, str(address[0])):
-                    failure = _Refused(f"{place}: {why}")
+                    failure = RequestRefused(f"{place}: {why}")
                     continue
                 try:
                     # The checked address, not the name, which might now resolve to another one (DNS rebinding).
-                    streams = await asyncio.open_connection(str(address[0]), place.port, limit=_CHUNK)
-                    return _Peer(h11.CLIENT, *streams)
+                    host = place.host if tls else None
+                    streams = await asyncio.open_connection(
+                        str(address[0]), place.port, limit=CHUNK, ssl=tls, server_hostname=host
+                    )
+                    return Peer(h11.CLIENT, *streams)
                 except OSError as error:
                     # Report that an address was refused rather than that another one did not answer.
-                    failure = failure if isinstance(failure, _Refused) else error
+                    failure = failure if isinstance(failure, RequestRefused) else error
         raise failure
 
     def _refuse_address(self, policy: NetworkPolicy, place: Place, address: str) -> str | None:
@@ -194,8 +183,8 @@ class Guard:
             return f"{private}, under a name that was public before" if place in self._seen_public and private else None
         return why or ("this machine" if is_this_machine(address) else None)
 
-    async def _tunnel(self, request: h11.Request, browser: _Peer) -> None:
-        site = await self._dial(f"https://{request.target.decode('latin-1')}")
+    async def _tunnel(self, request: h11.Request, browser: Peer) -> None:
+        site = await self.dial(f"https://{request.target.decode('latin-1')}")
         try:
             await browser.send(h11.Response(status_code=200, headers=[]))
             # What the browser sent right after its request, without waiting for the response.
@@ -209,11 +198,11 @@ class Guard:
         finally:
             await site.close()
 
-    async def _pipe(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    async def _pipe(self, source: Reader, target: Writer) -> None:
         passed = 0
-        while passed <= self._max_bytes:
-            async with asyncio.timeout(_IDLE_TIMEOUT_S):
-                data = await source.read(_CHUNK)
+        while passed <= self.max_body_bytes:
+            async with asyncio.timeout(IDLE_TIMEOUT_S):
+                data = await source.read(CHUNK)
             if not data:
                 break
             passed += len(data)
@@ -221,12 +210,12 @@ class Guard:
             await target.drain()
         target.close()
 
-    async def _forward(self, request: h11.Request, browser: _Peer) -> None:
+    async def _forward(self, request: h11.Request, browser: Peer) -> None:
         url = request.target.decode("latin-1")
         scheme, _, rest = url.partition("://")
         if scheme.lower() != "http":
-            raise _Refused(f"a request that is not http: {url[:100]}")
-        site = await self._dial(url)
+            raise RequestRefused(f"a request that is not http: {url[:100]}")
+        site = await self.dial(url)
         try:
             authority = urlsplit(url).netloc
             # Byte for byte, so that a path with two slashes or an empty query is not changed.
@@ -234,23 +223,23 @@ class Guard:
             path = path if path.startswith("/") else f"/{path}"
             # The address, not the Host header, decides where a request goes (RFC 9112, 3.2.2).
             headers = [(b"host", authority.rpartition("@")[2].encode("latin-1")), (b"connection", b"close")]
-            headers += [(name, value) for name, value in request.headers if name not in {*_HOP_BY_HOP, b"host"}]
+            headers += [(name, value) for name, value in request.headers if name not in {*HOP_BY_HOP, b"host"}]
             await site.send(h11.Request(method=request.method, target=path, headers=headers))
             if await self._pass_body(browser, site):
                 # 100 Continue and 103 Early Hints, which are optional.
                 while isinstance(head := await site.receive(), h11.InformationalResponse):
                     pass
                 if isinstance(head, h11.Response):
-                    kept = [(name, value) for name, value in head.headers if name not in _HOP_BY_HOP]
+                    kept = [(name, value) for name, value in head.headers if name not in HOP_BY_HOP]
                     await browser.send(h11.Response(status_code=head.status_code, headers=kept, reason=head.reason))
                     await self._pass_body(site, browser)
         finally:
             await site.close()
 
-    async def _pass_body(self, source: _Peer, target: _Peer) -> bool:
+    async def _pass_body(self, source: Peer, target: Peer) -> bool:
         """Forward the rest of a message. False if it is too large or ends early."""
         passed = 0
-        while passed <= self._max_bytes:
+        while passed <= self.max_body_bytes:
             event = await source.receive()
             if isinstance(event, h11.EndOfMessage):
                 await target.send(h11.EndOfMessage())
@@ -266,7 +255,7 @@ class Guard:
 async def guarding(policy: NetworkPolicy | None, *, max_body_bytes: int = 200_000_000) -> AsyncIterator[Guard]:
     """Run a guard on a free loopback port while the body runs."""
     guard = Guard(policy, max_body_bytes)
-    server = await asyncio.start_server(guard.serve, "127.0.0.1", 0, limit=_CHUNK)
+    server = await asyncio.start_server(guard.serve, "127.0.0.1", 0, limit=CHUNK)
     guard.port = server.sockets[0].getsockname()[1]
     try:
         yield guard

@@ -1,0 +1,279 @@
+"""Serves the connections of a browser whose requests an interceptor answers: ends TLS, and frames the messages."""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import h11
+
+from judge.browser.guard import Guard
+from judge.browser.interception import (
+    Headers,
+    Interceptor,
+    RequestFailed,
+    RequestRefused,
+    SocketClose,
+    SocketMessage,
+    WireAnswer,
+    WireRequest,
+)
+from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, Peer, Prefixed
+from judge.browser.tls import Authority, TlsStream
+from judge.browser.upstream import Dial, Network
+from judge.browser.web_sockets import Frames, accept_of, is_socket, kept
+
+# The first byte of TLS. A browser also asks for a tunnel for sockets without TLS.
+_HANDSHAKE = b"\x16"
+_HANDSHAKE_S = 15.0
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_FRAMING = HOP_BY_HOP | {b"content-length", b"transfer-encoding"}
+_WITHOUT_BODY = (204, 304)
+# Two lengths are an error that no browser tries again, unlike a connection that is closed without an answer.
+_FAILURE = b"HTTP/1.1 502 Failed\r\nContent-Length: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n"
+_log = logging.getLogger(__name__)
+
+
+class Interception:
+    """What a guard does with the connections of one attempt. `dial` is given only if the interceptor reaches out."""
+
+    def __init__(self, interceptor: Interceptor, authority: Authority, dial: Dial | None, max_bytes: int) -> None:
+        self._interceptor = interceptor
+        self._authority = authority
+        self._dial = dial if interceptor.reaches_out else None
+        self._max_bytes = max_bytes
+        # Of request bodies, which are held in memory.
+        self._free_bytes = max_bytes
+        self.step = 0
+
+    async def serve(self, browser: Peer) -> None:
+        """Serve a connection to its end."""
+        while isinstance(head := await browser.receive(), h11.Request):
+            target = head.target.decode("latin-1")
+            if head.method == b"CONNECT":
+                await self._tunnel(target, browser)
+                return
+            if not target.lower().startswith("http://"):
+                await _write(browser, REFUSAL)
+                return
+            if not await self._exchange(browser, head, target):
+                return
+
+    async def _tunnel(self, target: str, browser: Peer) -> None:
+        await browser.send(h11.Response(status_code=200, headers=[]))
+        async with asyncio.timeout(IDLE_TIMEOUT_S):
+            first = browser.http.trailing_data[0] or await browser.reader.read(CHUNK)
+        reader = Prefixed(first, browser.reader)
+        if not first.startswith(_HANDSHAKE):
+            await self._serve_inside("http", target, Peer(h11.SERVER, reader, browser.writer))
+            return
+        host = urlsplit(f"//{target}").hostname or ""
+        stream = TlsStream(reader, browser.writer, self._authority.context(host))
+        async with asyncio.timeout(_HANDSHAKE_S):
+            await stream.handshake()
+        inside = Peer(h11.SERVER, stream, stream)
+        try:
+            await self._serve_inside("https", target, inside)
+        finally:
+            await inside.close()
+
+    async def _serve_inside(self, scheme: str, target: str, browser: Peer) -> None:
+        origin = f"{scheme}://{target.removesuffix(_DEFAULT_PORTS[scheme])}"
+        while isinstance(head := await browser.receive(), h11.Request):
+            path = head.target.decode("latin-1")
+            if not path.startswith("/"):
+                await _write(browser, REFUSAL)
+                return
+            if not await self._exchange(browser, head, origin + path):
+                return
+
+    async def _exchange(self, browser: Peer, head: h11.Request, url: str) -> bool:
+        """One request with its answer. Returns whether another may follow."""
+        step = self.step
+        body = await self._read_body(browser)
+        if body is None:
+            await _write(browser, _FAILURE)
+            return False
+        self._free_bytes -= len(body)
+        network = Network(self._dial, self._max_bytes) if self._dial else None
+        try:
+            if is_socket(head):
+                request = WireRequest("GET", f"ws{url.removeprefix('http')}", _decoded(head), body, step)
+                await self._socket(browser, head, request, network)
+                return False
+            method = head.method.decode("latin-1")
+            request = WireRequest(method, url, _decoded(head), body, step)
+            await _unless_gone(browser, self._answer(browser, request, network))
+        finally:
+            self._free_bytes += len(body)
+            if network:
+                await network.end()
+        if browser.http.our_state is not h11.DONE or browser.http.their_state is not h11.DONE:
+            return False
+        browser.http.start_next_cycle()
+        return True
+
+    async def _read_body(self, browser: Peer) -> bytes | None:
+        """The request's body; `None` if it is too large or ends early."""
+        pieces: list[bytes] = []
+        size = 0
+        while not isinstance(event := await browser.receive(), h11.EndOfMessage):
+            if not isinstance(event, h11.Data):
+                return None
+            size += len(event.data)
+            if size > self._free_bytes:
+                return None
+            pieces.append(bytes(event.data))
+        return b"".join(pieces)
+
+    async def _answer(self, browser: Peer, request: WireRequest, network: Network | None) -> None:
+        try:
+            answer = await self._interceptor.answer(request, network)
+        except RequestFailed as failure:
+            await _fail(browser, failure)
+            return
+        # Isolation boundary: an error of the interceptor fails this load only.
+        except Exception:  # noqa: BLE001
+            _log.exception("a request to %s", request.url[:200])
+            await _fail(browser)
+            return
+        try:
+            await _send(browser, answer, is_head=request.method == "HEAD")
+        except (RequestFailed, h11.LocalProtocolError):
+            await _fail(browser)
+
+    async def _socket(self, browser: Peer, head: h11.Request, request: WireRequest, network: Network | None) -> None:
+        page = _Page(browser, dict(head.headers)[b"sec-websocket-key"], self._max_bytes)
+        try:
+            await self._interceptor.socket(request, page, network)
+        except RequestFailed as failure:
+            await _fail(browser, failure)
+        # Isolation boundary, as above.
+        except Exception:  # noqa: BLE001
+            _log.exception("a socket to %s", request.url[:200])
+            await _fail(browser)
+        finally:
+            await page.finish()
+
+
+def intercepted(
+    guard: Guard, interceptor: Interceptor, authority: Authority, trust: ssl.SSLContext | None = None
+) -> Interception:
+    """What serves the guard's connections with the interceptor; `trust` replaces the system's certificates."""
+    if not interceptor.reaches_out:
+        return Interception(interceptor, authority, None, guard.max_body_bytes)
+    context = trust or ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+
+    async def dial(url: str) -> Peer:
+        try:
+            address = f"http{url[2:]}" if url.startswith("ws") else url
+            return await guard.dial(address, context if address.startswith("https:") else None)
+        except RequestRefused as refusal:
+            guard.note_refusal(refusal)
+            raise
+        except (OSError, TimeoutError) as error:
+            raise RequestFailed(str(error) or type(error).__name__) from error
+
+    return Interception(interceptor, authority, dial, guard.max_body_bytes)
+
+
+class _Page:
+    """The page's end of a socket (`judge.browser.interception.PageSocket`)."""
+
+    def __init__(self, browser: Peer, key: bytes, max_bytes: int) -> None:
+        self._browser = browser
+        self._key = key
+        self._max_bytes = max_bytes
+        self._frames: Frames | None = None
+
+    async def accept(self, headers: Headers = ()) -> None:
+        own = [(b"Upgrade", b"websocket"), (b"Connection", b"Upgrade")]
+        own.append((b"Sec-WebSocket-Accept", accept_of(self._key)))
+        await self._browser.send(h11.InformationalResponse(status_code=101, headers=[*own, *kept(headers)]))
+        reader = Prefixed(self._browser.http.trailing_data[0], self._browser.reader)
+        self._frames = Frames(reader, self._browser.writer, is_page=True, max_bytes=self._max_bytes)
+
+    async def refuse(self, answer: WireAnswer) -> None:
+        await _send(self._browser, answer)
+
+    async def receive(self) -> SocketMessage | SocketClose:
+        return await self._frames.receive() if self._frames else SocketClose(sent=True)
+
+    async def send(self, message: SocketMessage) -> None:
+        if self._frames:
+            await self._frames.send(message)
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        if self._frames:
+            await self._frames.close(code, reason)
+
+    async def finish(self) -> None:
+        if self._frames:
+            await self._frames.finish()
+
+
+async def _unless_gone(browser: Peer, work: Coroutine[None, None, None]) -> None:
+    """Do the work, but not on after the browser has closed the connection, as it does when a page ends a stream."""
+    task, gone = asyncio.create_task(work), asyncio.create_task(_closed(browser))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not gone.done() or not gone.result():
+            await task
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _closed(browser: Peer) -> bool:
+    """Wait until the browser closes the connection, or sends something early: then `False`."""
+    try:
+        data = await browser.reader.read(CHUNK)
+        browser.http.receive_data(data)
+    except (OSError, h11.ProtocolError):
+        return True
+    return not data
+
+
+async def _send(browser: Peer, answer: WireAnswer, *, is_head: bool = False) -> None:
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
+    framed = [(name, value) for name, value in headers if name.lower() not in _FRAMING]
+    lengths = [(name, value) for name, value in headers if name.lower() == b"content-length"]
+    is_bare = is_head or answer.status in _WITHOUT_BODY
+    if lengths and isinstance(answer.body, bytes) and not is_bare:
+        lengths = [(lengths[0][0], str(len(answer.body)).encode())]
+    reason = answer.reason.encode("latin-1", "replace")
+    await browser.send(h11.Response(status_code=answer.status, headers=framed + lengths, reason=reason))
+    if not is_bare:
+        async for piece in _pieces(answer.body):
+            await browser.send(h11.Data(data=piece))
+    await browser.send(h11.EndOfMessage())
+
+
+async def _pieces(body: bytes | AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    if isinstance(body, bytes):
+        for start in range(0, len(body), CHUNK):
+            yield body[start : start + CHUNK]
+    else:
+        async for piece in body:
+            yield piece
+
+
+async def _fail(browser: Peer, failure: RequestFailed | None = None) -> None:
+    """Let the page see a failed load. Once an answer has begun, it ends too early."""
+    if browser.http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+        await _write(browser, REFUSAL if isinstance(failure, RequestRefused) else _FAILURE)
+    browser.http.send_failed()
+
+
+async def _write(browser: Peer, data: bytes) -> None:
+    with suppress(OSError):
+        browser.writer.write(data)
+        await browser.writer.drain()
+
+
+def _decoded(head: h11.Request) -> Headers:
+    return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers.raw_items())
