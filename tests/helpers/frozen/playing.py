@@ -22,7 +22,7 @@ MASKS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("UUIDs", re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")),
     ("hexadecimal digits, 8 or more with a digit", re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b")),
     ("dates", re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?\b")),
-    ("times of day", re.compile(r"\b\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?(?:\s?[AaPp]\.?[Mm]\b\.?)?")),
+    ("times of day", re.compile(r"(?<![\d.:])\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?(?![\d:])(?:\s?[AaPp]\.?[Mm]\b\.?)?")),
     ("ages and durations", re.compile(r"\b(?:\d[\d.]*|an?)\s?(?:ms|seconds?|minutes?|hours?|s)\b(?: ago)?")),
     ("numbers of 10 or more digits", re.compile(r"\d{10,}")),
 )
