@@ -32,6 +32,7 @@ if sys.platform != "win32":
     import fcntl
 
 CONFIG_FILE = "server.json"
+AUTHORITY_FILE = "authority.pem"
 _SERVER = Path(__file__).with_name("server.cjs")
 
 _SYSTEM = platform.system()
@@ -308,11 +309,14 @@ class BrowserSettings(Record):
         node, cli = compute_driver_executable()
         return [node, str(_SERVER), str(self.mcp_cli or cli), *args]
 
-    def config_file(self, proxy: str | None = None) -> str:
-        """The server's configuration: how to launch Chromium, and the options of each context."""
+    def config_file(self, proxy: str | None = None, spki_hash: str | None = None) -> str:
+        """The server's configuration: how to launch Chromium, and the options of each context.
+
+        `spki_hash` is that of the key with which the proxy ends TLS, if it does.
+        """
         launch: dict[str, Any] = {"executablePath": str(self.found.path), "chromiumSandbox": self.found.sandbox}
         if proxy:
-            launch |= {"args": _PROXY_ONLY, "proxy": {"server": proxy, "bypass": _NO_BYPASS}}
+            launch |= proxy_options(proxy, spki_hash)
         browser = {
             "launchOptions": launch,
             "contextOptions": self._context_options(),
@@ -343,11 +347,21 @@ class BrowserSettings(Record):
         }
         return {name: value for name, value in options.items() if value is not None}
 
-    def environ(self, folder: Path) -> dict[str, str]:
-        """The server's environment: its folder is its home, so that a browser leaves no files elsewhere."""
+    def environ(self, folder: Path, *, has_authority: bool = False) -> dict[str, str]:
+        """The server's environment: its folder is its home, so that a browser leaves no files elsewhere.
+
+        `has_authority`: its request client trusts the certificates of `AUTHORITY_FILE` in the folder.
+        """
+        trusted = {"NODE_EXTRA_CA_CERTS": str(folder / AUTHORITY_FILE)} if has_authority else {}
         places = {name: str(folder) for name in ("HOME", "TMPDIR", "TEMP", "TMP")}
         cache = {"NODE_COMPILE_CACHE": str(self.compile_cache)} if self.compile_cache else {}
-        return {**self.environment, **places, **cache}
+        return {**self.environment, **places, **cache, **trusted}
+
+
+def proxy_options(proxy: str, spki_hash: str | None = None) -> dict[str, Any]:
+    """Playwright's launch options for a browser whose traffic all goes through a proxy, which may end TLS."""
+    trust = [] if spki_hash is None else [f"--ignore-certificate-errors-spki-list={spki_hash}"]
+    return {"args": [*_PROXY_ONLY, *trust], "proxy": {"server": proxy, "bypass": _NO_BYPASS}}
 
 
 class BrowserFolder:

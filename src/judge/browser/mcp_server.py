@@ -9,7 +9,7 @@ import os
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import psutil
 from mcp import MCPError
@@ -18,7 +18,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from pydantic import ValidationError
 
 from judge.browser import processes, responses
-from judge.browser.chromium import CONFIG_FILE, BrowserSettings
+from judge.browser.chromium import AUTHORITY_FILE, CONFIG_FILE, BrowserSettings
 from judge.browser.requests import documents_until_death
 from judge.browser.responses import Answer
 from judge.records.tools import tool_of
@@ -49,6 +49,13 @@ class TabCrashed(PageTrouble):
     """The process of a page crashed. The server replaces it by an empty one at the next call."""
 
 
+class Trust(Protocol):
+    """How a proxy that ends TLS is trusted: by the hash of its key, or by the certificate of its authority."""
+
+    spki_hash: str
+    certificate: bytes
+
+
 class McpServer:
     """The MCP server's process and the connection to it. The first fault is final: every later call raises it again.
 
@@ -58,11 +65,14 @@ class McpServer:
     server dies.
     """
 
-    def __init__(self, settings: BrowserSettings, folder: Path, proxy: str | None = None) -> None:
+    def __init__(
+        self, settings: BrowserSettings, folder: Path, proxy: str | None = None, trust: Trust | None = None
+    ) -> None:
         self.settings = settings
         self.folder = folder
         self.version = "unknown"
         self._proxy = proxy
+        self._trust = trust
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._task: asyncio.Task[None] | None = None
@@ -99,11 +109,14 @@ class McpServer:
             command=command,
             args=args,
             cwd=self.folder,
-            env=self.settings.environ(self.folder),
+            env=self.settings.environ(self.folder, has_authority=self._trust is not None),
             encoding_error_handler="replace",
         )
         try:
-            (self.folder / CONFIG_FILE).write_text(self.settings.config_file(self._proxy))
+            spki_hash = self._trust.spki_hash if self._trust else None
+            (self.folder / CONFIG_FILE).write_text(self.settings.config_file(self._proxy, spki_hash))
+            if self._trust:
+                (self.folder / AUTHORITY_FILE).write_bytes(self._trust.certificate)
             # Appended to, because `renew` truncates the log while the server writes to it.
             with (self.folder / _LOG).open("a") as log:
                 # `legacy` is the initialize handshake; the default mode would first probe for a newer protocol.

@@ -159,12 +159,12 @@ class PlaywrightBrowser:
             # Without the browser's message, which may repeat the secrets.
             raise self._server.fail("the browser refused the task's storage_state or http_credentials")
 
-    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
+    async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
         """See `judge.browser.session.Browser`."""
         with _opening(url):
             answer = await self._run(requests.begin_code((url, *self._own_sites)))
             if answer.ok:
-                answer = await self._run(begin_code(settle))
+                answer = await self._run(begin_code(settle, clock_ms))
             if answer.ok:
                 answer = await self._go(url)
         self._require_opened(answer, url)
@@ -585,6 +585,8 @@ class PlaywrightBrowser:
 
     def begin_step(self, number: int) -> None:
         """See `judge.browser.session.Browser`."""
+        if self._guard:
+            self._guard.begin_step(number)
         self._requests.begin_step(number)
         self._console.begin_step(number)
 

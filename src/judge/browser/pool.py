@@ -4,15 +4,20 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
 
 from judge.browser.chromium import BrowserFolder, BrowserSettings
 from judge.browser.guard import Guard, guarding
+from judge.browser.interception import Interceptor
 from judge.browser.mcp_server import McpServer
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.tools import offered_tools
 from judge.sites import NetworkPolicy
 from shared.errors import EnvironmentFault, ParticipantError
 from shared.models import ToolSpec
+
+if TYPE_CHECKING:
+    from judge.browser.tls import Authority
 
 # A browser gets slower and larger with use; a new one costs a second.
 TASKS_PER_BROWSER = 50
@@ -24,7 +29,8 @@ _log = logging.getLogger(__name__)
 class _Slot:
     """A browser with its server, folder and guard. `end` may be called at any time and ends them all."""
 
-    def __init__(self) -> None:
+    def __init__(self, authority: "Authority | None") -> None:
+        self.authority = authority
         self._stack = AsyncExitStack()
         self._server: McpServer
         self._tools: tuple[ToolSpec, ...]
@@ -36,14 +42,19 @@ class _Slot:
         self._guard = await self._stack.enter_async_context(guarding(None)) if is_guarded else None
         folder = BrowserFolder()
         self._stack.callback(folder.remove)
-        self._server = McpServer(settings, folder.path, self._guard.url if self._guard else None)
+        self._server = McpServer(settings, folder.path, self._guard.url if self._guard else None, self.authority)
         self._stack.push_async_callback(self._server.end)
         self._tools = offered_tools(await self._server.start(), settings.config.actions)
 
-    def begin(self, policy: NetworkPolicy | None) -> PlaywrightBrowser:
+    def begin(self, policy: NetworkPolicy | None, interceptor: Interceptor | None) -> PlaywrightBrowser:
         """The browser for the next task, with network access as `policy` allows."""
         self.tasks += 1
-        if self._guard:
+        if self._guard and self.authority and interceptor:
+            # Imported on first use, as in `_new_authority`.
+            from judge.browser.intercepting import intercepted
+
+            self._guard.allow(policy, intercepted(self._guard, interceptor, self.authority))
+        elif self._guard:
             self._guard.allow(policy)
         return PlaywrightBrowser(self._server, self._tools, self._guard)
 
@@ -76,21 +87,28 @@ class BrowserPool:
         self._settings = settings
         self._is_guarded = is_guarded
         self._tasks_per_browser = tasks_per_browser
+        # For the browsers whose requests are intercepted; those of other tasks do not trust it.
+        self._authority: Authority | None = None
         # One for each returned browser; its result is the prepared browser, or `None` if it was ended.
         self._waiting: list[asyncio.Task[_Slot | None]] = []
         self._slots: set[_Slot] = set()
 
     @asynccontextmanager
-    async def browser(self, policy: NetworkPolicy | None) -> AsyncIterator[PlaywrightBrowser]:
+    async def browser(
+        self, policy: NetworkPolicy | None, interceptor: Interceptor | None = None
+    ) -> AsyncIterator[PlaywrightBrowser]:
         """A browser for one task, without any trace of earlier ones, with network access as `policy` allows.
 
-        Without a policy there is no access, or, in a pool without guards, all that this machine has.
-        Raises `BrowserFault` if no browser can be started.
+        Without a policy there is no access, or, in a pool without guards, all that this machine has. An `interceptor`
+        needs a guard. Raises `BrowserFault` if no browser can be started.
         """
-        slot = await self._taken() or await self._started()
+        authority = None
+        if interceptor and self._is_guarded:
+            authority = self._authority = self._authority or _new_authority()
+        slot = await self._taken(authority) or await self._started(authority)
         is_sound = False
         try:
-            yield slot.begin(policy)
+            yield slot.begin(policy, interceptor)
             is_sound = True
         # The participant failed, and the browser works.
         except ParticipantError:
@@ -99,8 +117,11 @@ class BrowserPool:
         finally:
             self._waiting.append(asyncio.create_task(self._made_ready(slot, is_sound=is_sound)))
 
-    async def _taken(self) -> _Slot | None:
-        """A browser that is ready, or else one that is being prepared; `None` if there is none."""
+    async def _taken(self, authority: "Authority | None") -> _Slot | None:
+        """A browser that is ready, or else one that is being prepared; `None` if there is none.
+
+        One of the other kind, with or without an authority, is ended: as many browsers run as tasks.
+        """
         while self._waiting:
             waiting = next((each for each in self._waiting if each.done()), self._waiting[0])
             self._waiting.remove(waiting)
@@ -110,15 +131,15 @@ class BrowserPool:
             except asyncio.CancelledError:
                 self._waiting.append(waiting)
                 raise
-            if slot and slot.is_alive:
+            if slot and slot.is_alive and slot.authority is authority:
                 return slot
             if slot:
-                # It died between two tasks, so no task is affected.
+                # If it died between two tasks, no task is affected.
                 await self._ended(slot)
         return None
 
-    async def _started(self) -> _Slot:
-        slot = _Slot()
+    async def _started(self, authority: "Authority | None") -> _Slot:
+        slot = _Slot(authority)
         # Before it starts, so that `end` also ends a browser that is just starting.
         self._slots.add(slot)
         async with AsyncExitStack() as unless_started:
@@ -150,6 +171,13 @@ class BrowserPool:
             each.cancel()
         await asyncio.gather(*self._waiting, return_exceptions=True)
         await asyncio.gather(*(slot.end() for slot in self._slots))
+
+
+def _new_authority() -> "Authority":
+    """Imported on first use, because the import takes some 40 ms and few runs need it."""
+    from judge.browser.tls import Authority
+
+    return Authority()
 
 
 @asynccontextmanager

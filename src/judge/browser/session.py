@@ -94,8 +94,8 @@ class Browser(Protocol):
         """Give the browser the task's storage state and credentials, before the first page is opened."""
         ...
 
-    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
-        """Open the task's website. `settle` is how to wait for pages.
+    async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
+        """Open the task's website. `settle` is how to wait for pages; in page time, their clock begins at `clock_ms`.
 
         Raises `SiteFault` if the site cannot be reached, or its page does not answer. A page with an HTTP error status
         counts as reached.

@@ -139,6 +139,7 @@ def self_signed(folder: Path) -> Path:
     """A certificate that nobody trusts."""
     pem = folder / "site.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1"]
     subprocess.run([*command, "-keyout", str(pem), "-out", str(folder / "cert.pem")], check=True, capture_output=True)
     pem.write_text(pem.read_text() + (folder / "cert.pem").read_text())
     return pem

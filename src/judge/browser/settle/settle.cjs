@@ -13,7 +13,7 @@ const { delay, soon } = require("./timing.cjs");
 
 const KEY = Symbol.for("wabe.settle");
 const REQUESTS = Symbol.for("wabe.requests");
-const [PAGE, DRAWN, PROVENANCE, JOINS] = ["page.js", "../drawn.js", "../provenance.js", "../joins.js"]
+const [PAGE, CLOCK, DRAWN, PROVENANCE, JOINS] = ["page.js", "clock.js", "../drawn.js", "../provenance.js", "../joins.js"]
   .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
 const BESIDE = `(drawn => ({ ...(${PROVENANCE})(drawn), ...(${JOINS})(drawn) }))((${DRAWN})())`;
 
@@ -219,7 +219,7 @@ class Settler {
 
   async attach(subject) {
     const session = await this.page.context().newCDPSession(subject);
-    const target = new Target(session, this.isPageTime, this.context.maxCpu, () => this.isNavigating());
+    const target = new Target(session, this.context, () => this.isNavigating());
     this.targets.set(subject, target);
     session.on("close", () => { target.isClosed = true; this.targets.delete(subject); });
     await target.start();
@@ -503,6 +503,8 @@ class Context {
     this.settlers = new WeakMap();
     this.isBegun = false;
     this.isPageTime = false;
+    // How far the pages' clocks are ahead of this machine's from the beginning; `null` if they begin with it.
+    this.clockOffset = null;
     // How the last page was lost, since that was reported: `crashed` or `flooded`.
     this.lost = null;
     this.closedTabs = 0;
@@ -584,12 +586,17 @@ class Context {
   }
 
   // Called once, before the first navigation, until which no page needs to be watched.
-  async begin(page, isPageTime, maxCpu) {
+  // With `clock` (page time only), the clocks of all pages begin there, in milliseconds since 1970.
+  async begin(page, isPageTime, maxCpu, clock) {
     if (this.isBegun) return;
     this.isBegun = true;
     this.isPageTime = isPageTime;
     this.maxCpu = maxCpu;
     if (isPageTime) await page.context().addInitScript(`(${PAGE})(${JSON.stringify(EVENT)}, ${TIMER_HORIZON})`);
+    if (isPageTime && clock !== null) {
+      this.clockOffset = clock - Date.now();
+      await page.context().addInitScript(`(${CLOCK})(${clock}, ${this.clockOffset})`);
+    }
     await this.attach(page);
   }
 

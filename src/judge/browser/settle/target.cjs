@@ -37,11 +37,14 @@ const MAX_FRAMES = 50;
 
 // One renderer's session: the page itself, or a frame in its own process.
 class Target {
-  constructor(session, isPageTime, maxCpu, isNavigating) {
+  constructor(session, { isPageTime, maxCpu, clockOffset }, isNavigating) {
     this.session = session;
     this.maxCpu = maxCpu;
     this.isNavigating = isNavigating;
     this.isPageTime = isPageTime;
+    this.clockOffset = clockOffset;
+    // The page's clock when it was last read.
+    this.seenClock = 0;
     this.worlds = new Map();
     this.snapshotWorlds = new Map();
     this.queue = Promise.resolve();
@@ -80,7 +83,10 @@ class Target {
     await session.send("Page.addScriptToEvaluateOnNewDocument", {
       source: `(${RECORDER})(${JSON.stringify(EVENT)})`, worldName: WORLD, runImmediately: true,
     });
-    if (this.isPageTime) void this.tick();
+    if (!this.isPageTime) return;
+    // Before the first document, which reads the clock.
+    if (this.clockOffset !== null) await this.advance(LEAD);
+    void this.tick();
   }
 
   async send(method, params) {
@@ -146,7 +152,7 @@ class Target {
       if (this.isNavigating() || await this.isPending()) return;
       const isChecked = this.stoodStill || ++this.grants % GRANTS_PER_CHECK === 0;
       const before = isChecked ? await this.clock() : undefined;
-      if (before !== undefined) ms = Math.max(ms, Math.min(Date.now() + LEAD - before, MAX_LAG));
+      if (before !== undefined) ms = Math.max(ms, Math.min(this.now() + LEAD - before, MAX_LAG));
       this.stoodStill = false;
       await this.grant(ms);
       if (before === undefined || this.pending) return;
@@ -162,8 +168,16 @@ class Target {
     this.pendingSince = performance.now();
     const pending = this.pending = new Promise(done => { this.expired = done; });
     void pending.then(() => { if (this.pending === pending) this.pending = null; });
-    await this.send("Emulation.setVirtualTimePolicy", { policy: "advance", budget: ms });
+    const policy = { policy: "advance", budget: ms };
+    // For the process in which virtual time is not enabled yet; ignored by all others.
+    if (this.clockOffset !== null) policy.initialVirtualTime = Math.max(this.now(), this.seenClock) / 1000;
+    await this.send("Emulation.setVirtualTimePolicy", policy);
     await Promise.race([pending, delay(MAX_GRANT)]);
+  }
+
+  // What the page's clock would show if it never stood still and no time were skipped.
+  now() {
+    return Date.now() + (this.clockOffset ?? 0);
   }
 
   // Whether time that was granted has still not passed, because the page is busy. It is not replaced: Chromium would stop
@@ -181,7 +195,7 @@ class Target {
     const [contextId] = this.worlds.keys();
     if (contextId === undefined) return undefined;
     const { result } = await this.send("Runtime.evaluate", { expression: "Date.now()", contextId });
-    return result.value;
+    return this.seenClock = result.value;
   }
 
   // Between settles the page's clock runs at the speed of the wall clock.
