@@ -47,6 +47,21 @@ _NAMING_KEYS = ("name", "key", "field", "id")
 _TOO_MANY = MappingProxyType({"_truncated": True, "comment": "too many fields: the body was left out"})
 
 
+def is_secret_name(name: str) -> bool:
+    """Whether a field, a parameter or a cookie of this name has a secret value."""
+    return bool(_SECRET_NAME.search(name)) or any(word.lower() in _SECRET_WORDS for word in _WORD.findall(name))
+
+
+def is_secret_header(name: str) -> bool:
+    """Whether a header of this name has a secret value."""
+    return bool(_SECRET_HEADER.search(name))
+
+
+def is_session_cookie(name: str, value: str) -> bool:
+    """Whether a cookie whose name is not secret may identify a session."""
+    return bool(_SESSION_COOKIE.search(name)) or len(value) >= _MIN_SESSION_CHARS
+
+
 class Redaction:
     """Redacts HAR entries. `secrets` are values that must not appear anywhere.
 
@@ -96,9 +111,7 @@ class Redaction:
         return redacted
 
     def _is_secret(self, name: str) -> bool:
-        if name.lower() in self._keep:
-            return False
-        return bool(_SECRET_NAME.search(name)) or any(word.lower() in _SECRET_WORDS for word in _WORD.findall(name))
+        return name.lower() not in self._keep and is_secret_name(name)
 
     def _value(self, name: str, value: str) -> str:
         return REDACTED if self._is_secret(name) else value
@@ -109,7 +122,7 @@ class Redaction:
             value = "; ".join(self._cookie_pair(lower, pair) for pair in value.split(";"))
         elif lower == "set-cookie":
             value = "\n".join(self._set_cookie(line) for line in value.split("\n"))
-        elif _SECRET_HEADER.search(name) and lower not in self._keep:
+        elif is_secret_header(name) and lower not in self._keep:
             value = REDACTED
         elif lower in _WITH_ADDRESS:
             value = _ADDRESS.sub(lambda found: self._address(found[0]), value)
@@ -130,7 +143,7 @@ class Redaction:
         """
         if not value or not self._keep.isdisjoint((name.lower(), header)):
             return value
-        is_session = self._is_secret(name) or _SESSION_COOKIE.search(name) or len(value) >= _MIN_SESSION_CHARS
+        is_session = self._is_secret(name) or is_session_cookie(name, value)
         return self._digest(value) if is_session else value
 
     def _address(self, url: str) -> str:

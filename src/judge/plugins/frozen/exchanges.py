@@ -1,0 +1,134 @@
+"""What an archive contains, as data: exchanges and sockets, and the walks they were recorded in. Pure.
+
+The clock of a walk counts what began and ended in it (`began`, `ended`, the ticks of chunks and messages), so that what
+came before what does not depend on the resolution of times.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from urllib.parse import urlsplit
+
+from judge.browser.interception import Headers, SocketClose, WireRequest
+
+SOCKET_SCHEMES = frozenset({"ws", "wss"})
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of an answer that lasts: when it arrived after the request began, and where in the body it ends."""
+
+    at_ms: int
+    tick: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message of a socket, as `SocketMessage`, with its tick."""
+
+    sent: bool
+    is_text: bool
+    data: bytes
+    at_ms: int
+    tick: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A recorded answer. `body` is content-encoded as on the wire, and transfer-decoded.
+
+    `is_redacted`: secrets in the body were replaced when it was recorded.
+    """
+
+    status: int
+    reason: str
+    headers: Headers
+    body: bytes
+    http_version: str = "1.1"
+    is_redacted: bool = False
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request and what came of it.
+
+    `answer` is `None` if there was none, for which `failure` is the reason. `is_whole`: the answer, or the socket,
+    ended by itself. `chunks` are those of an event stream, `messages` those of a socket.
+    """
+
+    walk: str
+    number: int
+    request: WireRequest
+    at_ms: int
+    began: int
+    ended: int
+    answer: Answer | None
+    failure: str = ""
+    is_whole: bool = True
+    chunks: tuple[Chunk, ...] = ()
+    messages: tuple[Message, ...] = ()
+    closed: SocketClose | None = None
+
+    @property
+    def record_id(self) -> str:
+        """Names the exchange in ledgers."""
+        return f"{self.walk}/{self.number}"
+
+    @property
+    def is_socket(self) -> bool:
+        """Whether it is a web socket."""
+        return urlsplit(self.request.url).scheme in SOCKET_SCHEMES
+
+    @property
+    def path(self) -> str:
+        """The path of the address."""
+        return urlsplit(self.request.url).path or "/"
+
+    @cached_property
+    def host(self) -> str:
+        """Host and port, which sockets share with pages."""
+        return urlsplit(self.request.url).netloc.lower()
+
+
+@dataclass(frozen=True)
+class Walk:
+    """One recorded attempt. `task_id` is the task that it played, if any; `start_ms` is its first moment."""
+
+    name: str
+    start_ms: int
+    task_id: str | None = None
+    is_reference: bool = False
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Everything recorded, by walk and in the order in which it began."""
+
+    walks: tuple[Walk, ...]
+    exchanges: tuple[Exchange, ...]
+
+    @property
+    def clock_ms(self) -> int:
+        """The moment at which a page's clock begins."""
+        return min((walk.start_ms for walk in self.walks), default=0)
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The origins of which something was recorded."""
+        addresses = (urlsplit(exchange.request.url) for exchange in self.exchanges)
+        return frozenset(f"{parts.scheme}://{parts.netloc}" for parts in addresses)
+
+
+def header(headers: Headers, name: str) -> str:
+    """All values of a header, or an empty text."""
+    return ", ".join(value for each, value in headers if each.lower() == name)
+
+
+def without_headers(headers: Headers, *names: str) -> Headers:
+    """The headers without those of these names, in lower case."""
+    return tuple((name, value) for name, value in headers if name.lower() not in names)
+
+
+def renamed(exchange: Exchange, walk: str) -> Exchange:
+    """The exchange as one of another walk."""
+    return replace(exchange, walk=walk)

@@ -1,0 +1,60 @@
+"""What recorded answers have in common: which are the same for a reader, and which hold in any state. Pure."""
+
+import hashlib
+import re
+
+from judge.plugins.frozen.encodings import decoded
+from judge.plugins.frozen.exchanges import Answer, Exchange, header
+from judge.plugins.frozen.kinds import kind_of
+from judge.plugins.frozen.matching.loose import comparable
+
+_TEXT = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml)|application/(?:javascript|x-ndjson)|image/svg", re.I)
+_MAX_COMPARED_BYTES = 8_000_000
+_MAX_AGE = re.compile(r"(?:s-maxage|max-age)\s*=\s*\"?(\d+)")
+_STATIC_KINDS = frozenset({"script", "style", "image", "font", "media", "icon", "source_map", "worker"})
+
+
+def fingerprint(exchange: Exchange) -> str:
+    """Equal for answers that say the same, whatever the times, identifiers and tokens in them."""
+    answer = exchange.answer
+    if answer is None:
+        return f"failure {exchange.failure}"
+    location = comparable(header(answer.headers, "location"), exchange.at_ms)
+    mime_type = header(answer.headers, "content-type")
+    digest = hashlib.sha256(f"{answer.status}\n{location}\n{mime_type.partition(';')[0]}\n".encode())
+    digest.update(_compared(answer, mime_type, exchange.at_ms))
+    for message in exchange.messages:
+        if not message.sent:
+            digest.update(comparable(message.data.decode("latin-1"), exchange.at_ms).encode("latin-1", "replace"))
+    return digest.hexdigest()
+
+
+def _compared(answer: Answer, mime_type: str, at_ms: int) -> bytes:
+    body = decoded(answer.body, header(answer.headers, "content-encoding"))
+    if body is None:
+        return answer.body
+    if len(body) > _MAX_COMPARED_BYTES or not _TEXT.match(mime_type):
+        return body
+    try:
+        return comparable(body.decode(), at_ms).encode()
+    except UnicodeDecodeError:
+        return body
+
+
+def holds_in_any_state(exchange: Exchange) -> bool:
+    """Whether the server itself says that its answer can be used again, as a browser's cache would.
+
+    Without a word about it, only what is usually a file with a date or an `ETag`.
+    """
+    answer = exchange.answer
+    if answer is None or exchange.request.method != "GET" or answer.status not in (200, 203, 206, 301, 304, 308):
+        return False
+    control = header(answer.headers, "cache-control").lower()
+    if "cookie" in header(answer.headers, "vary").lower() or "no-store" in control:
+        return False
+    if (age := _MAX_AGE.search(control)) and "no-cache" not in control:
+        return int(age[1]) > 0
+    if "immutable" in control:
+        return True
+    has_version = any(header(answer.headers, name) for name in ("last-modified", "etag"))
+    return has_version and kind_of(exchange.request) in _STATIC_KINDS and not header(answer.headers, "set-cookie")

@@ -1,0 +1,140 @@
+"""The state in which a request was made: the writes before it, and its cookies. Pure.
+
+A server's state is not recorded. What is known of it is what was sent to it: the writes in their order, by a number
+for each different one, and the cookies. A session's identifier says nothing beside the writes of its session, so it is
+left out.
+"""
+
+import base64
+import binascii
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from judge.browser.interception import Headers
+from judge.plugins.frozen.exchanges import Exchange, header
+from judge.plugins.frozen.matching.loose import loosened
+from judge.plugins.frozen.secrets import PLACEHOLDER
+
+# A write by its number, or a cookie by its name.
+Label = int | str
+_ANALYTICS = re.compile(
+    r"(?:_ga|_gid|_gat|_gcl|_fbp|_hj|ajs_|amp_|amplitude|mp_|_pk_|optimizely|_clck|_clsk|__utm)", re.I
+)
+_OPAQUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w%:+/=-]{16,}")
+# `payload.time.signature` and `header.payload.signature`.
+_SIGNED = re.compile(r"(\.?[\w-]{4,})\.([\w-]+)\.[\w-]+")
+_AUTHORIZATION = "authorization"
+
+
+class Context(NamedTuple):
+    """Writes by their numbers, and cookies by name."""
+
+    writes: tuple[int, ...]
+    cookies: frozenset[tuple[str, str]]
+
+
+def differences(one: Context, other: Context) -> frozenset[Label]:
+    """What is in one context and not in the other."""
+    first, second = Counter(one.writes), Counter(other.writes)
+    writes = (first - second) + (second - first)
+    return frozenset(writes) | frozenset(name for name, _ in one.cookies ^ other.cookies)
+
+
+def session_cookies(exchanges: Iterable[Exchange]) -> frozenset[str]:
+    """Names of cookies by which a server recognises a session, and which contain nothing else."""
+    found: set[str] = set()
+    for exchange in exchanges:
+        for name, value in exchange.answer.headers if exchange.answer else ():
+            if name.lower() == "set-cookie":
+                cookie, _, content = value.partition(";")[0].strip().partition("=")
+                if is_opaque(content):
+                    found.add(cookie)
+    return frozenset(found)
+
+
+def is_opaque(value: str) -> bool:
+    """Whether a cookie's value is an identifier, and not data."""
+    plain = unquote(value)
+    if _SIGNED.fullmatch(value) or plain[:1] in ("{", "[", '"'):
+        return False
+    return bool(PLACEHOLDER.fullmatch(value) or (_OPAQUE.fullmatch(value) and _data_in(value) is None))
+
+
+def cookies_of(headers: Headers, sessions: frozenset[str], now_ms: int) -> frozenset[tuple[str, str]]:
+    """The cookies of a request that may say something about the state, and what it authenticates itself by."""
+    found = {}
+    for pair in header(headers, "cookie").split(";"):
+        name, equals, value = pair.strip().partition("=")
+        if equals and name not in sessions and not _ANALYTICS.match(name):
+            found[name] = loosened(_content(value), now_ms)
+    if said := header(headers, _AUTHORIZATION):
+        found[_AUTHORIZATION] = said
+    return frozenset(found.items())
+
+
+def _content(value: str) -> str:
+    """What a signed cookie contains, without its time and signature."""
+    signed = _SIGNED.fullmatch(value)
+    if signed is None:
+        return value
+    header_part = _data_in(signed[1])
+    if isinstance(header_part, dict) and "alg" in header_part:
+        content = _data_in(signed[2])
+        if isinstance(content, dict):
+            return json.dumps({key: item for key, item in content.items() if key not in ("iat", "exp", "nbf", "jti")})
+        return signed[2]
+    return signed[1]
+
+
+def _data_in(value: str) -> object:
+    """JSON in base64; `None` if it is something else."""
+    try:
+        text = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)).decode()
+        found: object = json.loads(text)
+    except (ValueError, binascii.Error, RecursionError):
+        return None
+    return found if isinstance(found, dict | list) else None
+
+
+class Places(NamedTuple):
+    """Where a write or a cookie belongs: its own paths, and pages that it leads to or comes from."""
+
+    paths: frozenset[str]
+    pages: frozenset[str]
+
+    def concern(self, path: str, prefix: int) -> bool:
+        """Whether a page is likely to show what happens there. `prefix`: how many segments all paths share."""
+        if path in self.pages or len(_segments(path)) <= prefix:
+            return True
+        head = _segments(path)[: prefix + 1]
+        return any(_segments(each)[: prefix + 1] == head for each in self.paths)
+
+
+def shared_prefix(paths: Iterable[str]) -> int:
+    """How many of their first segments all these paths share, except their last."""
+    parts = [_segments(path)[:-1] for path in paths if len(_segments(path)) > 1]
+    count = 0
+    for level in zip(*parts, strict=False):
+        if len(set(level)) != 1:
+            break
+        count += 1
+    return count
+
+
+def path_of(url: str) -> str:
+    """The path of an address."""
+    return urlsplit(url).path or "/"
+
+
+def merged(places: Mapping[Label, Places], label: Label, new: Places) -> Places:
+    """The places of a label with new ones."""
+    known = places.get(label)
+    return new if known is None else Places(known.paths | new.paths, known.pages | new.pages)
+
+
+def _segments(path: str) -> list[str]:
+    return [segment for segment in path.split("/") if segment]

@@ -1,0 +1,226 @@
+"""The index of an archive: every recorded request by its keys, with the context it was made in."""
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from urllib.parse import urljoin
+
+from judge.browser.interception import WireRequest
+from judge.plugins.frozen.exchanges import Answer, Exchange, Recording, header
+from judge.plugins.frozen.kinds import kind_of
+from judge.plugins.frozen.matching.answers import fingerprint, holds_in_any_state
+from judge.plugins.frozen.matching.contexts import (
+    Context,
+    Label,
+    Places,
+    cookies_of,
+    merged,
+    path_of,
+    session_cookies,
+    shared_prefix,
+)
+from judge.plugins.frozen.matching.keys import Key, is_write, key_of, varying_headers
+from judge.plugins.frozen.matching.loose import loosened
+from judge.plugins.frozen.matching.states import Group, Locality, Observation
+from judge.plugins.frozen.matching.synthesis import without_conditions
+
+_NO_WRITES = frozenset({"beacon", "report", "prefetch", "icon", "source_map"})
+# Links that change something, which a site should not have but many do.
+_VERBS = re.compile(
+    r"(?:^|[/_?&=.-])(?:add|remove|delete|del|log_?out|log_?in|sign_?out|sign_?in|toggle|save|update|set|unset|create|buy"
+    r"|vote|like|reset|clear|switch|enable|disable|subscribe|unsubscribe|mark|move|copy|undo|accept|dismiss)(?:$|[/_?&=.-])",
+    re.IGNORECASE,
+)
+_HEARTBEAT_BYTES = 2
+
+
+class Index:
+    """Everything that is learnt from an archive. Does not change while attempts are played."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        exchanges = sorted(recording.exchanges, key=lambda each: (each.walk, each.began))
+        self.sessions = session_cookies(exchanges)
+        self._varying = _varying(exchanges)
+        self._numbers: dict[str, int] = {}
+        self._by_path: dict[str, int] = {}
+        self.places: dict[Label, Places] = {}
+        self.prefix = shared_prefix({each.path for each in exchanges if not each.is_socket})
+        for exchange in exchanges:
+            if is_recorded_write(exchange):
+                self._number(exchange)
+        observations = list(self._observed(exchanges))
+        self._full = self._grouped(observations, lambda key: key.full)
+        self._any_accept = self._grouped(observations, lambda key: key.any_accept)
+        self._loose = self._grouped(observations, lambda key: key.loose)
+        self._paths: defaultdict[str, list[Exchange]] = defaultdict(list)
+        for exchange in exchanges:
+            self._paths[exchange.request.url].append(exchange)
+
+    def key(self, request: WireRequest, now_ms: int) -> Key:
+        """The keys of a request."""
+        return key_of(without_conditions(request), now_ms, self._varying.get(path_of(request.url), frozenset()))
+
+    def groups(self, key: Key) -> Iterator[tuple[Group, bool]]:
+        """The recorded requests with these keys, the most specific first; whether they are the same in everything."""
+        if full := self._full.get(key.full):
+            yield full, True
+        seen = full.observations if full else ()
+        for group in (self._any_accept.get(key.any_accept), self._loose.get(key.loose)):
+            if group is not None and group.observations != seen:
+                seen = group.observations
+                yield group, False
+
+    def at(self, url: str) -> Sequence[Exchange]:
+        """Everything that was recorded under an address."""
+        return self._paths.get(url, ())
+
+    def label(self, request: WireRequest, now_ms: int, *, is_certain: bool) -> int:
+        """The number of a write; one that no context has if it was not recorded, or did not answer as recorded."""
+        number = self._numbers.get(self.key(request, now_ms).loose)
+        if number is not None and is_certain:
+            return number
+        known = number if number is not None else self._by_path.get(_write_path(request), 0)
+        return -known
+
+    def message_label(self, url: str, data: bytes, now_ms: int, *, is_certain: bool) -> int:
+        """The number of a message that the page sent over a socket."""
+        number = self._numbers.get(message_key(url, data, now_ms))
+        return number if number is not None and is_certain else -(self._by_path.get(path_of(url), 0))
+
+    @cached_property
+    def locality(self) -> Locality:
+        """Which writes concern nothing but their own pages."""
+        return Locality(self._full.values(), self.places, self.prefix)
+
+    def _number(self, exchange: Exchange) -> None:
+        number = self._numbers.setdefault(self.key(exchange.request, exchange.at_ms).loose, len(self._numbers) + 1)
+        self._by_path.setdefault(_write_path(exchange.request), number)
+        pages = {path_of(referer)} if (referer := header(exchange.request.headers, "referer")) else set()
+        if exchange.answer and (location := header(exchange.answer.headers, "location")):
+            pages.add(path_of(urljoin(exchange.request.url, location)))
+        self._place(number, Places(frozenset({exchange.path}), frozenset(pages)))
+
+    def _place(self, label: Label, places: Places) -> None:
+        for each in (label, -label) if isinstance(label, int) else (label,):
+            self.places[each] = merged(self.places, each, places)
+
+    def _observed(self, exchanges: Sequence[Exchange]) -> Iterator[tuple[Key, Observation]]:
+        by_walk: defaultdict[str, list[Exchange]] = defaultdict(list)
+        for exchange in exchanges:
+            by_walk[exchange.walk].append(exchange)
+        for walk in by_walk.values():
+            writes = sorted(self._writes(walk))
+            for exchange in walk:
+                made = self._entity(exchange)
+                if made is None:
+                    continue
+                before = tuple(label for began, ended, label in writes if ended < exchange.began)
+                overlapping = tuple(label for began, _, label in writes if began < exchange.began)
+                cookies = cookies_of(exchange.request.headers, self.sessions, exchange.at_ms)
+                self._note_cookies(exchange, cookies)
+                yield (
+                    self.key(exchange.request, exchange.at_ms),
+                    Observation(
+                        made,
+                        fingerprint(made),
+                        Context(before, cookies),
+                        Context(overlapping, cookies),
+                        holds_in_any_state(made),
+                    ),
+                )
+
+    def _writes(self, walk: Iterable[Exchange]) -> Iterator[tuple[int, int, int]]:
+        """What changed the site during a walk: when it began and ended, and its number."""
+        for exchange in walk:
+            if is_recorded_write(exchange):
+                yield exchange.began, exchange.ended, self._numbers[self.key(exchange.request, exchange.at_ms).loose]
+            for tick, data in sent_data(exchange):
+                key = message_key(exchange.request.url, data, exchange.at_ms)
+                number = self._numbers.setdefault(key, len(self._numbers) + 1)
+                self._by_path.setdefault(exchange.path, number)
+                self._place(number, Places(frozenset({exchange.path}), frozenset({"/"})))
+                yield tick, tick, number
+
+    def _note_cookies(self, exchange: Exchange, cookies: frozenset[tuple[str, str]]) -> None:
+        referer = header(exchange.request.headers, "referer")
+        for name, _ in cookies:
+            if name not in self.places:
+                # First sent after the page that set it.
+                self._place(name, Places(frozenset({path_of(referer) if referer else exchange.path}), frozenset()))
+
+    def _entity(self, exchange: Exchange) -> Exchange | None:
+        """The exchange with the whole answer where the server said that the browser has it already."""
+        if exchange.answer is None or exchange.answer.status != 304:
+            return exchange
+        wanted = header(exchange.request.headers, "if-none-match")
+        since = header(exchange.request.headers, "if-modified-since")
+        for other in reversed(self.recording.exchanges):
+            whole = other.answer
+            if whole is not None and whole.status == 200 and other.request.url == exchange.request.url:
+                etag, modified = header(whole.headers, "etag"), header(whole.headers, "last-modified")
+                if (etag and etag in wanted) or (not wanted and modified and modified == since):
+                    return replace(exchange, answer=_with_fresh_headers(whole, exchange.answer))
+        return None
+
+    def _grouped(self, observations: Iterable[tuple[Key, Observation]], part: Callable[[Key], str]) -> dict[str, Group]:
+        found: defaultdict[str, list[Observation]] = defaultdict(list)
+        for key, observation in observations:
+            found[part(key)].append(observation)
+        return {key: Group(each[0].exchange.path, tuple(each), self.places, self.prefix) for key, each in found.items()}
+
+
+def is_recorded_write(exchange: Exchange) -> bool:
+    """Whether the exchange may have changed something on the site."""
+    request, answer = exchange.request, exchange.answer
+    if exchange.is_socket or kind_of(request) in _NO_WRITES:
+        return False
+    return is_write(request) or (answer is not None and is_writing_link(request, answer))
+
+
+def is_writing_link(request: WireRequest, answer: Answer) -> bool:
+    """Whether a link changes something: it leads elsewhere, and its address says so."""
+    is_redirect = answer.status in (302, 303, 307) and request.method == "GET"
+    return is_redirect and bool(_VERBS.search(request.url.partition("://")[2].partition("/")[2]))
+
+
+def sent_data(exchange: Exchange) -> Iterator[tuple[int, bytes]]:
+    """What the page sent over a socket that may have changed something: not heartbeats, and not how it says hello."""
+    received = [message.tick for message in exchange.messages if not message.sent]
+    greeted = received[0] if received else exchange.began
+    counts: defaultdict[bytes, int] = defaultdict(int)
+    for message in exchange.messages:
+        counts[message.data] += message.sent
+    for message in exchange.messages:
+        is_heartbeat = len(message.data) <= _HEARTBEAT_BYTES or counts[message.data] >= 3
+        if message.sent and message.tick > greeted and not is_heartbeat:
+            yield message.tick, message.data
+
+
+def message_key(url: str, data: bytes, now_ms: int) -> str:
+    """The key of a message that a page sends over a socket."""
+    text = loosened(data.decode("utf-8", "surrogateescape"), now_ms)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    return f"message {loosened(url, now_ms)} {digest}"
+
+
+def _write_path(request: WireRequest) -> str:
+    return f"{request.method} {path_of(request.url)}"
+
+
+def _varying(exchanges: Iterable[Exchange]) -> Mapping[str, frozenset[str]]:
+    found: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
+    for exchange in exchanges:
+        if exchange.answer is not None and (vary := header(exchange.answer.headers, "vary")):
+            found[exchange.path] |= varying_headers(vary)
+    return found
+
+
+def _with_fresh_headers(whole: Answer, fresh: Answer) -> Answer:
+    """The whole answer with the headers that the answer `304` renewed."""
+    names = {name.lower() for name, _ in fresh.headers} - {"content-length", "transfer-encoding", "connection"}
+    kept = tuple((name, value) for name, value in whole.headers if name.lower() not in names)
+    return replace(whole, headers=(*kept, *((name, value) for name, value in fresh.headers if name.lower() in names)))

@@ -1,0 +1,99 @@
+"""Answers that follow from recorded ones by the rules of HTTP: parts of a whole, `304`, heads, preflights. Pure."""
+
+import re
+from dataclasses import replace
+
+from judge.browser.interception import WireRequest
+from judge.plugins.frozen.exchanges import Answer, header, without_headers
+
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+_CONDITIONS = ("if-none-match", "if-modified-since", "if-range")
+# What an answer `304` repeats of the whole one (RFC 9110, 15.4.5).
+_OF_NOT_MODIFIED = frozenset({"cache-control", "content-location", "date", "etag", "expires", "vary", "set-cookie"})
+
+
+def without_conditions(request: WireRequest) -> WireRequest:
+    """The request for the whole, whatever the browser has already."""
+    return replace(request, headers=without_headers(request.headers, *_CONDITIONS))
+
+
+def without_range(request: WireRequest) -> WireRequest:
+    """The request for all of it."""
+    return replace(request, headers=without_headers(request.headers, "range", "if-range"))
+
+
+def not_modified(request: WireRequest, answer: Answer) -> Answer | None:
+    """The answer `304` if the browser has what was recorded."""
+    if answer.status != 200 or request.method not in ("GET", "HEAD"):
+        return None
+    etag, wanted = header(answer.headers, "etag"), header(request.headers, "if-none-match")
+    if wanted:
+        names = {name.strip().removeprefix("W/") for name in wanted.split(",")}
+        is_same = wanted.strip() == "*" or (bool(etag) and etag.removeprefix("W/") in names)
+    else:
+        since = header(request.headers, "if-modified-since")
+        is_same = bool(since) and since == header(answer.headers, "last-modified")
+    if not is_same:
+        return None
+    headers = tuple((name, value) for name, value in answer.headers if name.lower() in _OF_NOT_MODIFIED)
+    return Answer(304, "Not Modified", (*headers, *_cors(answer)), b"", answer.http_version)
+
+
+def part_of(request: WireRequest, whole: Answer) -> Answer | None:
+    """The part that `Range` asks for, cut from a recorded answer that contains it; `None` if that is impossible."""
+    asked = _RANGE.fullmatch(header(request.headers, "range").replace(" ", ""))
+    if asked is None or header(whole.headers, "content-encoding") not in ("", "identity"):
+        return None
+    offset, total = 0, len(whole.body)
+    if whole.status == 206:
+        place = _CONTENT_RANGE.fullmatch(header(whole.headers, "content-range").strip())
+        if place is None or place[3] == "*" or int(place[2]) - int(place[1]) + 1 != len(whole.body):
+            return None
+        offset, total = int(place[1]), int(place[3])
+    elif whole.status != 200:
+        return None
+    if not asked[1] and not asked[2]:
+        return None
+    start = int(asked[1]) if asked[1] else max(0, total - int(asked[2]))
+    end = min(int(asked[2]), total - 1) if asked[1] and asked[2] else total - 1
+    kept = without_headers(whole.headers, "content-range", "content-length", "transfer-encoding")
+    if start >= total or start > end:
+        return Answer(416, "Range Not Satisfiable", (*kept, ("Content-Range", f"bytes */{total}")), b"")
+    if start < offset or end >= offset + len(whole.body):
+        return None
+    body = whole.body[start - offset : end - offset + 1]
+    named = (("Content-Range", f"bytes {start}-{end}/{total}"), ("Content-Length", str(len(body))))
+    return Answer(206, "Partial Content", (*kept, *named), body, whole.http_version)
+
+
+def head_of(whole: Answer) -> Answer:
+    """The answer to HEAD."""
+    return replace(whole, body=b"")
+
+
+def preflight(request: WireRequest, answer: Answer) -> Answer | None:
+    """The answer to a preflight for a request that was recorded with `answer`."""
+    origin = header(answer.headers, "access-control-allow-origin")
+    if not origin:
+        return None
+    asked = {
+        "Access-Control-Allow-Methods": header(request.headers, "access-control-request-method"),
+        "Access-Control-Allow-Headers": header(request.headers, "access-control-request-headers"),
+    }
+    headers = (*_cors(answer), *((name, value) for name, value in asked.items() if value))
+    return Answer(204, "No Content", headers, b"")
+
+
+def is_preflight(request: WireRequest) -> bool:
+    """Whether it is the browser's question before a request to another origin."""
+    return request.method == "OPTIONS" and bool(header(request.headers, "access-control-request-method"))
+
+
+def after_preflight(request: WireRequest) -> str:
+    """The method of the request that a preflight asks for."""
+    return header(request.headers, "access-control-request-method")
+
+
+def _cors(answer: Answer) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in answer.headers if name.lower().startswith("access-control-allow-"))

@@ -1,0 +1,223 @@
+"""Takes secrets out of what is recorded, and out of what is asked later in the same way, so that both match. Pure.
+
+What is a secret follows the rules of `network.har`. A value is replaced by a placeholder that depends on the value
+only. Of a long value, which cannot be guessed, that is a digest. Of a password it is one byte of a slow digest: enough
+to tell a wrong password from the right one nearly always, and far too little to find it.
+
+Bodies of answers stay as they are, except those of log-ins, and those that contain a secret of the scenario.
+"""
+
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from judge.browser.interception import WireRequest
+from judge.plugins.frozen.encodings import decoded
+from judge.plugins.frozen.exchanges import Answer, Exchange, Message, header, without_headers
+from judge.plugins.frozen.multipart import parts_of, written_parts
+from judge.trajectory.forms import inner_json, is_form, is_json, is_multipart
+from judge.trajectory.redaction import is_secret_header, is_secret_name, is_session_cookie
+from shared.strict_json import parse_json
+
+PLACEHOLDER = re.compile(r"redacted-[0-9a-f]{2,16}")
+# Of these a person chooses the value.
+_PASSWORD = re.compile(r"passw|pwd|passphrase|secret|credential", re.IGNORECASE)
+_PASSWORD_WORDS = re.compile(r"(?:^|[^a-z])(?:pass|pin|otp|cvv|cvc)(?:$|[^a-z])", re.IGNORECASE)
+# Shorter ones under a name such as `key` are names themselves: `?key=profile`.
+_MIN_TOKEN_CHARS = 16
+# Signed data: a JSON web token, or the session of a framework.
+_SIGNED = re.compile(r"((?:eyJ|\.eJ)[\w-]+\.[\w-]+)\.[\w-]+")
+_BASIC = re.compile(r"basic\s", re.IGNORECASE)
+# Their names look secret, but the browser needs their values.
+_NEEDED_HEADERS = frozenset({"www-authenticate", "proxy-authenticate", "authentication-info"})
+_HANDSHAKE = "sec-websocket-"
+
+
+@functools.lru_cache(maxsize=1_000)
+def _slow(value: str) -> str:
+    return hashlib.scrypt(value.encode("utf-8", "surrogatepass"), salt=b"wabe", n=2**14, r=8, p=1, dklen=1).hex()
+
+
+def placeholder(value: str, *, is_chosen: bool = False) -> str:
+    """What stands for a secret value. `is_chosen`: by a person, so that it could be guessed from a digest."""
+    if not value or PLACEHOLDER.fullmatch(value):
+        return value
+    if is_chosen or len(value) < _MIN_TOKEN_CHARS:
+        return f"redacted-{_slow(value)}"
+    if token := _SIGNED.fullmatch(value):
+        # Pages read what is in it. Without its signature it is worthless.
+        ending = value.rpartition(".")[2]
+        return f"{token[1]}.{placeholder(ending)}"
+    return "redacted-" + hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def is_password(name: str) -> bool:
+    """Whether a person chooses the value of a field of this name."""
+    return bool(_PASSWORD.search(name) or _PASSWORD_WORDS.search(name))
+
+
+class Secrets:
+    """Replaces secrets. `listed` are values that must not appear anywhere."""
+
+    def __init__(self, listed: Sequence[str] = ()) -> None:
+        self._listed = sorted({value for value in listed if value}, key=len, reverse=True)
+
+    def request(self, request: WireRequest) -> WireRequest:
+        """The request without secrets. Applied twice, it changes nothing more."""
+        mime_type = header(request.headers, "content-type")
+        return replace(
+            request,
+            url=self.address(request.url),
+            headers=tuple((name, self._header(name, value)) for name, value in request.headers),
+            body=self._unlisted(self._body(request.body, mime_type)),
+        )
+
+    def exchange(self, exchange: Exchange) -> Exchange:
+        """The exchange without secrets."""
+        request = self.request(exchange.request)
+        answer = exchange.answer
+        is_login = request.body != exchange.request.body or bool(header(request.headers, "authorization"))
+        return replace(
+            exchange,
+            request=request,
+            answer=None if answer is None else self._answer(answer, is_login=is_login, lasts=bool(exchange.chunks)),
+            messages=tuple(self._message(message) for message in exchange.messages),
+        )
+
+    def address(self, url: str) -> str:
+        """The address without secret values in its query, and without a password."""
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return self._text(url)
+        pieces = parts.query.split("&")
+        for place, piece in enumerate(pieces):
+            name, equals, value = piece.partition("=")
+            if equals and (masked := _value(name, value)) != value:
+                pieces[place] = f"{name}={masked}"
+        query = "&".join(pieces)
+        place_of = parts.netloc.rpartition("@")
+        if query == parts.query and not place_of[1]:
+            # Not put together again, which would drop an empty query.
+            return self._text(url)
+        return self._text(urlunsplit((parts.scheme, place_of[2], parts.path, query, parts.fragment)))
+
+    def message(self, data: bytes, *, is_text: bool) -> bytes:
+        """A message of a socket without secrets."""
+        if not is_text:
+            return self._unlisted(data)
+        head, text = inner_json(data.decode("utf-8", "replace"))
+        if not is_json("text/plain", text):
+            return self._unlisted(data)
+        masked = _json_text(text)
+        return self._unlisted(data if masked is None else (head + masked).encode("utf-8", "surrogatepass"))
+
+    def _message(self, message: Message) -> Message:
+        return replace(message, data=self.message(message.data, is_text=message.is_text))
+
+    def _answer(self, answer: Answer, *, is_login: bool, lasts: bool) -> Answer:
+        headers = tuple((name, self._header(name, value)) for name, value in answer.headers)
+        body = None if lasts else self._answered(answer, is_login=is_login)
+        if body is None:
+            return replace(answer, headers=headers)
+        kept = without_headers(headers, "content-encoding", "content-length", "etag", "content-md5", "digest")
+        return replace(answer, headers=(*kept, ("Content-Length", str(len(body)))), body=body, is_redacted=True)
+
+    def _answered(self, answer: Answer, *, is_login: bool) -> bytes | None:
+        """The body without secrets, decoded; `None` if it has none."""
+        body = decoded(answer.body, header(answer.headers, "content-encoding"))
+        if body is None:
+            return None
+        masked = body
+        mime_type = header(answer.headers, "content-type")
+        if is_login and is_json(mime_type, ""):
+            masked = self._body(body, mime_type)
+        masked = self._unlisted(masked)
+        return None if masked == body else masked
+
+    def _header(self, name: str, value: str) -> str:
+        lower = name.lower()
+        if lower in _NEEDED_HEADERS or lower.startswith(_HANDSHAKE):
+            return value
+        if lower == "cookie":
+            return "; ".join(_cookie_pair(pair) for pair in value.split(";"))
+        if lower == "set-cookie":
+            first, semicolon, attributes = value.partition(";")
+            can_be_read = "httponly" not in attributes.lower()
+            return _cookie_pair(first, only_secret=can_be_read) + semicolon + attributes
+        if is_secret_header(name):
+            return placeholder(value, is_chosen=bool(_BASIC.match(value)))
+        return self.address(value) if lower in ("referer", "location", "content-location") else self._text(value)
+
+    def _body(self, body: bytes, mime_type: str) -> bytes:
+        """The body without secret values; the same object if it has none."""
+        if not body:
+            return body
+        if is_multipart(mime_type):
+            parts = parts_of(body, mime_type)
+            masked_parts = [
+                part if part.is_file else replace(part, data=_value(part.name, part.text).encode("utf-8", "replace"))
+                for part in parts
+            ]
+            # Compared as text, because what is not UTF-8 is not a secret either.
+            changed = [part for part, old in zip(masked_parts, parts, strict=True) if part.text != old.text]
+            return written_parts(masked_parts, mime_type) if changed else body
+        try:
+            text = body.decode()
+        except UnicodeDecodeError:
+            return body
+        if is_form(mime_type):
+            pairs = parse_qsl(text, keep_blank_values=True)
+            masked = [(name, _value(name, value)) for name, value in pairs]
+            return body if masked == pairs else urlencode(masked).encode()
+        if is_json(mime_type or "text/plain", text):
+            masked_text = _json_text(text)
+            return body if masked_text is None else masked_text.encode("utf-8", "surrogatepass")
+        return body
+
+    def _text(self, text: str) -> str:
+        for secret in self._listed:
+            if secret in text:
+                text = text.replace(secret, placeholder(secret, is_chosen=True))
+        return text
+
+    def _unlisted(self, body: bytes) -> bytes:
+        for secret in self._listed:
+            if (written := secret.encode("utf-8", "surrogatepass")) in body:
+                body = body.replace(written, placeholder(secret, is_chosen=True).encode())
+        return body
+
+
+def _value(name: str, value: str) -> str:
+    if is_password(name):
+        return placeholder(value, is_chosen=True)
+    return placeholder(value) if is_secret_name(name) and len(value) >= _MIN_TOKEN_CHARS else value
+
+
+def _cookie_pair(pair: str, *, only_secret: bool = False) -> str:
+    name, equals, value = pair.strip().partition("=")
+    is_secret = is_secret_name(name) or (not only_secret and is_session_cookie(name, value))
+    return name + equals + (placeholder(value) if is_secret else value)
+
+
+def _json_text(text: str) -> str | None:
+    """The JSON text without secret values; `None` if it has none, or is not readable."""
+    try:
+        value = parse_json(text)
+    except ValueError:
+        return None
+    masked = _json(value)
+    return None if masked == value else json.dumps(masked, ensure_ascii=False, separators=(",", ":"))
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_json(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _value(key, item) if isinstance(item, str) else _json(item) for key, item in value.items()}

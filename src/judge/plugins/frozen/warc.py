@@ -1,0 +1,345 @@
+"""Exchanges as WARC 1.1 records, through `warcio`.
+
+An exchange is a `response` record and a `request` record, as every tool reads them, and a `metadata` record with what
+HTTP does not say (`Details`): walk, step, ticks, the times of chunks, the messages of a socket, why there was no
+answer.
+Without an answer there is no `response` record; the handshake of a socket has the scheme `http` or `https`.
+
+Heads of messages are written and read here rather than by `warcio`, which changes some of them. An answer that came in
+chunks is stored without its chunks, and its `Transfer-Encoding` as `X-Archive-Orig-Transfer-Encoding`.
+"""
+
+import base64
+import hashlib
+import io
+import re
+import uuid
+import zlib
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import BinaryIO, Literal, NamedTuple
+
+from pydantic import Field, ValidationError
+from warcio.exceptions import ArchiveLoadFailed
+from warcio.recordloader import ArcWarcRecord, ArcWarcRecordLoader
+from warcio.statusandheaders import StatusAndHeaders, StatusAndHeadersParserException
+from warcio.warcwriter import WARCWriter
+
+from judge.browser.interception import Headers, SocketClose, WireRequest
+from judge.plugins.frozen.exchanges import Answer, Chunk, Exchange, Message
+from shared.models import Record
+
+DETAILS_TYPE = "application/vnd.wabe.exchange+json"
+MAX_RECORD_BYTES = 256_000_000
+MAX_RECORDS = 600_000
+_ORIGINAL = "X-Archive-Orig-"
+_STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: ([^\r\n]*))?")
+_REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}) (\S+) HTTP/\d\.\d")
+_SCHEMES = (("ws:", "http:"), ("wss:", "https:"))
+_NAMESPACE = uuid.UUID("7d3a4f52-1b0c-5c3e-9e57-5e2f0a9b7c11")
+
+
+class DamagedWarc(ValueError):
+    """The data is not WARC, or not complete; the text says what is wrong."""
+
+
+class RecordedMessage(Record):
+    """A message of a socket; `data` is base64."""
+
+    sent: bool
+    is_text: bool
+    data: str
+    at_ms: int
+    tick: int
+
+
+class RecordedClose(Record):
+    """The end of a socket."""
+
+    sent: bool
+    code: int
+    reason: str
+    at_ms: int
+
+
+class Details(Record):
+    """What WARC has no field for. `chunks` are milliseconds, tick and end in the body of each."""
+
+    format: Literal[1] = 1
+    walk: str = Field(max_length=300)
+    number: int = Field(ge=0)
+    url: str
+    step: int = Field(ge=0)
+    at_ms: int
+    began: int = Field(ge=0)
+    ended: int = Field(ge=0)
+    failure: str = ""
+    is_whole: bool = True
+    is_redacted: bool = False
+    http_version: str = "1.1"
+    chunks: tuple[tuple[int, int, int], ...] = ()
+    messages: tuple[RecordedMessage, ...] = ()
+    closed: RecordedClose | None = None
+
+
+class Written(NamedTuple):
+    """Where a `response` record is in the file, for an index."""
+
+    exchange: Exchange
+    offset: int
+    length: int
+    digest: str
+
+
+class _Raw(NamedTuple):
+    kind: str
+    record_id: str
+    refers_to: str
+    uri: str
+    content_type: str
+    block: bytes
+
+
+def write_warc(exchanges: Iterable[Exchange], out: BinaryIO, *, file_name: str, software: str) -> Iterator[Written]:
+    """Write the exchanges as a compressed WARC file; yields where each answer is."""
+    writer = WARCWriter(out, gzip=True, warc_version="1.1")
+    info = f"software: {software}\r\nformat: WARC File Format 1.1\r\n".encode()
+    writer.write_record(_record("warcinfo", "", 0, "application/warc-fields", info, {"WARC-Filename": file_name}))
+    for exchange in exchanges:
+        target, at_ms = target_uri(exchange.request.url), exchange.at_ms
+        ids = {kind: _record_id(exchange, kind) for kind in ("request", "response", "metadata")}
+        first = "request"
+        if exchange.answer is not None:
+            first = "response"
+            start, digest = out.tell(), _digest(exchange.answer.body)
+            named = {"WARC-Record-ID": ids["response"], "WARC-Payload-Digest": digest}
+            block = _answer_head(exchange.answer) + exchange.answer.body
+            writer.write_record(_record("response", target, at_ms, "application/http; msgtype=response", block, named))
+            yield Written(exchange, start, out.tell() - start, digest)
+        named = {"WARC-Record-ID": ids["request"], "WARC-Payload-Digest": _digest(exchange.request.body)}
+        if first == "response":
+            named["WARC-Concurrent-To"] = ids["response"]
+        block = _request_head(exchange.request) + exchange.request.body
+        writer.write_record(_record("request", target, at_ms, "application/http; msgtype=request", block, named))
+        named = {"WARC-Record-ID": ids["metadata"], "WARC-Refers-To": ids[first]}
+        if first == "response":
+            named["WARC-Concurrent-To"] = ids["request"]
+        details = _details(exchange).model_dump_json(exclude_defaults=True).encode()
+        writer.write_record(_record("metadata", target, at_ms, DETAILS_TYPE, details, named))
+
+
+def read_warc(data: bytes) -> Iterator[Exchange]:
+    """The exchanges of a WARC file that `write_warc` wrote, in its order. Raises `DamagedWarc`."""
+    answers: dict[str, bytes] = {}
+    requests: dict[str, bytes] = {}
+    for raw in _raw_records(data):
+        if raw.kind == "response":
+            answers[raw.record_id] = raw.block
+        elif raw.kind == "request":
+            requests[raw.refers_to or raw.record_id] = raw.block
+        elif raw.kind == "metadata" and raw.content_type == DETAILS_TYPE:
+            block = requests.pop(raw.refers_to, None)
+            if block is None:
+                raise DamagedWarc(f"the request of {raw.uri[:200]} is missing")
+            yield _exchange(raw.block, block, answers.pop(raw.refers_to, None))
+
+
+def target_uri(url: str) -> str:
+    """The address as WARC names it: that of a socket's handshake is an HTTP address."""
+    for scheme, written in _SCHEMES:
+        if url.startswith(scheme):
+            return written + url.removeprefix(scheme)
+    return url
+
+
+def split_head(block: bytes) -> tuple[bytes, Headers, bytes]:
+    """The first line, the headers and the body of a message. Raises `DamagedWarc`."""
+    head, blank, body = block.partition(b"\r\n\r\n")
+    if not blank:
+        raise DamagedWarc("a message without the end of its head")
+    first, *lines = head.split(b"\r\n")
+    headers = []
+    for line in lines:
+        name, colon, value = line.decode("latin-1").partition(":")
+        if not colon or not name:
+            raise DamagedWarc("a header without a name")
+        headers.append((name, value.strip(" \t")))
+    return first, tuple(headers), body
+
+
+def _record_id(exchange: Exchange, kind: str) -> str:
+    return f"<urn:uuid:{uuid.uuid5(_NAMESPACE, f'{exchange.walk}/{exchange.number}/{exchange.at_ms}/{kind}')}>"
+
+
+def _record(
+    kind: str, target: str, at_ms: int, content_type: str, block: bytes, named: dict[str, str]
+) -> ArcWarcRecord:
+    record_id = named.pop(
+        "WARC-Record-ID", f"<urn:uuid:{uuid.uuid5(_NAMESPACE, kind + hashlib.sha256(block).hexdigest())}>"
+    )
+    headers = [("WARC-Type", kind), ("WARC-Record-ID", record_id), ("WARC-Date", warc_date(at_ms))]
+    headers += [("WARC-Target-URI", target)] if target else []
+    headers += [*named.items(), ("WARC-Block-Digest", _digest(block))]
+    if "WARC-Payload-Digest" not in named:
+        # Otherwise warcio adds one of its own.
+        headers.append(("WARC-Payload-Digest", _digest(block)))
+    made = StatusAndHeaders("", headers, protocol="WARC/1.1")
+    return ArcWarcRecord("warc", kind, made, io.BytesIO(block), None, content_type, len(block))
+
+
+def warc_date(at_ms: int) -> str:
+    """A moment as WARC and WACZ write it."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _lines(first: str, headers: Headers) -> bytes:
+    lines = [first, *(f"{name}: {value}" for name, value in headers)]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
+
+
+def _answer_head(answer: Answer) -> bytes:
+    headers = tuple(
+        (_ORIGINAL + name if name.lower() == "transfer-encoding" else name, value) for name, value in answer.headers
+    )
+    # Always 1.1, which every tool reads; the version is among the details.
+    return _lines(f"HTTP/1.1 {answer.status:03} {answer.reason}", headers)
+
+
+def _request_head(request: WireRequest) -> bytes:
+    target = request.url.partition("://")[2]
+    path = target[len(target.split("/", 1)[0].split("?", 1)[0]) :]
+    path = path if path.startswith("/") else f"/{path}"
+    return _lines(f"{request.method} {path} HTTP/1.1", request.headers)
+
+
+def _details(exchange: Exchange) -> Details:
+    closed = exchange.closed
+    return Details(
+        walk=exchange.walk,
+        number=exchange.number,
+        url=exchange.request.url,
+        step=exchange.request.step,
+        at_ms=exchange.at_ms,
+        began=exchange.began,
+        ended=exchange.ended,
+        failure=exchange.failure,
+        is_whole=exchange.is_whole,
+        is_redacted=exchange.answer is not None and exchange.answer.is_redacted,
+        http_version=exchange.answer.http_version if exchange.answer else "1.1",
+        chunks=tuple((chunk.at_ms, chunk.tick, chunk.end) for chunk in exchange.chunks),
+        messages=tuple(
+            RecordedMessage(
+                sent=message.sent,
+                is_text=message.is_text,
+                data=base64.b64encode(message.data).decode(),
+                at_ms=message.at_ms,
+                tick=message.tick,
+            )
+            for message in exchange.messages
+        ),
+        closed=closed and RecordedClose(sent=closed.sent, code=closed.code, reason=closed.reason, at_ms=closed.at_ms),
+    )
+
+
+def _exchange(details: bytes, request: bytes, answer: bytes | None) -> Exchange:
+    try:
+        known = Details.model_validate_json(details)
+        messages = tuple(
+            Message(each.sent, each.is_text, base64.b64decode(each.data, validate=True), each.at_ms, each.tick)
+            for each in known.messages
+        )
+    except (ValidationError, ValueError):
+        raise DamagedWarc("the details of an exchange cannot be read") from None
+    first, headers, body = split_head(request)
+    line = _REQUEST_LINE.fullmatch(first)
+    if line is None:
+        raise DamagedWarc(f"the request of {known.url[:200]} cannot be read")
+    closed = known.closed
+    return Exchange(
+        walk=known.walk,
+        number=known.number,
+        request=WireRequest(line[1].decode(), known.url, headers, body, known.step),
+        at_ms=known.at_ms,
+        began=known.began,
+        ended=known.ended,
+        answer=None if answer is None else _answer(answer, known),
+        failure=known.failure,
+        is_whole=known.is_whole,
+        chunks=tuple(Chunk(*chunk) for chunk in known.chunks),
+        messages=messages,
+        closed=None if closed is None else SocketClose(closed.sent, closed.code, closed.reason, closed.at_ms),
+    )
+
+
+def _answer(block: bytes, known: Details) -> Answer:
+    first, headers, body = split_head(block)
+    line = _STATUS_LINE.fullmatch(first)
+    if line is None:
+        raise DamagedWarc(f"the answer of {known.url[:200]} cannot be read")
+    kept = tuple((name.removeprefix(_ORIGINAL) if _is_framing(name) else name, value) for name, value in headers)
+    reason = (line[3] or b"").decode("latin-1")
+    return Answer(int(line[2]), reason, kept, body, known.http_version, known.is_redacted)
+
+
+def _is_framing(name: str) -> bool:
+    return name.lower() == f"{_ORIGINAL}transfer-encoding".lower()
+
+
+def _raw_records(data: bytes) -> Iterator[_Raw]:
+    loader = ArcWarcRecordLoader(verify_http=False, arc2warc=False)
+    count = 0
+    for piece in _members(data):
+        stream = io.BytesIO(piece)
+        while stream.tell() < len(piece):
+            count += 1
+            if count > MAX_RECORDS:
+                raise DamagedWarc(f"more than {MAX_RECORDS} records")
+            yield _raw_record(loader, stream)
+
+
+def _raw_record(loader: ArcWarcRecordLoader, stream: io.BytesIO) -> _Raw:
+    try:
+        record = loader.parse_record_stream(stream, known_format="warc", no_record_parse=True)
+        named = {name.lower(): value for name, value in record.rec_headers.headers}
+        length = int(named["content-length"])
+        # A negative length would read everything.
+        block = record.raw_stream.read(length) if length > 0 else b""
+    except (ArchiveLoadFailed, StatusAndHeadersParserException, EOFError, KeyError, ValueError, TypeError) as error:
+        raise DamagedWarc("a record that cannot be read") from error
+    if len(block) != length or stream.read(4) != b"\r\n\r\n":
+        raise DamagedWarc("a record that is not complete")
+    expected = named.get("warc-block-digest", "")
+    if expected.startswith("sha256:") and expected != _digest(block):
+        raise DamagedWarc("a record that differs from its digest")
+    return _Raw(
+        named.get("warc-type", ""),
+        named.get("warc-record-id", ""),
+        named.get("warc-refers-to" if named.get("warc-type") == "metadata" else "warc-concurrent-to", ""),
+        named.get("warc-target-uri", ""),
+        named.get("content-type", ""),
+        block,
+    )
+
+
+def _members(data: bytes) -> Iterator[bytes]:
+    """The members of a compressed file, decompressed; a file that is not compressed is one member."""
+    if not data.startswith(b"\x1f\x8b"):
+        if data:
+            yield data
+        return
+    while data:
+        inflater = zlib.decompressobj(31)
+        try:
+            piece = inflater.decompress(data, MAX_RECORD_BYTES)
+        except zlib.error:
+            raise DamagedWarc("a member that cannot be decompressed") from None
+        if inflater.unconsumed_tail:
+            raise DamagedWarc(f"a record of more than {MAX_RECORD_BYTES} bytes")
+        if not inflater.eof:
+            raise DamagedWarc("the end of the file is missing")
+        data = inflater.unused_data
+        yield piece

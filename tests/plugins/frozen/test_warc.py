@@ -1,0 +1,135 @@
+import gzip
+import io
+import zlib
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from warcio.archiveiterator import ArchiveIterator
+
+from judge.browser.interception import SocketClose, WireRequest
+from judge.plugins.frozen.exchanges import Answer, Chunk, Exchange, Message
+from judge.plugins.frozen.warc import DamagedWarc, read_warc, write_warc
+from plugins.frozen.made import answer, request, walk
+
+TOKEN = st.text("abcdefghijklmnopqrstuvwxyzABCDEF0123456789-_", min_size=1, max_size=20)
+# What h11 lets through in a value: visible bytes and inner blanks.
+VALUE = st.text(st.characters(min_codepoint=0x21, max_codepoint=0xFF, exclude_categories=["Cc", "Zs"]), max_size=30)
+HEADERS = st.lists(st.tuples(TOKEN, VALUE), max_size=6).map(tuple)
+NUMBER = st.integers(0, 10**12)
+REQUESTS = st.builds(
+    WireRequest,
+    method=st.sampled_from(["GET", "POST", "PUT", "PROPFIND"]),
+    url=st.builds("{}://{}/{}".format, st.sampled_from(["http", "https", "ws", "wss"]), TOKEN, TOKEN),
+    headers=HEADERS,
+    body=st.binary(max_size=200),
+    step=st.integers(0, 99),
+)
+ANSWERS = st.builds(
+    Answer,
+    status=st.integers(100, 599),
+    reason=TOKEN,
+    headers=HEADERS,
+    body=st.binary(max_size=2000),
+    http_version=st.sampled_from(["1.0", "1.1"]),
+    is_redacted=st.booleans(),
+)
+EXCHANGES = st.builds(
+    Exchange,
+    walk=TOKEN,
+    number=NUMBER,
+    request=REQUESTS,
+    at_ms=NUMBER,
+    began=NUMBER,
+    ended=NUMBER,
+    answer=st.none() | ANSWERS,
+    failure=st.text(max_size=50).filter(lambda text: text.isprintable()),
+    is_whole=st.booleans(),
+    chunks=st.lists(st.builds(Chunk, NUMBER, NUMBER, NUMBER), max_size=4).map(tuple),
+    messages=st.lists(
+        st.builds(Message, st.booleans(), st.booleans(), st.binary(max_size=50), NUMBER, NUMBER), max_size=4
+    ).map(tuple),
+    closed=st.none() | st.builds(SocketClose, st.booleans(), st.integers(1000, 4999), TOKEN, NUMBER),
+)
+
+
+def written(exchanges: Sequence[Exchange]) -> bytes:
+    out = io.BytesIO()
+    list(write_warc(exchanges, out, file_name="data.warc.gz", software="test"))
+    return out.getvalue()
+
+
+@given(st.lists(EXCHANGES, max_size=5, unique_by=lambda each: (each.walk, each.number)))
+def test_what_is_read_is_what_was_written(exchanges: list[Exchange]) -> None:
+    assert list(read_warc(written(exchanges))) == exchanges
+
+
+def test_bodies_and_content_encodings_are_stored_as_they_were_on_the_wire() -> None:
+    body = zlib.compress(b"page" * 100) + b"\r\n\r\nno part of it\xff"
+    recorded = walk("w", (request(), answer(body, headers=(("content-ENCODING", "deflate"),))))
+    (read,) = read_warc(written(recorded))
+    assert read.answer == recorded[0].answer
+
+
+def test_an_answer_that_came_in_chunks_is_stored_without_them_for_other_tools() -> None:
+    recorded = walk("w", (request(), answer(b"whole", headers=(("Transfer-Encoding", "chunked"),))))
+    records = [each for each in ArchiveIterator(io.BytesIO(written(recorded))) if each.rec_type == "response"]
+    assert records[0].http_headers.get_header("X-Archive-Orig-Transfer-Encoding") == "chunked"
+    assert [each.answer for each in read_warc(written(recorded))] == [recorded[0].answer]
+
+
+def test_warcio_reads_what_was_written_and_its_digests_agree() -> None:
+    recorded = walk("w", (request(), answer(b"one")), (request("/two", "POST", b"a=1"), answer(b"two")))
+    found = []
+    for record in ArchiveIterator(io.BytesIO(written(recorded)), check_digests="raise"):
+        if record.rec_type == "response":
+            found.append((record.rec_headers.get_header("WARC-Target-URI"), record.content_stream().read()))
+    assert found == [("http://shop.test/", b"one"), ("http://shop.test/two", b"two")]
+
+
+def test_an_index_names_where_each_answer_is() -> None:
+    out = io.BytesIO()
+    recorded = walk("w", (request(), answer(b"one")), (request("/gone"), None), (request("/two"), answer(b"two")))
+    places = list(write_warc(recorded, out, file_name="data.warc.gz", software="test"))
+    texts = [gzip.decompress(out.getvalue()[each.offset : each.offset + each.length]) for each in places]
+    assert [text.rstrip().rpartition(b"\r\n")[2] for text in texts] == [b"one", b"two"]
+
+
+@given(st.binary(max_size=400), st.booleans())
+def test_any_other_data_is_refused(data: bytes, is_compressed: bool) -> None:
+    given_data = gzip.compress(data) if is_compressed else data
+    if data:
+        with pytest.raises(DamagedWarc):
+            list(read_warc(given_data))
+
+
+@given(st.integers(1, 2_000), st.binary(min_size=1, max_size=3))
+def test_a_damaged_file_is_refused_or_means_the_same(place: int, change: bytes) -> None:
+    recorded = walk("w", (request("/a", "POST", b"x=1"), answer(b"one")), (request("/b"), answer(b"two")))
+    data = written(recorded)
+    at = place % len(data)
+    damaged = data[:at] + change + data[at + len(change) :]
+    try:
+        read = list(read_warc(damaged))
+    except DamagedWarc:
+        return
+    assert read == list(recorded)
+
+
+@given(st.data())
+def test_a_truncated_file_is_refused(data: st.DataObject) -> None:
+    whole = written(walk("w", (request("/a"), answer(b"one" * 50)), (request("/b"), answer(b"two"))))
+    cut = data.draw(st.integers(1, len(whole) - 1))
+    try:
+        read = list(read_warc(whole[:cut]))
+    except DamagedWarc:
+        return
+    # Cut between two records: what is left is whole.
+    assert len(read) < 2
+
+
+def test_a_record_that_inflates_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.plugins.frozen.warc.MAX_RECORD_BYTES", 100_000)
+    with pytest.raises(DamagedWarc, match="more than 100000 bytes"):
+        list(read_warc(gzip.compress(bytes(1_000_000))))
