@@ -83,6 +83,17 @@ class Geolocation(Table):
     longitude: float = Field(ge=-180, le=180)
 
 
+# In `archives`: every site of every task.
+ALL_SITES = "*"
+
+
+class FrozenSite(Table):
+    """A recorded site: the file of its archive, and the digest that it must have."""
+
+    path: Annotated[OneLine, Field(min_length=1), at_most(5000)]
+    sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+
+
 class RunConfig(Table):
     """How an assessment is run and judged.
 
@@ -163,6 +174,9 @@ class RunConfig(Table):
     site_resets: dict[Url, Url | Literal["static"]] = Field(default_factory=dict, max_length=100)
     # By website, the address at which a POST makes the runner restart the site. Only trusted requests may set it.
     site_restarts: dict[Url, Url] | None = Field(default=None, max_length=100)
+    # By website, or for every site of every task (`ALL_SITES`), the archive that answers instead of the network. Only
+    # trusted requests may set it. Not recorded if empty, as for `epochs`.
+    archives: dict[str, FrozenSite] = Field(default_factory=dict, max_length=100, exclude_if=lambda value: not value)
     participant_ids: dict[str, Annotated[OneLine, at_most(200)]] = Field(default_factory=dict)
     # By task id, why the task is not played (`--exclude`). Not recorded if empty, as for `epochs`.
     exclude: dict[TaskId, Reason] = Field(default_factory=dict, max_length=10_000, exclude_if=lambda value: not value)
@@ -171,8 +185,11 @@ class RunConfig(Table):
     num_instances: int | None = Field(default=None, ge=1)
 
     def recorded(self) -> dict[str, Any]:
-        """The settings as stored with a run: without secrets."""
-        return self.model_dump(mode="json", exclude={"secrets"})
+        """The settings as stored with a run: without secrets, and of archives only what identifies them."""
+        settings = self.model_dump(mode="json", exclude={"secrets"})
+        for site, archive in settings.get("archives", {}).items():
+            settings["archives"][site] = {**archive, "path": re.split(r"[/\\]", archive["path"])[-1]}
+        return settings
 
     @property
     def attempt_limit_s(self) -> float:

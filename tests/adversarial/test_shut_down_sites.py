@@ -23,7 +23,7 @@ class ClosingShop(OnePageShop):
 
     opened = 0
 
-    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
+    async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
         type(self).opened += 1
         if self.opened > 1:
             raise SiteUnreachable(f"{url} cannot be reached: net::ERR_CONNECTION_REFUSED")

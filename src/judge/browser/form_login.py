@@ -7,13 +7,16 @@ and nothing is recorded.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from playwright.async_api import BrowserContext, Error, Locator, Page, Response, async_playwright
 
-from judge.browser.chromium import find_browser
+from judge.browser.chromium import find_browser, proxy_options
+from judge.browser.guard import guarding
+from judge.browser.interception import Interceptor
+from judge.sites import NetworkPolicy
 from shared.errors import WabeError
 from shared.settings import Settings
 
@@ -47,15 +50,25 @@ class Account:
 
 
 async def log_in(
-    accounts: Sequence[Account], settings: Settings, *, browser_path: str | None = None
+    accounts: Sequence[Account],
+    settings: Settings,
+    *,
+    browser_path: str | None = None,
+    interceptor: Interceptor | None = None,
+    policy: NetworkPolicy | None = None,
 ) -> Mapping[str, Any]:
     """The storage state of a browser that is logged in to all sites. `browser_path` as in the configuration.
 
+    With an `interceptor`, that answers the browser's requests; what it passes on may go where `policy` allows.
     Raises `LoginFailed`, which names the site but no password, and `ConfigError` without a browser.
     """
     found = find_browser(browser_path, settings)
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=found.path, chromium_sandbox=found.sandbox)
+    async with AsyncExitStack() as stack:
+        options = await _intercepted(stack, interceptor, policy or NetworkPolicy()) if interceptor else {}
+        playwright = await stack.enter_async_context(async_playwright())
+        browser = await playwright.chromium.launch(
+            executable_path=found.path, chromium_sandbox=found.sandbox, **options
+        )
         try:
             context = await browser.new_context()
             context.set_default_timeout(_TIMEOUT_MS)
@@ -68,6 +81,18 @@ async def log_in(
         named = ", ".join(account.name for account in accounts)
         raise LoginFailed(f"{named}: the log-in left neither cookies nor storage behind", remedy="check its address")
     return dict(state)
+
+
+async def _intercepted(stack: AsyncExitStack, interceptor: Interceptor, policy: NetworkPolicy) -> dict[str, Any]:
+    """How to launch a browser whose requests the interceptor answers, until the stack is closed."""
+    # Imported on first use, because few log-ins need it.
+    from judge.browser.intercepting import intercepted
+    from judge.browser.tls import Authority
+
+    authority = Authority()
+    guard = await stack.enter_async_context(guarding(None))
+    guard.allow(policy, intercepted(guard, interceptor, authority))
+    return proxy_options(guard.url, authority.spki_hash)
 
 
 async def _log_in(context: BrowserContext, account: Account) -> None:

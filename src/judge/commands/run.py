@@ -80,6 +80,10 @@ def run(
         bool, typer.Option("--linger", help="Keep the live page up after the run, with the report, until Ctrl-C.")
     ] = False,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
+    archive: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Play on recorded sites: this archive answers instead of the network."),
+    ] = None,
     shards: Annotated[
         str | None,
         typer.Option(
@@ -139,6 +143,7 @@ def run(
         junit=junit,
         shards=shards,
         engine=engine,
+        archive=archive,
     )
     raise typer.Exit(run_interruptible(ENGINES.load(engine)(options, settings, console)))
 

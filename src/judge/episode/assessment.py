@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from judge.browser.archives import Archives, Intercepted, policy_for
 from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
@@ -52,21 +53,25 @@ _log = logging.getLogger(__name__)
 class Assessment:
     """The tasks and settings of one run, with the components that play and judge them.
 
-    `browser` opens a browser whose network access is limited by a policy. `closed` are the addresses of the
-    assessment's own servers, which are blocked.
+    `browser` opens a browser whose network access is limited by a policy; with a second argument, an interceptor
+    answers its requests. `closed` are the addresses of the assessment's own servers, which are blocked. `archives`
+    answer for frozen sites; `intercept` is what each attempt at a task plays instead of the network, for other uses.
     """
 
     tasks: tuple[Task, ...]
     config: RunConfig
-    browser: Callable[[NetworkPolicy], AbstractAsyncContextManager[Browser]]
+    browser: Callable[..., AbstractAsyncContextManager[Browser]]
     connect: Connect
     judge: Judge
     store: RunStore
     emit: Sink
     closed: tuple[str, ...] = ()
+    archives: Archives | None = None
+    intercept: Callable[[Task], Intercepted | None] | None = None
 
     def __post_init__(self) -> None:
-        self._sites = SiteTurns(self.config, self._policy)
+        holds = self.archives.holds if self.archives else lambda _: False
+        self._sites = SiteTurns(self.config, self._policy, holds)
         # For the digests that replace session cookies in network traces. Never stored.
         self._salt = secrets.token_bytes(16)
 
@@ -206,6 +211,12 @@ class Assessment:
         sites = (task.website, *self.config.allowed_sites, *task.allowed_sites)
         return NetworkPolicy.for_websites(sites, closed=self.closed)
 
+    def _intercepted(self, task: Task) -> Intercepted | None:
+        """What an attempt plays instead of the network: each one begins with a fresh state."""
+        if self.intercept is not None:
+            return self.intercept(task)
+        return self.archives.of(task, self.config.allowed_sites) if self.archives else None
+
     def _begin(self, store: TaskStore, number: int) -> None:
         max_steps = self.config.max_steps
         self.emit(TaskStarted(task_id=store.name, epoch=store.epoch, attempt=number, max_steps=max_steps))
@@ -235,10 +246,14 @@ class Assessment:
                 )
             )
 
+        intercepted = self._intercepted(task)
+        browsers = partial(self.browser, self._policy(task))
+        if intercepted is not None:
+            browsers = partial(self.browser, policy_for(intercepted, self._policy(task)), intercepted.interceptor)
         episode = Episode(
             task,
             self.config,
-            partial(self.browser, self._policy(task)),
+            browsers,
             self.connect,
             store,
             number=number,
@@ -247,6 +262,7 @@ class Assessment:
             in_real_time=in_real_time,
             can_replay=self._sites.can_reset(task),
             redaction=Redaction((*self.config.secrets, *task.secrets), keep=named_fields(task), salt=self._salt),
+            intercepted=intercepted,
         )
         return await episode.run()
 

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from judge.browser.action_lines import MAX_DOWNLOADS, acted_on, action_line, with_downloads
+from judge.browser.archives import Intercepted
 from judge.browser.replies import understand
 from judge.browser.session import Browser, BrowserFactory, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
@@ -20,6 +21,7 @@ from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
 from judge.evaluators.fetches import Fetches
 from judge.evaluators.probes import Probes
+from judge.records.ledger import Frozen
 from judge.records.notices import GIVEN_UP, notice_text
 from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason, Timings
 from judge.records.tasks import Task
@@ -136,6 +138,8 @@ class Episode:
     # Whether the task's sites can be brought back to their initial state, so that an attempt in page time may be played
     # again in real time.
     can_replay: bool = False
+    # What the browser is lent with, instead of the network.
+    intercepted: Intercepted | None = None
 
     def __post_init__(self) -> None:
         self._network: NetworkTrace | None = None
@@ -143,6 +147,7 @@ class Episode:
         self._network_missing: str | None = "no browser was started"
         self._network_unwritten = False
         self._settle: SettleMode | None = None
+        self._frozen: Frozen | None = None
         self._context_id = uuid4().hex
         self._steps: list[Step] = []
         self._feedback: str | None = None
@@ -222,6 +227,7 @@ class Episode:
             network_missing=self._network_missing,
             rules_version=CURRENT_RULES,
             fetched=self._fetches.answers,
+            frozen=self._frozen,
         )
 
     def _blame_facts(self, error: WabeError | None) -> BlameFacts | None:
@@ -241,12 +247,10 @@ class Episode:
         async with self.connect() as participant, self.browsers() as browser:
             self._versions = browser.versions
             try:
-                setting = "real-time" if self.in_real_time else self.config.settle
-                mode = await settle_mode(setting, self.task.website)
-                self._settle = mode
+                mode = self._settle = await self._settle_mode()
                 await browser.log_in(self.task)
                 first, *others = self.task.start_urls or (self.task.website,)
-                await browser.open(first, mode)
+                await browser.open(first, mode, self._clock_ms)
                 await browser.open_tabs(others)
                 try:
                     self._ended = await self._take_steps(participant, browser)
@@ -261,10 +265,31 @@ class Episode:
             finally:
                 # Even after a fault: the navigations decide who is to blame for it.
                 self._navigations = shortened(self._route.went(browser.take_hops()))
+                self._frozen = self._rests_on()
                 await self._keep_network(browser)
             if self._network_fault and self._ended in JUDGED_ENDS:
                 # The verdict may depend on the lost trace.
                 raise self._network_fault
+
+    async def _settle_mode(self) -> SettleMode:
+        setting = "real-time" if self.in_real_time else self.config.settle
+        if setting == "auto" and self.intercepted and self.intercepted.clock_ms is not None:
+            # Only there can the clock begin with the recording. No name is looked up, either.
+            return "page-time"
+        return await settle_mode(setting, self.task.website)
+
+    @property
+    def _clock_ms(self) -> int | None:
+        """Where the pages' clock begins; in real time, it is this machine's."""
+        return self.intercepted.clock_ms if self.intercepted and self._settle == "page-time" else None
+
+    def _rests_on(self) -> Frozen | None:
+        """What the attempt rests on so far, if its sites are frozen."""
+        found = self.intercepted.frozen() if self.intercepted else None
+        if found is None:
+            return None
+        ledger = tuple(entry.model_copy(update={"url": self.redaction.text(entry.url)}) for entry in found.ledger)
+        return found.model_copy(update={"clock_ms": self._clock_ms, "ledger": ledger})
 
     async def _keep_network(self, browser: Browser) -> None:
         """Write the network trace. A failure is recorded as the reason why there is none."""
@@ -332,7 +357,9 @@ class Episode:
         times |= {"settle_s": page.settled.real_s, "page_s": page.settled.page_s}
         try:
             if index == 0:
-                _require_first_page(page, self.task.website, self._settle)
+                rests_on = self._rests_on()
+                is_missing = rests_on is not None and rests_on.coverage == "off_archive"
+                _require_first_page(page, self.task.website, self._settle, is_missing=is_missing)
             elif self._needs_real_time(page, record["navigations"]):
                 raise ClockStalled
             self.observed(Step(**record))
@@ -559,8 +586,11 @@ class Episode:
             return ToolResult(ok=False, text=f"the step took longer than {self.config.step_timeout_s:g} s")
 
 
-def _require_first_page(page: Page, website: str, settle: SettleMode | None) -> None:
-    """Raises a `SiteFault` for a page that shows no site. Later, a participant's action may have led there."""
+def _require_first_page(page: Page, website: str, settle: SettleMode | None, *, is_missing: bool = False) -> None:
+    """Raises a `SiteFault` for a page that shows no site. Later, a participant's action may have led there.
+
+    `is_missing`: an archive has no answer. That is the same in every attempt, and no reason for another one.
+    """
     if page.notice and page.notice.code == "script_stopped" and settle == "page-time":
         raise ClockStalled
     if page.notice:
@@ -568,7 +598,7 @@ def _require_first_page(page: Page, website: str, settle: SettleMode | None) -> 
     if page.wall:
         raise SiteBlocked(f"{website[:200]} shows {page.wall} instead of its first page")
     # Other errors may be the page that a task is about: that something is not there, or not allowed.
-    if page.http_status is not None and page.http_status >= 500:
+    if page.http_status is not None and page.http_status >= 500 and not is_missing:
         raise SiteUnreachable(f"{website[:200]} answers with HTTP status {page.http_status} instead of its first page")
 
 

@@ -40,10 +40,19 @@ class Turn:
 
 
 class SiteTurns:
-    """Coordinates attempts on the sites of one assessment. `policy_for` returns a task's network policy."""
+    """Coordinates attempts on the sites of one assessment. `policy_for` returns a task's network policy.
 
-    def __init__(self, config: RunConfig, policy_for: Callable[[Task], NetworkPolicy]) -> None:
+    `is_frozen` says of an address whether an archive answers for it: each attempt then finds it in its initial state.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        policy_for: Callable[[Task], NetworkPolicy],
+        is_frozen: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._config = config
+        self._is_frozen = is_frozen
         self._restarts = config.site_restarts or {}
         self._policy_for = policy_for
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -100,11 +109,12 @@ class SiteTurns:
     def _declared(self, task: Task) -> dict[str, str]:
         """How to reset each of the task's sites that can be reset."""
         area = own_site(task, self._config.allowed_sites)
-        return {site: how for site, how in (self._config.site_resets | self._restarts).items() if area.holds(site)}
+        declared = (self._config.site_resets | self._restarts).items()
+        return {site: how for site, how in declared if area.holds(site) and not self._is_frozen(site)}
 
     def _unreset(self, task: Task) -> frozenset[Origin]:
         """The origins of the task's start pages that cannot be reset."""
-        begins = frozenset(map(origin_of, (task.website, *task.start_urls)))
+        begins = {origin_of(url) for url in (task.website, *task.start_urls) if not self._is_frozen(url)}
         return frozenset(filter(None, begins - set(map(origin_of, self._declared(task)))))
 
 

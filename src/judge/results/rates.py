@@ -1,25 +1,62 @@
 """The success rate of attempts: the counts and rates of a submission, a table and a report are views of one `Rate`."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
+from judge.records.ledger import Coverage
 from judge.results.statistics import interval_95, success_rate, success_rate_of_all, tallies_of
 
 # `unfinished`: a task without a readable result. Not an official outcome, but a report must not hide it.
 RowOutcome = Literal["success", "failure", "unscored", "aborted", "unfinished"]
 OUTCOMES: tuple[RowOutcome, ...] = ("success", "failure", "unscored", "aborted", "unfinished")
+COVERAGES: tuple[Coverage, ...] = ("full", "uncertain", "off_archive")
 # A submission is incomplete if more than this percentage of its attempts has no verdict.
 _MAX_LOST_PERCENT = 5
 
 
 class Counted(NamedTuple):
-    """What an attempt contributes to a rate. `ended_itself`: the participant ended it (`finish`, `browser_close`)."""
+    """What an attempt contributes to a rate. `ended_itself`: the participant ended it (`finish`, `browser_close`).
+
+    `coverage` is that of an attempt on frozen sites.
+    """
 
     task: str
     outcome: str
     ended_itself: bool = False
+    coverage: str | None = None
+
+
+@dataclass(frozen=True)
+class Covered:
+    """What the attempts on frozen sites rest on: their numbers by coverage.
+
+    `upper_bound` is the rate in percent if every failure with a decisive miss had succeeded. It says how much the
+    archives could hide, and is nobody's result.
+    """
+
+    counts: Mapping[str, int]
+    upper_bound: float | None
+
+    @classmethod
+    def of(cls, attempts: Sequence[Counted]) -> Self | None:
+        """The coverage of these attempts; `None` if none was on frozen sites."""
+        counter = Counter(each.coverage for each in attempts if each.coverage is not None)
+        if not counter:
+            return None
+        could = [
+            "success" if each.outcome == "failure" and each.coverage == "off_archive" else each.outcome
+            for each in attempts
+        ]
+        tallies = tallies_of((each.task, outcome) for each, outcome in zip(attempts, could, strict=True))
+        share = success_rate(tallies.values())
+        return cls({name: counter[name] for name in COVERAGES}, None if share is None else float(100 * share))
+
+    def published(self) -> dict[str, Any]:
+        """As in a submission."""
+        bound = None if self.upper_bound is None else round(self.upper_bound, 1)
+        return {**self.counts, "upper_bound": bound}
 
 
 @dataclass(frozen=True)
@@ -43,6 +80,7 @@ class Rate:
     scored_tasks: int
     unscored_tasks: int
     completed_tasks: int
+    covered: Covered | None = None
 
     @classmethod
     def of(cls, attempts: Iterable[Counted]) -> Self:
@@ -64,6 +102,7 @@ class Rate:
             scored_tasks=len(by_task) - len(undecided),
             unscored_tasks=len({each.task for each in listed if each.outcome == "unscored"} & undecided),
             completed_tasks=len(by_task.keys() - {each.task for each in listed if not each.ended_itself}),
+            covered=Covered.of(listed),
         )
 
     @property
@@ -111,4 +150,5 @@ class Rate:
             "attempts": self.total,
             "scored_attempts": self.scored,
             "confidence_interval_95": [round(self.low, 1), round(self.high, 1)],
+            **({"coverage": self.covered.published()} if self.covered else {}),
         }

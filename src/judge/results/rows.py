@@ -183,6 +183,12 @@ class AttemptRow:
     )
     success_rule: str | None = column(lambda it: it.rule, entry=True, when=lambda it: it.rule is not None, added=True)
     categories: Mapping[Category, str] = column(lambda it: dict(failure_categories(it.attempt, it.verdict)))
+    coverage: str | None = column(
+        lambda it: it.attempt.frozen.coverage if it.attempt.frozen else None,
+        entry=True,
+        when=lambda it: it.attempt.frozen is not None,
+        added=True,
+    )
     not_executed: int = column(lambda it: it.rejected, entry=True, heading="Not executed", added=True)
 
     @classmethod
@@ -199,7 +205,7 @@ class AttemptRow:
     @property
     def counted(self) -> Counted:
         """What the attempt contributes to a rate."""
-        return Counted(self.task_id, self.verdict, self.stop_reason == "finished")
+        return Counted(self.task_id, self.verdict, self.stop_reason == "finished", self.coverage)
 
     def cells(self) -> dict[str, Any]:
         """The row as a flat record, for tables: lists are joined by spaces."""

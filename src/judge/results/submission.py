@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
 from judge.records.tasks import Level, Task, key_of
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
-from judge.results.rates import Counted, Rate
+from judge.results.rates import COVERAGES, Counted, Rate
 from judge.results.rows import EXCLUDED, Played, entry_of
 from judge.results.statistics import repeats_of, tallies_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
@@ -180,7 +180,9 @@ def _counted(entries: Iterable[Mapping[str, Any]]) -> Iterator[Counted]:
     """What each entry contributes to a rate. In files without epochs, every entry is another task."""
     for place, entry in enumerate(entries):
         task = str(entry.get("task_id")) if "epoch" in entry else f"entry {place}"
-        yield Counted(task, entry_outcome(entry), _ended_itself(entry))
+        coverage = entry.get("coverage")
+        known = isinstance(coverage, str) and coverage in COVERAGES
+        yield Counted(task, entry_outcome(entry), _ended_itself(entry), coverage if known else None)
 
 
 def entry_key(entry: Mapping[str, Any]) -> str:

@@ -71,13 +71,14 @@ def site_member(site: SiteEntry, env: Mapping[str, str] | None = None) -> Member
 
 
 def site_members(scenario: Scenario, settings: Settings) -> list[Member]:
-    """The scenario's sites. Raises `ConfigError` for an `env` that names an unset variable."""
+    """The scenario's sites, except frozen ones. Raises `ConfigError` for an `env` that names an unset variable."""
+    sites = [site for site in scenario.sites if site.archive is None]
     if settings.sites_run:
-        return [site_member(site).model_copy(update={"cmd": None}) for site in scenario.sites]
+        return [site_member(site).model_copy(update={"cmd": None}) for site in sites]
     # Resolved only for what is started here, because only that needs the variables.
     return [
         site_member(site, resolved_env(site.name, site.env, settings.environ, scenario.path) if site.cmd else None)
-        for site in scenario.sites
+        for site in sites
     ]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from judge.browser.archives import Archives, open_archives, pinned, require_playable
 from judge.browser.chromium import find_browser
 from judge.config import CONFIG, RunConfig
 from judge.episode.preflight import check_config
@@ -27,6 +28,7 @@ from judge.runner.launch import Member, members_of
 from judge.runner.shards import balanced_shards, on_free_ports, run_id_of, shard_of
 from judge.runner.terminal import Display
 from judge.runner.uploads import open_store
+from judge.scenario.frozen import on_archives
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
 from judge.scenario.request import parse_request, request_text
@@ -60,6 +62,7 @@ _AGAIN = (
     "junit",
     "baseline",
     "baseline_p",
+    "archive",
 )
 
 
@@ -95,6 +98,7 @@ class RunOptions(Record):
     junit: Path | None = None
     shards: str | None = None
     engine: str = "local"
+    archive: Path | None = None
 
     def words(self, names: Iterable[str]) -> list[str]:
         """The named options that are set, as command line arguments."""
@@ -125,6 +129,7 @@ class Plan:
     resumes: bool = False
     shard: Shard | None = None
     baseline: Baseline | None = None
+    archives: Archives | None = None
 
 
 def make_plan(options: RunOptions, settings: Settings) -> Plan:
@@ -140,34 +145,25 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
 
 
 def _plan(options: RunOptions, settings: Settings) -> Plan:
-    declared = load_scenario(options.scenario)
+    declared = on_archives(load_scenario(options.scenario), options.archive)
     scenario = declared if options.shards is None else on_free_ports(declared)
     members = members_of(scenario, settings)
     # With WABE_TRUST_CONFIG, as in containers, the judge trusts this runner and writes to the same folder.
     is_ours = scenario.green_agent.cmd is not None or settings.trust_config
-    if options.resume is not None and (options.serve_only or not is_ours):
-        raise ConfigError(
-            f"{options.scenario}: --resume needs a judge that is started here and receives a request",
-            remedy="leave --serve-only out"
-            if options.serve_only
-            else "give [green_agent] a cmd; a judge that is already running keeps its runs where it is",
-        )
+    _require_own_judge(declared, options, is_ours=is_ours)
     if options.shards is not None:
         require_shardable(declared, options, is_ours=is_ours)
     config, notes = _config(scenario, options, settings, is_ours=is_ours)
-    if (judge_cmd := scenario.green_agent.cmd) is not None and not options.serve_only:
-        # The judge's own environment, because a key may be set only there.
-        judge_settings = Settings.from_environ({**settings.environ, **members[-1].env})
-        try:
-            check_config(config, judge_settings)
-        except ConfigError as error:
-            raise _with_source(error, options, settings) from None
-        if [Path(word).name for word in shlex.split(judge_cmd)[:2]] == ["wabe", "serve"]:
-            # Any other command may run the browser elsewhere, such as in a container.
-            find_browser(config.browser_path, judge_settings)
+    _check_judge(scenario, members[-1], config, options, settings)
+    archives = open_archives(config)
+    config = pinned(config, archives) if archives else config
     tasks = scenario.tasks
     if tasks:
         tasks, config = _selected(scenario, config, options)
+        if archives:
+            archives.check(tasks)
+            config = archives.excluding(config, tasks)
+            require_playable(config, tasks)
         idle = idle_sites(scenario, tasks)
         members = tuple(member for member in members if member.is_agent or member.name not in idle)
         tasks = with_logins(scenario, tasks, settings.environ)
@@ -195,7 +191,37 @@ def _plan(options: RunOptions, settings: Settings) -> Plan:
         mine = slice_of(parsed.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
         parts = compared_parts(parsed.participants, parsed.config, mine, launch=parsed.launch)
         require_same_request(store, parts, unknown=unknown)
-    return Plan(options, scenario, members, request, store, notes, tasks, resumes, launch.shard)
+    return Plan(options, scenario, members, request, store, notes, tasks, resumes, launch.shard, archives=archives)
+
+
+def _require_own_judge(scenario: Scenario, options: RunOptions, *, is_ours: bool) -> None:
+    """Raises `ConfigError` for what only a judge does that is started here and receives a request."""
+    if options.resume is not None and (options.serve_only or not is_ours):
+        raise ConfigError(
+            f"{options.scenario}: --resume needs a judge that is started here and receives a request",
+            remedy="leave --serve-only out"
+            if options.serve_only
+            else "give [green_agent] a cmd; a judge that is already running keeps its runs where it is",
+        )
+    if scenario.config.archives and (options.serve_only or not is_ours):
+        raise ConfigError(
+            f"{options.scenario}: frozen sites need a judge that is started here and receives a request",
+            remedy="give [green_agent] a cmd, and leave --serve-only out",
+        )
+
+
+def _check_judge(scenario: Scenario, judge: Member, config: RunConfig, options: RunOptions, settings: Settings) -> None:
+    """Raises `ConfigError` if the judge is to be started here and cannot work with these settings."""
+    if (judge_cmd := scenario.green_agent.cmd) is not None and not options.serve_only:
+        # The judge's own environment, because a key may be set only there.
+        judge_settings = Settings.from_environ({**settings.environ, **judge.env})
+        try:
+            check_config(config, judge_settings)
+        except ConfigError as error:
+            raise _with_source(error, options, settings) from None
+        if [Path(word).name for word in shlex.split(judge_cmd)[:2]] == ["wabe", "serve"]:
+            # Any other command may run the browser elsewhere, such as in a container.
+            find_browser(config.browser_path, judge_settings)
 
 
 def _selected(scenario: Scenario, config: RunConfig, options: RunOptions) -> tuple[tuple[Task, ...], RunConfig]:

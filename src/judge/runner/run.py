@@ -165,7 +165,7 @@ async def _play(
     scenario_dir = plan.scenario.path.resolve().parent
     require_folders(plan.members, scenario_dir)
     progress.waiting_for(member.name for member in plan.members)
-    logins = SiteLogins(plan.scenario, settings)
+    logins = SiteLogins(plan.scenario, settings, plan.archives)
     async with (
         launched(plan.members, scenario_dir=scenario_dir, environ=environ, logs=logs, is_up=progress.is_up) as children,
         shown_logs(children if options.show_logs else (), console),

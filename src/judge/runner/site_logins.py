@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from judge.browser.archives import Archives
 from judge.browser.form_login import Account, LoginFailed, log_in
 from judge.records.access import StorageState, merged, read_storage_state
 from judge.records.tasks import Task
@@ -15,9 +16,13 @@ from shared.settings import Settings
 
 
 class SiteLogins:
-    """The log-ins of a scenario's sites. Raises `ConfigError` if a variable that one needs is not set."""
+    """The log-ins of a scenario's sites. Raises `ConfigError` if a variable that one needs is not set.
 
-    def __init__(self, scenario: Scenario, settings: Settings) -> None:
+    For frozen sites, their `archives` answer.
+    """
+
+    def __init__(self, scenario: Scenario, settings: Settings, archives: Archives | None = None) -> None:
+        self._archives = archives
         self._scenario = scenario
         self._settings = settings
         self._logins = {
@@ -42,16 +47,22 @@ class SiteLogins:
         """Log in to the site, which has a login. Raises `ConfigError`."""
         login, config = self._logins[site.name], self._scenario.config
         account = Account(site.name, login.url, login.username, login.password)
+        interceptor = self._archives.log_in_at(site.endpoint, [login.password]) if self._archives else None
+        path = config.browser_path
         try:
-            state = await log_in([account], self._settings, browser_path=config.browser_path)
+            state = await log_in([account], self._settings, browser_path=path, interceptor=interceptor)
         except LoginFailed as error:
             message = f"{self._scenario.path}: key 'login': site {error.message}"
             raise ConfigError(message, remedy=error.remedy) from None
         return own_part(read_storage_state(state), site.endpoint, config.allowed_sites)[0]
 
     async def first(self, started: Collection[str]) -> dict[str, StorageState]:
-        """Log in to every site among those `started` that has a login; by endpoint. Raises `ConfigError`."""
-        sites = [site for site in self._scenario.sites if site.name in started and self.has(site)]
+        """Log in to every site among those `started`, and every frozen one, that has a login; by endpoint.
+
+        Raises `ConfigError`.
+        """
+        up = [site for site in self._scenario.sites if site.name in started or site.archive]
+        sites = [site for site in up if self.has(site)]
         return {site.endpoint: await self.state_of(site) for site in sites}
 
     def applied(self, tasks: Sequence[Task], states: dict[str, StorageState]) -> tuple[Task, ...]:

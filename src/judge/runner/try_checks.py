@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from judge.browser.archives import open_archives
 from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import browser_pool
 from judge.config import RunConfig
@@ -17,6 +18,7 @@ from judge.records.checks import expressions_of
 from judge.runner.launch import child_environ, launched, site_members
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.site_logins import SiteLogins
+from judge.scenario.frozen import on_archives
 from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
 from judge.store.layout import RunStore
@@ -39,10 +41,14 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     Starts the scenario's sites, and opens each website that has checks in the judge's own browser.
     Raises `ConfigError` if a login needs a variable that is not set.
     """
+    scenario = on_archives(scenario)
     config = scenario.config
+    archives = open_archives(config)
     tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks], settings.environ)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
-    sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings)
+    sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings, archives)
+    if archives is not None:
+        archives.check(tasks)
     browser_settings = BrowserSettings.from_config(config, settings)
     problems: list[str] = []
     notes: list[str] = []
@@ -66,6 +72,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
                 judge=judge,
                 store=store,
                 emit=lambda _: None,
+                archives=archives,
             )
             results = await assessment.run()
         for task, result in zip(tasks, results, strict=True):

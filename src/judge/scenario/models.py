@@ -193,7 +193,8 @@ class SiteEntry(_Process):
     `ready`: what it answers once it is up; by default, anything. `static`: nothing that a participant does there
     persists beyond its browser. `reset_url`: a POST resets the site to its initial state; `restart`: restarting `cmd`
     does. `storage_state` and `http_credentials` apply to each task on the site that has none of its own. So does
-    `login`, which is repeated whenever the site is reset.
+    `login`, which is repeated whenever the site is reset. With an `archive`, recordings answer for the site, which is
+    then not started; `archive_sha256` is the digest that the file must have.
     """
 
     name: Name
@@ -202,6 +203,8 @@ class SiteEntry(_Process):
     reset_url: Url | None = None
     restart: bool = False
     ready: Ready | None = None
+    archive: Annotated[Line, Field(min_length=1), at_most(1000)] | None = None
+    archive_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     login: DeclaredLogin | None = Field(default=None, repr=False)
     storage_state: DeclaredState | None = Field(default=None, repr=False)
     http_credentials: Credentials = Field(default=(), repr=False)
@@ -212,6 +215,12 @@ class SiteEntry(_Process):
             raise Invalid("needs a cmd", "add the command that starts the site, or use reset_url", key="restart")
         if sum((self.static, self.restart, self.reset_url is not None)) > 1:
             raise Invalid("more than one of static, reset_url and restart", "keep one", key="restart")
+        return self
+
+    @model_validator(mode="after")
+    def _has_the_archive_of_its_digest(self) -> Self:
+        if self.archive_sha256 is not None and self.archive is None:
+            raise Invalid("needs an archive", "add the archive's file name, or remove it", key="archive_sha256")
         return self
 
     @model_validator(mode="after")
@@ -305,6 +314,8 @@ class ScenarioFile(Table):
         if self.config.exclude:
             remedy = 'write excluded = "reason" into the task, or use --exclude'
             raise Invalid("exclude belongs to one run", remedy, key="config")
+        if self.config.archives:
+            raise Invalid("archives belong to sites", 'write archive = "FILE" into [[sites]]', key="config")
         return self
 
     @model_validator(mode="after")

@@ -15,12 +15,12 @@ from shared.text import excerpt
 _DESCRIPTORS_PER_TASK = 32
 _UNLIMITED = 1_000_000
 # These settings name files or addresses of the judge's machine, where its API key is sent, or which run is resumed.
-_HOST_SETTINGS = ("browser_path", "prompts", "prices", "judge_base_url", "run_id", "site_restarts")
+_HOST_SETTINGS = ("browser_path", "prompts", "prices", "judge_base_url", "run_id", "site_restarts", "archives")
 
 
 def settings_of_the_host(config: RunConfig) -> tuple[str, ...]:
     """The settings in a request that are reserved for users with access to the judge's machine."""
-    return tuple(name for name in _HOST_SETTINGS if getattr(config, name) is not None)
+    return tuple(name for name in _HOST_SETTINGS if getattr(config, name))
 
 
 class ServiceLimits(Record):

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from judge.browser.archives import Archives, open_archives, require_playable
 from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import browser_pool
 from judge.config import RunConfig
@@ -145,6 +146,9 @@ class JudgeService:
 
     async def _assess(self, request: AssessmentRequest, run_id: str, sink: TaskSink) -> Submission:
         """Run the assessment and record it. Raises `ConfigError` only before the run has begun."""
+        archives = await asyncio.to_thread(open_archives, request.config)
+        if archives is not None:
+            request = _on_archives(request, archives)
         config, tasks = request.config, request.tasks
         role, url = next(iter(request.participants.items()))
         store = RunStore(self.output_dir, run_id)
@@ -202,6 +206,7 @@ class JudgeService:
                 store=store,
                 emit=emit,
                 closed=(self.own_address, url),
+                archives=archives,
             )
             results = await self._recorded(assessment, judge, store, spending)
         submission = _submission(request, role, results, store)
@@ -229,6 +234,18 @@ class JudgeService:
             finally:
                 with _logging_write_errors():
                     end_run(store, state, results, spending)
+
+
+def _on_archives(request: AssessmentRequest, archives: Archives) -> AssessmentRequest:
+    """The request without the tasks that cannot be played on their archives. Raises `ConfigError`."""
+    archives.check(request.tasks)
+    config = archives.excluding(request.config, request.tasks)
+    if request.shard.of == 1:
+        require_playable(config, request.tasks)
+    warnings = request.warnings
+    if config.settle == "real-time":
+        warnings += ("frozen sites in real time: pages show this machine's date, not that of the recording",)
+    return request.model_copy(update={"config": config, "warnings": warnings})
 
 
 @contextlib.contextmanager

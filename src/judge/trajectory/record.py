@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, ValidationError
 
+from judge.records.ledger import Frozen
 from judge.records.steps import BlameFacts, Navigation, Step, StopReason, Timings
 from judge.records.tasks import Task
 from judge.records.verdicts import TaskOutcome, Verdict
@@ -29,6 +30,7 @@ SHARED_STATE = "shared_state"
 FIRST_RULES, CURRENT_RULES = "1", "2"
 BLAME_FACTS = "blame_facts"
 FETCHED = "fetched"
+FROZEN = "frozen"
 # Stop reasons outside the participant's control; such attempts are not scored. `excluded` ones were never played.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled", "excluded")
 # Stop reasons after which the verdict decides.
@@ -40,7 +42,7 @@ _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
 _LATER_OF_VERDICT = ("reason_code", "price_date")
-_EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED, "rules_version", BLAME_FACTS, FETCHED)
+_EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED, "rules_version", BLAME_FACTS, FETCHED, FROZEN)
 # The keys that the digest covers: the evidence for a verdict, but not the verdict itself, keys derived from these
 # (`action_history`, `thoughts`) or times. `probes` is always null, because the values of probes are in the steps; so is
 # a missing `network`. Keys added in later versions are covered only if present, so that older attempts keep their
@@ -85,6 +87,7 @@ class Attempt(Record):
     `participant_usage` is the agent's usage according to a foreign layout. `rules_version`: the rules by which checks
     are decided on this recording. `blame_facts` decided who is to blame for a fault that a participant can cause
     (`judge.episode.blame`); older versions did not record them. `fetched` are the answers that `fetch` checks compare.
+    `frozen` is what an attempt on frozen sites rests on, with its ledger.
     """
 
     task: Task
@@ -114,6 +117,7 @@ class Attempt(Record):
     participant_usage: TokenUsage | None = None
     blame_facts: BlameFacts | None = None
     fetched: tuple[Fetched, ...] = ()
+    frozen: Frozen | None = None
 
     @property
     def is_aborted(self) -> bool:
@@ -203,6 +207,7 @@ class Attempt(Record):
             **{key: fields[key] for key in ("steps", "final_look", "navigations", *_OF_ATTEMPT)},
             **({BLAME_FACTS: fields[BLAME_FACTS]} if self.blame_facts else {}),
             **({FETCHED: fields[FETCHED]} if self.fetched else {}),
+            **({FROZEN: fields[FROZEN], "coverage": self.frozen.coverage} if self.frozen else {}),
             "settle": self.settle,
             **({SELF_RECORDED: True} if self.self_recorded else {}),
             **({"shared_state": True} if self.shared_state else {}),
@@ -258,6 +263,7 @@ class Attempt(Record):
                     "settle": value.get("settle"),
                     BLAME_FACTS: value.get(BLAME_FACTS),
                     FETCHED: value.get(FETCHED, ()),
+                    FROZEN: value.get(FROZEN),
                     "self_recorded": value.get(SELF_RECORDED, False),
                     "shared_state": value.get("shared_state", False),
                     "rules_version": value.get("rules_version", FIRST_RULES),

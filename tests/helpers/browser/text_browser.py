@@ -80,7 +80,7 @@ class TextBrowser(OneTab):
         self._visited: list[str] = []
         self._looks = 0
 
-    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
+    async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
         """The task's website."""
         if trouble := await self._go(url, typed):
             raise SiteUnreachable(f"{url} cannot be reached: {trouble}")

@@ -308,7 +308,7 @@ class PlayedWeb(ScriptedBrowser):
         self._tab = self._frames = 0
         self._told: set[str] = set()
 
-    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
+    async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
         self._go(address(HOME), cause="goto")
 
     async def observe(self) -> Page:

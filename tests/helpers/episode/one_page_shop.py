@@ -35,7 +35,7 @@ class OnePageShop(OneTab):
         self.versions = {"browser": "scripted"}
         self._looks = 0
 
-    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
+    async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
         """Nothing to load."""
 
     async def observe(self) -> Page:

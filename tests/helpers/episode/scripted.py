@@ -90,7 +90,7 @@ class ScriptedBrowser(OneTab):
         self.hops += typed(*urls)
         self.url = urls[-1]
 
-    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
+    async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
         self.goes_to(url)
 
     async def observe(self) -> Page:

@@ -35,7 +35,7 @@ class StillPage(OneTab):
         self.versions = {"browser": "scripted"}
         self.done: list[tuple[str, dict[str, Any]]] = []
 
-    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
+    async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
         """Nothing to load."""
 
     async def observe(self) -> Page:

@@ -35,7 +35,7 @@ STOPPED = Notice(code="script_stopped", seconds=10)
 class ClockShop(OnePageShop):
     """Its page waits in a loop for the clock."""
 
-    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
+    async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
         self._settle = settle
 
     async def observe(self) -> Page:

@@ -45,6 +45,7 @@ _OF_EACH_SHARD = (
     "participant_model",
     "name",
     "epochs",
+    "archive",
 )
 _STOP_S = 90
 _MAX_LINE_BYTES = 1_000_000

@@ -1,0 +1,342 @@
+"""Frozen sites: recorded websites whose archives answer a browser's requests instead of the network.
+
+A format of archives is a plug-in, found by the ending of a file's name. An attempt on a frozen site begins with a fresh
+state of its archive. A scenario may have frozen and live sites: only the addresses of its live sites are then dialled.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from judge.browser.interception import (
+    Interceptor,
+    PageSocket,
+    RequestRefused,
+    Upstream,
+    WireAnswer,
+    WireRequest,
+)
+from judge.config import ALL_SITES, FrozenSite, RunConfig
+from judge.records.ledger import Frozen, LedgerEntry, UsedArchive
+from judge.records.tasks import Task
+from judge.sites import NetworkPolicy, Place, own_site, place_of
+from shared.errors import ConfigError
+from shared.fields import closest, shown
+from shared.seams import Seam
+from shared.text import clip, counted, one_line
+
+
+class Replay(Protocol):
+    """An attempt's use of an archive."""
+
+    @property
+    def interceptor(self) -> Interceptor:
+        """What answers from the archive alone."""
+        ...
+
+    def take(self) -> tuple[LedgerEntry, ...]:
+        """The requests since the last call, in order."""
+        ...
+
+
+class Archive(Protocol):
+    """An archive that was opened and found sound.
+
+    `digest` is the SHA-256 of its file, in hexadecimal. `clock_ms` is when its recording began, in milliseconds since
+    1970. `matcher` is the version of what chooses answers. `origins` are the recorded ones, with their schemes.
+    """
+
+    @property
+    def digest(self) -> str: ...
+    @property
+    def clock_ms(self) -> int: ...
+    @property
+    def matcher(self) -> str: ...
+    @property
+    def origins(self) -> frozenset[str]: ...
+
+    def unplayable(self, task_id: str) -> str | None:
+        """Why a task cannot be played on it: its own reference walk has decisive misses."""
+        ...
+
+    def replay(self, task_id: str, secrets: Sequence[str]) -> Replay:
+        """A fresh replay for an attempt, or for log-ins (`LOG_IN`). `secrets` are redacted in what it reports."""
+        ...
+
+
+class ArchiveFormat(Protocol):
+    """A format of archives."""
+
+    def open(self, path: Path) -> Archive:
+        """Read an archive. Raises `ConfigError` for anything wrong with it."""
+        ...
+
+
+FORMATS: Seam[ArchiveFormat] = Seam("archives", "archive format")
+Key = tuple[str, Place]
+# As in a request.
+_MAX_REASON_CHARS = 300
+# The walk of the judge's own log-ins, in place of a task's id, which has no colons.
+LOG_IN = ":log-in"
+
+
+class Intercepted(Protocol):
+    """What an attempt plays instead of the network, such as archives, or a recording of it."""
+
+    @property
+    def interceptor(self) -> Interceptor:
+        """What answers the browser's requests."""
+        ...
+
+    @property
+    def clock_ms(self) -> int | None:
+        """Where the pages' clock begins, in milliseconds since 1970; `None`: with this machine's."""
+        ...
+
+    def frozen(self) -> Frozen | None:
+        """What the attempt rests on, if it is to be recorded."""
+        ...
+
+
+# Compared by identity: one that several sites name is opened once.
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    name: str
+    archive: Archive
+
+    @property
+    def used(self) -> UsedArchive:
+        return UsedArchive(name=self.name, sha256=self.archive.digest, matcher=self.archive.matcher)
+
+    @property
+    def keys(self) -> frozenset[Key]:
+        return frozenset(filter(None, map(_key, self.archive.origins)))
+
+
+class Archives:
+    """The archives of a run, opened once."""
+
+    def __init__(self, by_site: Mapping[str, _Opened], secrets: Sequence[str] = ()) -> None:
+        self._declared = by_site
+        self._everywhere = by_site.get(ALL_SITES)
+        self._by_site = {key: each for site, each in by_site.items() if (key := _key(site)) is not None}
+        self._secrets = tuple(secrets)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The digest of each archive, by the site that names it."""
+        return {site: each.archive.digest for site, each in self._declared.items()}
+
+    def log_in_at(self, website: str, secrets: Sequence[str]) -> Interceptor | None:
+        """What answers while the judge logs in to a frozen site, before the tasks; `None` for a live site."""
+        opened = self._of(website)
+        return opened.archive.replay(LOG_IN, (*self._secrets, *secrets)).interceptor if opened else None
+
+    def excluding(self, config: RunConfig, tasks: Sequence[Task]) -> RunConfig:
+        """The settings, which also exclude the tasks that cannot be played on their archives, with the reasons."""
+        found = {}
+        for task in tasks:
+            opened = self._of(task.website)
+            if opened is not None and (why := opened.archive.unplayable(task.task_id)):
+                found[task.task_id] = clip(one_line(f"{opened.name}: {why}"), _MAX_REASON_CHARS)
+        return config.model_copy(update={"exclude": {**found, **config.exclude}}) if found else config
+
+    def holds(self, url: str) -> bool:
+        """Whether an archive answers for this address of a task."""
+        return self._of(url) is not None
+
+    def check(self, tasks: Sequence[Task]) -> None:
+        """Raises `ConfigError` for a task whose frozen site is not in its archive."""
+        for task in tasks:
+            for url in (task.website, *task.start_urls):
+                opened = self._of(url)
+                if opened is None or _key(url) in opened.keys:
+                    continue
+                problem = f"it has no recording of {shown(_origin(url))}"
+                if (other := _other_scheme(url)) in opened.keys:
+                    problem = f"it was recorded over {other[0] if other else ''}, not {urlsplit(url).scheme}"
+                raise ConfigError(
+                    f"{opened.name}: {problem}, where task {task.task_id} begins",
+                    remedy=f"correct the task's website, or record it; the archive has {_listed(opened)}",
+                )
+
+    def of(self, task: Task, allowed_sites: Sequence[str] = ()) -> "FrozenAttempt | None":
+        """What an attempt at a task plays instead of the network; `None` if none of its sites is frozen."""
+        sites = (task.website, *task.start_urls, *(site for site in allowed_sites if "://" in site))
+        sites += tuple(site for site in task.allowed_sites if "://" in site)
+        frozen = {site: opened for site in sites if (opened := self._of(site)) is not None}
+        if not frozen:
+            return None
+        own = own_site(task, allowed_sites)
+        secrets = (*self._secrets, *task.secrets)
+        replays = {each: each.archive.replay(task.task_id, secrets) for each in dict.fromkeys(frozen.values())}
+        home = self._of(task.website) or next(iter(frozen.values()))
+
+        def is_live(url: str) -> bool:
+            return self._of(url) is None and own.holds(url)
+
+        def replay_of(url: str) -> Replay:
+            key = _key(url)
+            chosen = self._of(url) or next((each for each in replays if key in each.keys), home)
+            return replays[chosen]
+
+        live = tuple(dict.fromkeys(_origin(site) for site in sites if site not in frozen))
+        reaches_out = self._everywhere is None and bool(live or _hosts(allowed_sites) or _hosts(task.allowed_sites))
+        record = Frozen(
+            archives=tuple(each.used for each in replays),
+            sites=tuple(dict.fromkeys(map(_origin, frozen))),
+            live=live if reaches_out else (),
+            clock_ms=home.archive.clock_ms,
+        )
+        return FrozenAttempt(record, tuple(replays.values()), replay_of, is_live if reaches_out else None)
+
+    def _of(self, url: str) -> _Opened | None:
+        """The archive that answers for an address because of what was declared."""
+        if self._everywhere is not None:
+            return self._everywhere
+        key = _key(url)
+        return self._by_site.get(key) if key else None
+
+
+class FrozenAttempt:
+    """An attempt's archives, with fresh states, as one interceptor. `is_live` says which addresses are dialled."""
+
+    def __init__(
+        self,
+        record: Frozen,
+        replays: Sequence[Replay],
+        replay_of: Callable[[str], Replay],
+        is_live: Callable[[str], bool] | None,
+    ) -> None:
+        self._record = record
+        self._replays = replays
+        self._replay_of = replay_of
+        self._is_live = is_live
+        self._entries: list[LedgerEntry] = []
+
+    @property
+    def interceptor(self) -> Interceptor:
+        """See `Intercepted`."""
+        return self
+
+    @property
+    def clock_ms(self) -> int | None:
+        """See `Intercepted`."""
+        return self._record.clock_ms
+
+    @property
+    def reaches_out(self) -> bool:
+        """See `judge.browser.interception.Interceptor`."""
+        return self._is_live is not None
+
+    def frozen(self) -> Frozen:
+        """See `Intercepted`."""
+        for replay in self._replays:
+            self._entries += replay.take()
+        return self._record.with_ledger(self._entries)
+
+    async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
+        """See `judge.browser.interception.Interceptor`."""
+        if self._is_live and self._is_live(request.url):
+            return await _required(upstream).fetch(request)
+        return await self._replay_of(request.url).interceptor.answer(request, None)
+
+    async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
+        """See `judge.browser.interception.Interceptor`."""
+        url = f"http{request.url.removeprefix('ws')}"
+        if self._is_live and self._is_live(url):
+            # Imported on first use, because few attempts have frozen and live sites.
+            from judge.browser.upstream import pass_on_socket
+
+            await pass_on_socket(request, page, _required(upstream))
+        else:
+            await self._replay_of(url).interceptor.socket(request, page, None)
+
+
+def open_archives(config: RunConfig) -> Archives | None:
+    """The archives of a run; `None` without any. Raises `ConfigError`."""
+    if not config.archives:
+        return None
+    opened: dict[tuple[str, str | None], _Opened] = {}
+    by_site = {}
+    for site, entry in config.archives.items():
+        key = entry.path, entry.sha256
+        if key not in opened:
+            opened[key] = open_archive(entry)
+        by_site[site] = opened[key]
+    return Archives(by_site, config.secrets)
+
+
+def pinned(config: RunConfig, archives: Archives) -> RunConfig:
+    """The settings with the digests of these archives, which the judge's must then have."""
+    entries = {
+        site: config.archives[site].model_copy(update={"sha256": digest}) for site, digest in archives.digests.items()
+    }
+    return config.model_copy(update={"archives": entries})
+
+
+def open_archive(entry: FrozenSite) -> _Opened:
+    """One archive, which must have the declared digest, if there is one. Raises `ConfigError`."""
+    path = Path(entry.path)
+    ending = path.suffix.removeprefix(".").lower()
+    found = FORMATS.find(ending) if ending else None
+    if found is None:
+        names = FORMATS.names()
+        known = ", ".join(f".{name}" for name in names) or "none is installed"
+        problem = f"{path.name}: unknown archive format {shown(path.suffix)}" if ending else f"{path.name}: no ending"
+        raise ConfigError(problem, remedy=f"{closest(ending, names)}known formats: {known}")
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such archive", remedy="record it: wabe sites record SCENARIO.toml -o FILE")
+    archive = found.open(path)
+    if entry.sha256 is not None and archive.digest != entry.sha256:
+        raise ConfigError(
+            f"{path.name}: its SHA-256 is {archive.digest[:12]}…, and {entry.sha256[:12]}… is expected",
+            remedy="use the archive that was declared, or correct archive_sha256",
+        )
+    return _Opened(path.name, archive)
+
+
+def require_playable(config: RunConfig, tasks: Sequence[Task]) -> None:
+    """Raises `ConfigError` if every task is excluded."""
+    if tasks and all(task.task_id in config.exclude for task in tasks):
+        why = config.exclude[tasks[0].task_id]
+        raise ConfigError(f"no task can be played: {why}", remedy="record the tasks' reference walks again")
+
+
+def policy_for(intercepted: Intercepted, policy: NetworkPolicy) -> NetworkPolicy:
+    """The policy of an attempt that is intercepted: without the network, nothing is allowed."""
+    return policy if intercepted.interceptor.reaches_out else NetworkPolicy()
+
+
+def _required(upstream: Upstream | None) -> Upstream:
+    if upstream is None:
+        raise RequestRefused("the network is out of reach")
+    return upstream
+
+
+def _hosts(sites: Sequence[str]) -> bool:
+    """Whether there are sites without a scheme, which no archive of a site answers for."""
+    return any("://" not in site for site in sites)
+
+
+def _key(url: str) -> Key | None:
+    place = place_of(url)
+    return (urlsplit(url).scheme.lower(), place) if place else None
+
+
+def _other_scheme(url: str) -> Key | None:
+    scheme, _, rest = url.partition("://")
+    return _key(f"{'http' if scheme == 'https' else 'https'}://{rest}")
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def _listed(opened: _Opened) -> str:
+    origins = sorted(opened.archive.origins)
+    more = f" and {counted(len(origins) - 3, 'more origin')}" if len(origins) > 3 else ""
+    return ", ".join(origins[:3]) + more or "nothing"

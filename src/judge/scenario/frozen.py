@@ -1,0 +1,40 @@
+"""Scenarios with frozen sites: an archive answers for such a site, so nothing of it is started, awaited or reset."""
+
+from pathlib import Path
+from typing import Any
+
+from judge.config import ALL_SITES, FrozenSite
+from judge.scenario.models import Scenario, SiteEntry
+
+
+def on_archives(scenario: Scenario, archive: Path | None = None) -> Scenario:
+    """The scenario as it is played: its settings name the archives of its frozen sites.
+
+    `archive` (`--archive`) answers for every site of every task. Paths in the file are relative to its folder.
+    """
+    folder = scenario.path.resolve().parent
+    if archive is not None:
+        archives = {ALL_SITES: FrozenSite(path=str(archive.expanduser().resolve()))}
+    else:
+        archives = {
+            site.endpoint: FrozenSite(path=str(folder / Path(site.archive).expanduser()), sha256=site.archive_sha256)
+            for site in scenario.sites
+            if site.archive
+        }
+    if not archives:
+        return scenario
+    sites = tuple(_not_run(site, archive) if archive or site.archive else site for site in scenario.sites)
+    config = scenario.config.model_copy(update={"archives": archives})
+    return scenario.model_copy(update={"sites": sites, "config": config})
+
+
+def _not_run(site: SiteEntry, archive: Path | None) -> SiteEntry:
+    unused: dict[str, Any] = {
+        "cmd": None,
+        "env": {},
+        "ready": None,
+        "restart": False,
+        "reset_url": None,
+        "static": False,
+    }
+    return site.model_copy(update={**unused, "archive": str(archive) if archive else site.archive})
