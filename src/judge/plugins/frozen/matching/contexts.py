@@ -10,7 +10,7 @@ import binascii
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -19,8 +19,16 @@ from judge.plugins.frozen.exchanges import Exchange, header
 from judge.plugins.frozen.matching.loose import loosened
 from judge.plugins.frozen.secrets import PLACEHOLDER
 
-# A write by its number, or a cookie by its name.
-Label = int | str
+
+class Write(NamedTuple):
+    """A write, and for the how manyth time it was done. Without a known effect, its number is negative, or 0."""
+
+    number: int
+    time: int = 1
+
+
+# A write, or a cookie by its name.
+Label = Write | str
 _ANALYTICS = re.compile(
     r"(?:_ga|_gid|_gat|_gcl|_fbp|_hj|ajs_|amp_|amplitude|mp_|_pk_|optimizely|_clck|_clsk|__utm)", re.I
 )
@@ -31,17 +39,26 @@ _AUTHORIZATION = "authorization"
 
 
 class Context(NamedTuple):
-    """Writes by their numbers, and cookies by name."""
+    """Writes in their order, and cookies by name."""
 
-    writes: tuple[int, ...]
+    writes: tuple[Write, ...]
     cookies: frozenset[tuple[str, str]]
 
 
 def differences(one: Context, other: Context) -> frozenset[Label]:
     """What is in one context and not in the other."""
-    first, second = Counter(one.writes), Counter(other.writes)
-    writes = (first - second) + (second - first)
-    return frozenset(writes) | frozenset(name for name, _ in one.cookies ^ other.cookies)
+    writes = frozenset(one.writes) ^ frozenset(other.writes)
+    return writes | frozenset(name for name, _ in one.cookies ^ other.cookies)
+
+
+def counted(numbers: Iterable[int]) -> tuple[Write, ...]:
+    """The writes with these numbers, in this order."""
+    seen: Counter[int] = Counter()
+    found = []
+    for number in numbers:
+        seen[number] += 1
+        found.append(Write(number, seen[number]))
+    return tuple(found)
 
 
 def session_cookies(exchanges: Iterable[Exchange]) -> frozenset[str]:
@@ -100,6 +117,11 @@ def _data_in(value: str) -> object:
     return found if isinstance(found, dict | list) else None
 
 
+def place_key(label: Label) -> int | str:
+    """What the places of a label are listed by: those of a write do not depend on its effect."""
+    return label if isinstance(label, str) else abs(label.number)
+
+
 class Places(NamedTuple):
     """Where a write or a cookie belongs: its own paths, and pages that it leads to or comes from."""
 
@@ -111,7 +133,11 @@ class Places(NamedTuple):
         if path in self.pages or len(_segments(path)) <= prefix:
             return True
         head = _segments(path)[: prefix + 1]
-        return any(_segments(each)[: prefix + 1] == head for each in self.paths)
+        return any(_segments(each)[: prefix + 1] in ([], head) for each in self.paths)
+
+
+# Of what was never recorded: the root of every address.
+EVERYWHERE = Places(frozenset({"/"}), frozenset())
 
 
 def shared_prefix(paths: Iterable[str]) -> int:
@@ -128,12 +154,6 @@ def shared_prefix(paths: Iterable[str]) -> int:
 def path_of(url: str) -> str:
     """The path of an address."""
     return urlsplit(url).path or "/"
-
-
-def merged(places: Mapping[Label, Places], label: Label, new: Places) -> Places:
-    """The places of a label with new ones."""
-    known = places.get(label)
-    return new if known is None else Places(known.paths | new.paths, known.pages | new.pages)
 
 
 def _segments(path: str) -> list[str]:

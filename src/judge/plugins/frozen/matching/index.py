@@ -14,17 +14,16 @@ from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.answers import fingerprint, holds_in_any_state
 from judge.plugins.frozen.matching.contexts import (
     Context,
-    Label,
     Places,
     cookies_of,
-    merged,
+    counted,
     path_of,
     session_cookies,
     shared_prefix,
 )
 from judge.plugins.frozen.matching.keys import Key, is_write, key_of, varying_headers
 from judge.plugins.frozen.matching.loose import loosened
-from judge.plugins.frozen.matching.states import Group, Locality, Observation
+from judge.plugins.frozen.matching.states import Group, Learnt, Observation
 from judge.plugins.frozen.matching.synthesis import without_conditions
 
 _NO_WRITES = frozenset({"beacon", "report", "prefetch", "icon", "source_map"})
@@ -47,7 +46,7 @@ class Index:
         self._varying = _varying(exchanges)
         self._numbers: dict[str, int] = {}
         self._by_path: dict[str, int] = {}
-        self.places: dict[Label, Places] = {}
+        self.places: dict[int | str, Places] = {}
         self.prefix = shared_prefix({each.path for each in exchanges if not each.is_socket})
         for exchange in exchanges:
             if is_recorded_write(exchange):
@@ -92,9 +91,9 @@ class Index:
         return number if number is not None and is_certain else -(self._by_path.get(path_of(url), 0))
 
     @cached_property
-    def locality(self) -> Locality:
-        """Which writes concern nothing but their own pages."""
-        return Locality(self._full.values(), self.places, self.prefix)
+    def learnt(self) -> Learnt:
+        """What the answers depend on."""
+        return Learnt(self._full.values())
 
     def _number(self, exchange: Exchange) -> None:
         number = self._numbers.setdefault(self.key(exchange.request, exchange.at_ms).loose, len(self._numbers) + 1)
@@ -104,9 +103,9 @@ class Index:
             pages.add(path_of(urljoin(exchange.request.url, location)))
         self._place(number, Places(frozenset({exchange.path}), frozenset(pages)))
 
-    def _place(self, label: Label, places: Places) -> None:
-        for each in (label, -label) if isinstance(label, int) else (label,):
-            self.places[each] = merged(self.places, each, places)
+    def _place(self, key: int | str, new: Places) -> None:
+        known = self.places.get(key, Places(frozenset(), frozenset()))
+        self.places[key] = Places(known.paths | new.paths, known.pages | new.pages)
 
     def _observed(self, exchanges: Sequence[Exchange]) -> Iterator[tuple[Key, Observation]]:
         by_walk: defaultdict[str, list[Exchange]] = defaultdict(list)
@@ -118,8 +117,8 @@ class Index:
                 made = self._entity(exchange)
                 if made is None:
                     continue
-                before = tuple(label for began, ended, label in writes if ended < exchange.began)
-                overlapping = tuple(label for began, _, label in writes if began < exchange.began)
+                before = counted(label for began, ended, label in writes if ended < exchange.began)
+                overlapping = counted(label for began, _, label in writes if began < exchange.began)
                 cookies = cookies_of(exchange.request.headers, self.sessions, exchange.at_ms)
                 self._note_cookies(exchange, cookies)
                 yield (

@@ -12,7 +12,7 @@ from typing import Literal
 from judge.browser.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, header
 from judge.plugins.frozen.kinds import Kind, MissClass, kind_of, miss_class
-from judge.plugins.frozen.matching.contexts import Context, cookies_of
+from judge.plugins.frozen.matching.contexts import Context, cookies_of, counted
 from judge.plugins.frozen.matching.index import Index, is_writing_link
 from judge.plugins.frozen.matching.keys import differing, is_write
 from judge.plugins.frozen.matching.states import Choice, Group, choose
@@ -98,7 +98,7 @@ class Matcher:
 
     def context(self, request: WireRequest) -> Context:
         """The state in which a request is made."""
-        return Context(tuple(self._writes), cookies_of(request.headers, self.index.sessions, self.now_ms))
+        return Context(counted(self._writes), cookies_of(request.headers, self.index.sessions, self.now_ms))
 
     def sent(self, url: str, data: bytes, *, is_certain: bool) -> None:
         """Note a message that the page sent over a socket."""
@@ -142,7 +142,7 @@ class Matcher:
         """The best of the recorded answers: a certain one, or else the first that comes near."""
         nearest: _Found | None = None
         for group, is_same in self.index.groups(self.index.key(asked, self.now_ms)):
-            choice = choose(group, context, self.index.locality, walk=self.walk, asked=self._asked)
+            choice = choose(group, context, self.index.learnt, walk=self.walk, asked=self._asked)
             found = _Found(group, choice, is_same, choice.observation.exchange.answer)
             if choice.how != "nearest":
                 return found

@@ -3,25 +3,27 @@
 Among the observations of one request (its recorded answers, each with its context), those in the same context as now
 answer it. A context need not be the same in what does not matter for this request. That is known of a write or a cookie
 
-- if two observations with and without it say the same, and nothing else that matters differed (`Group.harmless`), or
-- if it is *local*: with and without it, many other pages said the same, none said something else, and this page has
-  nothing to do with it by its address, redirects and links (`Locality`).
+- if two observations with and without it say the same, in contexts that differ in nothing else, or
+- if it is *local*: with and without it, many other pages said the same, it explains no change of another page, and this
+  page has nothing to do with it by its address, redirects and links.
 
 What no observation shows is not assumed: the answer is then uncertain.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Literal, NamedTuple
 
 from judge.plugins.frozen.exchanges import Exchange
-from judge.plugins.frozen.matching.contexts import Context, Label, Places, differences
+from judge.plugins.frozen.matching.contexts import EVERYWHERE, Context, Label, Places, Write, differences, place_key
 
 # Of these many a server without a dependency is likely; fewer prove little.
 MIN_UNAFFECTED = 8
+# So many kinds of writes that concern only their own pages say the same of the others.
+MIN_LOCAL = 5
 # Comparing takes time quadratic in these.
 _MAX_COMPARED = 60
 
@@ -54,7 +56,7 @@ class Group:
 
     path: str
     observations: tuple[Observation, ...]
-    places: Mapping[Label, Places] = field(repr=False)
+    places: Mapping[int | str, Places] = field(repr=False)
     prefix: int = 0
 
     @cached_property
@@ -73,100 +75,147 @@ class Group:
         return len({each.context for each in self.observations})
 
     @cached_property
-    def _pairs(self) -> list[tuple[frozenset[Label], Observation, Observation]]:
+    def pairs(self) -> list[tuple[frozenset[Label], Observation, Observation]]:
+        """Two observations each in different contexts, those first that differ in least."""
         compared = self.observations[:_MAX_COMPARED]
         pairs = [(differences(a.context, b.context), a, b) for a, b in combinations(compared, 2)]
         return sorted((pair for pair in pairs if pair[0]), key=lambda pair: len(pair[0]))
 
-    @cached_property
-    def relevant(self) -> frozenset[Label]:
-        """What may have made answers differ. Pairs that differ in least are explained first."""
+    def changes(self) -> Iterator[frozenset[Label]]:
+        """What differed between contexts whose answers differ, without what a smaller difference explains."""
         found: set[Label] = set()
-        for labels, one, other in self._pairs:
+        for labels, one, other in self.pairs:
             if one.likeness != other.likeness and found.isdisjoint(labels):
                 found |= labels
-        return frozenset(found)
+                yield labels
 
-    def core(self, context: Context) -> tuple[object, ...]:
-        """The part of a context that made answers differ."""
-        writes = tuple(label for label in context.writes if label in self.relevant)
-        return (writes, frozenset(pair for pair in context.cookies if pair[0] in self.relevant))
-
-    @cached_property
-    def _evidence(self) -> Mapping[tuple[object, ...], frozenset[Label]]:
-        """By core: what made no difference with that core."""
-        found: defaultdict[tuple[object, ...], set[Label]] = defaultdict(set)
-        for labels, one, other in self._pairs:
-            if one.likeness == other.likeness and labels.isdisjoint(self.relevant):
-                found[self.core(one.context)] |= self._apart(labels)
-        return {core: frozenset(labels) for core, labels in found.items()}
-
-    def _apart(self, labels: frozenset[Label]) -> set[Label]:
-        """Those that cannot have undone one another, such as two writes below the same address."""
-        if len(labels) == 1:
-            return set(labels)
-        paths = {label: self.places[label].paths if label in self.places else frozenset() for label in labels}
-        return {
-            label
-            for label in labels
-            if all(paths[label].isdisjoint(paths[other]) for other in labels if other != label)
-            and not (
-                label in self.places and self.places[label].concern(self.path, self.prefix) and isinstance(label, int)
-            )
-        }
-
-    def harmless(self, context: Context) -> frozenset[Label]:
-        """What is known to make no difference in this context."""
-        return self._evidence.get(self.core(context), frozenset())
-
-    @cached_property
-    def ever_harmless(self) -> frozenset[Label]:
-        """What made no difference in some context."""
-        return frozenset().union(*self._evidence.values())
+    def is_own(self, label: Label) -> bool:
+        """Whether this page is likely to show what the write or cookie does."""
+        return _places(self.places, label).concern(self.path, self.prefix)
 
 
-class Locality:
-    """Which writes and cookies concern nothing but their own pages, as far as all other pages show."""
+class Learnt:
+    """What the observations of all requests say together: what changed answers, and what concerns only its own pages.
 
-    def __init__(self, groups: Collection[Group], places: Mapping[Label, Places], prefix: int) -> None:
-        self._places = places
-        self._prefix = prefix
+    Two walks differ in much at once. Of what may have changed an answer, that is taken which its own address makes
+    likely, or else what explains the most changes of all pages.
+    """
+
+    def __init__(self, groups: Collection[Group]) -> None:
+        changing = [(group, labels) for group in groups if not group.is_one for labels in group.changes()]
+        self._causes = _causes(changing)
         unaffected: defaultdict[object, set[str]] = defaultdict(set)
-        affecting: set[object] = set()
         for group in groups:
-            if group.is_timeless:
-                continue
-            for label in group.ever_harmless - group.relevant:
-                if not self.concerns(label, group.path):
-                    unaffected[self._kind(label)].add(group.path)
-            affecting |= {self._kind(label) for label in group.relevant if not self.concerns(label, group.path)}
+            if group.is_one and not group.is_timeless:
+                for label in _apart(group):
+                    unaffected[_kind(group, label)].add(group.path)
         self._local = {
-            kind for kind, paths in unaffected.items() if len(paths) >= MIN_UNAFFECTED and kind not in affecting
+            kind for kind, paths in unaffected.items() if len(paths) >= MIN_UNAFFECTED and kind not in self._causes
         }
+        writes = [kind for kind in self._local if not isinstance(kind, str)]
+        self._are_writes_local = len(writes) >= MIN_LOCAL and all(isinstance(kind, str) for kind in self._causes)
+        self._of_group: dict[int, _Known] = {}
 
-    def concerns(self, label: Label, path: str) -> bool:
-        """Whether a page is likely to show what this write or cookie does."""
-        places = self._places.get(label)
-        return places is None or places.concern(path, self._prefix)
+    def state(self, group: Group, writes: Sequence[Write]) -> tuple[Write, ...]:
+        """The writes without those that did not change this request's answer after those that are left before them."""
+        known = self._known(group)
+        left: list[Write] = []
+        for write in writes:
+            if not self._concerns_others(group, known, write) and write not in known.harmless.get(tuple(left), ()):
+                left.append(write)
+        return tuple(left)
 
-    def is_local(self, label: Label) -> bool:
-        """Whether it concerns nothing but its own pages."""
-        return self._kind(label) in self._local
+    def cookies(self, group: Group, context: Context) -> frozenset[tuple[str, str]]:
+        """The cookies without those that do not change this request's answer in this state."""
+        known = self._known(group)
+        harmless = known.harmless.get(self.state(group, context.writes), frozenset())
+        return frozenset(
+            pair
+            for pair in context.cookies
+            if pair[0] not in harmless and not self._concerns_others(group, known, pair[0])
+        )
 
-    def _kind(self, label: Label) -> object:
-        """Writes to the same address count together: they differ in what they send."""
-        places = self._places.get(label)
-        return label if isinstance(label, str) or places is None else places.paths
+    def _concerns_others(self, group: Group, known: "_Known", label: Label) -> bool:
+        """Whether a write or cookie concerns only its own pages, and this is none of them.
+
+        Where little is known of a write, it is taken to be as the others of the site are.
+        """
+        if group.contexts == 1 or label in known.suspects or group.is_own(label):
+            return False
+        kind = _kind(group, label)
+        is_like_others = self._are_writes_local and not isinstance(kind, str) and kind not in self._causes
+        return kind in self._local or is_like_others
+
+    def _known(self, group: Group) -> "_Known":
+        known = self._of_group.get(id(group))
+        if known is None:
+            harmless: defaultdict[tuple[Write, ...], set[Label]] = defaultdict(set)
+            known = _Known(frozenset(chain.from_iterable(group.changes())), harmless)
+            # Looked up while it is filled: what is known of short contexts helps with longer ones.
+            self._of_group[id(group)] = known
+            alike = [pair for pair in group.pairs if len(pair[0]) == 1 and pair[1].likeness == pair[2].likeness]
+            for labels, one, other in sorted(alike, key=lambda pair: len(pair[1].context.writes)):
+                shorter, longer = sorted((one.context.writes, other.context.writes), key=len)
+                # Nothing that followed it may have undone it.
+                if longer[: len(shorter)] == shorter and labels.isdisjoint(known.suspects):
+                    harmless[self.state(group, shorter)] |= labels
+        return known
 
 
-def choose(group: Group, context: Context, locality: Locality, *, walk: str, asked: Mapping[object, int]) -> Choice:
+class _Known(NamedTuple):
+    """Of one request: what may have changed its answer, and by state what did not."""
+
+    suspects: frozenset[Label]
+    harmless: Mapping[tuple[Write, ...], Set[Label]]
+
+
+def _causes(changing: Collection[tuple[Group, frozenset[Label]]]) -> frozenset[object]:
+    """What explains the changes for which no address gives a reason: at each turn, what is in most of those left."""
+    left = [
+        {_kind(group, label) for label in labels}
+        for group, labels in changing
+        if not any(group.is_own(label) for label in labels)
+    ]
+    causes: set[object] = set()
+    while left:
+        counts = Counter(kind for kinds in left for kind in kinds)
+        most = max(counts.values())
+        best = {kind for kind, count in counts.items() if count == most}
+        # A cookie is part of the request itself. Otherwise all of them, if several explain as much.
+        causes |= {kind for kind in best if isinstance(kind, str)} or best
+        left = [kinds for kinds in left if kinds.isdisjoint(causes)]
+    return frozenset(causes)
+
+
+def _apart(group: Group) -> set[Label]:
+    """What differed between contexts in which the answers are the same, although nothing could have undone it.
+
+    That is: no other write to the same address, and not on a page that it concerns.
+    """
+    found: set[Label] = set()
+    for labels, _, _ in group.pairs:
+        counts = Counter(_kind(group, label) for label in labels)
+        found |= {label for label in labels if counts[_kind(group, label)] == 1 and not group.is_own(label)}
+    return found
+
+
+def _kind(group: Group, label: Label) -> object:
+    """Writes to the same address count together: they differ in what they send."""
+    return label if isinstance(label, str) else _places(group.places, label).paths
+
+
+def _places(places: Mapping[int | str, Places], label: Label) -> Places:
+    return places.get(place_key(label), EVERYWHERE)
+
+
+def choose(group: Group, context: Context, learnt: Learnt, *, walk: str, asked: Mapping[object, int]) -> Choice:
     """The answer to give in a context. `asked` counts the earlier requests by `Choice.situation`.
 
     The walk named `walk` is preferred, because each walk may have begun with the site in a state of its own.
     """
     if group.is_timeless:
         return Choice(_preferred(group.observations, walk), "certain")
-    fitting = fitting_in(group, context, locality)
+    fitting = fitting_in(group, context, learnt)
     if not fitting:
         return Choice(_nearest(group.observations, context, walk), "nearest")
     own = [each for each in fitting if each.exchange.walk == walk]
@@ -182,25 +231,15 @@ def choose(group: Group, context: Context, locality: Locality, *, walk: str, ask
     return Choice(chosen[place], "order" if count < len(chosen) or is_steady else "nearest", situation)
 
 
-def fitting_in(group: Group, context: Context, locality: Locality) -> list[Observation]:
+def fitting_in(group: Group, context: Context, learnt: Learnt) -> list[Observation]:
     """The observations in a context that is the same, but for what is known not to matter."""
-    harmless = group.harmless(context)
-
-    def matters(label: Label) -> bool:
-        if label in harmless:
-            return False
-        is_elsewhere = group.contexts > 1 and label not in group.relevant and not locality.concerns(label, group.path)
-        return not (is_elsewhere and locality.is_local(label))
 
     def kept(each: Context) -> tuple[object, ...]:
-        writes = tuple(label for label in each.writes if matters(label))
-        return (writes, frozenset(pair for pair in each.cookies if matters(pair[0])))
+        return (learnt.state(group, each.writes), learnt.cookies(group, each))
 
-    wanted, core = kept(context), group.core(context)
+    wanted = kept(context)
     return [
-        each
-        for each in group.observations
-        if any(kept(seen) == wanted and group.core(seen) == core for seen in (each.context, each.overlapping))
+        each for each in group.observations if any(kept(seen) == wanted for seen in (each.context, each.overlapping))
     ]
 
 
