@@ -114,8 +114,8 @@ class Recording:
 
     @property
     def origins(self) -> frozenset[str]:
-        """The origins of which something was recorded."""
-        addresses = (urlsplit(exchange.request.url) for exchange in self.exchanges)
+        """The origins of which something was recorded besides sockets."""
+        addresses = (urlsplit(exchange.request.url) for exchange in self.exchanges if not exchange.is_socket)
         return frozenset(f"{parts.scheme}://{parts.netloc}" for parts in addresses)
 
 

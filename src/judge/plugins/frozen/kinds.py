@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 
 from judge.browser.interception import Headers, WireRequest
 from judge.plugins.frozen.exchanges import SOCKET_SCHEMES, header
+from judge.records.ledger import MissClass
 
 Kind = Literal[
     "document", "frame", "script", "style", "image", "font", "media", "fetch", "socket", "event_stream", "worker",
     "prefetch", "beacon", "report", "icon", "source_map", "other",
 ]  # fmt: skip
-MissClass = Literal["harmless", "cosmetic", "decisive"]
 
 _BY_DESTINATION: Mapping[str, Kind] = MappingProxyType(
     {

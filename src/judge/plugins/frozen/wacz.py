@@ -118,15 +118,19 @@ def write_wacz(
 
 def read_wacz(path: Path) -> Archive:
     """The archive at `path`. Raises a `ConfigError` that says what is wrong with it, and what to do."""
+    return parse_wacz(read_archive_file(path), path)
+
+
+def read_archive_file(path: Path) -> bytes:
+    """The bytes of an archive's file. Raises `ConfigError`."""
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
             raise _error(path, f"larger than {_MAX_FILE_BYTES} bytes", "record fewer tasks into one archive")
-        data = path.read_bytes()
+        return path.read_bytes()
     except FileNotFoundError:
         raise _error(path, "no such file", "give an archive, see wabe sites record") from None
     except OSError as error:
         raise _error(path, f"cannot be read: {error.strerror}", "give a file") from None
-    return parse_wacz(data, path)
 
 
 def parse_wacz(data: bytes, path: Path) -> Archive:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -47,6 +47,7 @@ class Index:
         self._numbers: dict[str, int] = {}
         self._by_path: dict[str, int] = {}
         self.places: dict[int | str, Places] = {}
+        self._walk_writes: dict[str, list[tuple[int, int, int, int]]] = {}
         self.prefix = shared_prefix({each.path for each in exchanges if not each.is_socket})
         for exchange in exchanges:
             if is_recorded_write(exchange):
@@ -90,6 +91,13 @@ class Index:
         number = self._numbers.get(message_key(url, data, now_ms))
         return number if number is not None and is_certain else -(self._by_path.get(path_of(url), 0))
 
+    def writes_before(self, exchange: Exchange, tick: int) -> Counter[int]:
+        """The writes of others since an exchange began and before a tick, which may have caused what came then."""
+        writes = self._walk_writes.get(exchange.walk, ())
+        return Counter(
+            number for began, _, number, source in writes if exchange.began < began < tick and source != exchange.number
+        )
+
     @cached_property
     def learnt(self) -> Learnt:
         """What the answers depend on."""
@@ -113,12 +121,13 @@ class Index:
             by_walk[exchange.walk].append(exchange)
         for walk in by_walk.values():
             writes = sorted(self._writes(walk))
+            self._walk_writes[walk[0].walk] = writes
             for exchange in walk:
                 made = self._entity(exchange)
                 if made is None:
                     continue
-                before = counted(label for began, ended, label in writes if ended < exchange.began)
-                overlapping = counted(label for began, _, label in writes if began < exchange.began)
+                before = counted(label for began, ended, label, _ in writes if ended < exchange.began)
+                overlapping = counted(label for began, _, label, _ in writes if began < exchange.began)
                 cookies = cookies_of(exchange.request.headers, self.sessions, exchange.at_ms)
                 self._note_cookies(exchange, cookies)
                 yield (
@@ -132,17 +141,18 @@ class Index:
                     ),
                 )
 
-    def _writes(self, walk: Iterable[Exchange]) -> Iterator[tuple[int, int, int]]:
-        """What changed the site during a walk: when it began and ended, and its number."""
+    def _writes(self, walk: Iterable[Exchange]) -> Iterator[tuple[int, int, int, int]]:
+        """What changed the site during a walk: when it began and ended, its number, and that of its exchange."""
         for exchange in walk:
             if is_recorded_write(exchange):
-                yield exchange.began, exchange.ended, self._numbers[self.key(exchange.request, exchange.at_ms).loose]
+                number = self._numbers[self.key(exchange.request, exchange.at_ms).loose]
+                yield exchange.began, exchange.ended, number, exchange.number
             for tick, data in sent_data(exchange):
                 key = message_key(exchange.request.url, data, exchange.at_ms)
                 number = self._numbers.setdefault(key, len(self._numbers) + 1)
                 self._by_path.setdefault(exchange.path, number)
                 self._place(number, Places(frozenset({exchange.path}), frozenset({"/"})))
-                yield tick, tick, number
+                yield tick, tick, number, exchange.number
 
     def _note_cookies(self, exchange: Exchange, cookies: frozenset[tuple[str, str]]) -> None:
         referer = header(exchange.request.headers, "referer")

@@ -7,11 +7,10 @@ recorded; changing values and unordered lists; what follows by the rules of HTTP
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from judge.browser.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, header
-from judge.plugins.frozen.kinds import Kind, MissClass, kind_of, miss_class
+from judge.plugins.frozen.kinds import Kind, kind_of, miss_class
 from judge.plugins.frozen.matching.contexts import Context, cookies_of, counted
 from judge.plugins.frozen.matching.index import Index, is_writing_link
 from judge.plugins.frozen.matching.keys import differing, is_write
@@ -26,10 +25,10 @@ from judge.plugins.frozen.matching.synthesis import (
     without_range,
 )
 from judge.plugins.frozen.secrets import Secrets
+from judge.records.ledger import Grade, MissClass
 
 # Increased with every change that may give another answer.
 MATCHER = "1"
-Grade = Literal["exact", "state", "order", "fuzzy", "synthesised", "uncertain", "miss"]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,186 @@
+"""Records what a browser and the sites exchange: an interceptor that passes everything on and remembers it."""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+from judge.browser.interception import (
+    PageSocket,
+    RequestFailed,
+    SocketClose,
+    SocketMessage,
+    Upstream,
+    WireAnswer,
+    WireRequest,
+)
+from judge.browser.upstream import pass_on_socket
+from judge.plugins.frozen.exchanges import Answer, Chunk, Exchange, Message, Recording, Walk, header
+from judge.plugins.frozen.secrets import Secrets
+
+MAX_BODY_BYTES = 100_000_000
+_STREAMS = ("text/event-stream", "application/x-ndjson", "multipart/x-mixed-replace")
+# An answer in pieces over a longer time than this is a stream whatever its type.
+_LASTING_MS = 1_000
+_ENDED_EARLY = "the connection ended without an answer"
+
+
+@dataclass
+class _Entry:
+    """An exchange while it happens."""
+
+    number: int
+    request: WireRequest
+    at_ms: int
+    began: int
+    started_s: float
+    answer: WireAnswer | None = None
+    failure: str = ""
+    ended: int | None = None
+    body: bytearray = field(default_factory=bytearray)
+    chunks: list[Chunk] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+    closed: SocketClose | None = None
+    is_whole: bool = False
+
+    def since_ms(self) -> int:
+        return round((time.monotonic() - self.started_s) * 1000)
+
+
+class RecordingInterceptor:
+    """Records one walk. `secrets` are values that must not be stored."""
+
+    reaches_out = True
+
+    def __init__(
+        self, walk: str, secrets: Sequence[str] = (), *, task_id: str | None = None, is_reference: bool = False
+    ) -> None:
+        self._walk = Walk(walk, _now_ms(), task_id, is_reference)
+        self._secrets = Secrets(secrets)
+        self._entries: list[_Entry] = []
+        self._tick = 0
+
+    @property
+    def walk(self) -> Walk:
+        """The walk that is recorded."""
+        return self._walk
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Everything so far, without secrets; what still lasts is not whole."""
+        return tuple(self._secrets.exchange(self._exchange(entry)) for entry in self._entries)
+
+    def recording(self) -> Recording:
+        """This walk as a recording of its own."""
+        return Recording((self._walk,), self.exchanges)
+
+    async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
+        """See `judge.browser.interception.Interceptor`."""
+        entry = self._begin(request)
+        try:
+            answer = await _reachable(upstream).fetch(request)
+        except RequestFailed as failure:
+            self._end(entry, str(failure) or _ENDED_EARLY)
+            raise
+        entry.answer = answer
+        if isinstance(answer.body, bytes):
+            entry.body += answer.body
+            entry.is_whole = True
+            self._end(entry)
+            return answer
+        body = self._seen(entry, answer.body)
+        return WireAnswer(answer.status, answer.reason, answer.headers, body, answer.http_version)
+
+    async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
+        """See `judge.browser.interception.Interceptor`."""
+        entry = self._begin(request)
+
+        def seen(message: SocketMessage | SocketClose) -> None:
+            tick = self._next()
+            if isinstance(message, SocketMessage):
+                entry.messages.append(Message(message.sent, message.is_text, message.data, max(0, message.at_ms), tick))
+            elif entry.closed is None:
+                entry.closed = message
+                entry.is_whole = True
+
+        try:
+            entry.answer = await pass_on_socket(request, page, _reachable(upstream), seen)
+            if isinstance(entry.answer.body, bytes):
+                entry.body += entry.answer.body
+        except RequestFailed as failure:
+            entry.failure = str(failure) or _ENDED_EARLY
+            raise
+        finally:
+            self._end(entry, entry.failure)
+
+    async def _seen(self, entry: _Entry, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        try:
+            async for piece in body:
+                if len(entry.body) + len(piece) > MAX_BODY_BYTES:
+                    raise RequestFailed("the answer is too large to be recorded")
+                entry.body += piece
+                entry.chunks.append(Chunk(entry.since_ms(), self._next(), len(entry.body)))
+                yield piece
+            entry.is_whole = True
+        except RequestFailed as failure:
+            entry.failure = str(failure)
+            raise
+        finally:
+            self._end(entry, entry.failure)
+
+    def _begin(self, request: WireRequest) -> _Entry:
+        entry = _Entry(len(self._entries), request, _now_ms(), self._next(), time.monotonic())
+        self._entries.append(entry)
+        return entry
+
+    def _end(self, entry: _Entry, failure: str = "") -> None:
+        entry.failure = failure
+        entry.ended = self._next()
+
+    def _next(self) -> int:
+        self._tick += 1
+        return self._tick
+
+    def _exchange(self, entry: _Entry) -> Exchange:
+        answer = entry.answer
+        is_socket = entry.request.url.startswith("ws")
+        if is_socket and answer is None and not entry.failure:
+            # It is still open, so that its handshake succeeded.
+            answer = WireAnswer(101, "Switching Protocols")
+        return Exchange(
+            walk=self._walk.name,
+            number=entry.number,
+            request=entry.request,
+            at_ms=entry.at_ms,
+            began=entry.began,
+            ended=entry.ended if entry.ended is not None else self._tick + 1,
+            answer=None if answer is None else _stored(answer, bytes(entry.body)),
+            failure=entry.failure or ("" if answer else _ENDED_EARLY),
+            is_whole=entry.is_whole or answer is None,
+            chunks=tuple(entry.chunks) if _lasts(entry) else (),
+            messages=tuple(entry.messages),
+            closed=entry.closed,
+        )
+
+
+def _stored(answer: WireAnswer, body: bytes) -> Answer:
+    return Answer(answer.status, answer.reason, answer.headers, body, answer.http_version)
+
+
+def _lasts(entry: _Entry) -> bool:
+    """Whether the times of an answer's pieces matter."""
+    if entry.answer is None or not entry.chunks:
+        return False
+    if header(entry.answer.headers, "content-type").lower().startswith(_STREAMS):
+        return True
+    has_length = bool(header(entry.answer.headers, "content-length"))
+    return not has_length and entry.chunks[-1].at_ms - entry.chunks[0].at_ms > _LASTING_MS
+
+
+def _reachable(upstream: Upstream | None) -> Upstream:
+    if upstream is None:
+        raise RequestFailed("nothing can be recorded without the network")
+    return upstream
+
+
+def _now_ms() -> int:
+    return round(time.time() * 1000)

@@ -1,0 +1,186 @@
+"""Answers the requests of an attempt from an archive. Nothing here can dial or resolve a name."""
+
+import asyncio
+import html
+import re
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, timedelta
+from email.utils import format_datetime, parsedate_to_datetime
+
+from judge.browser.interception import Headers, PageSocket, RequestFailed, Upstream, WireAnswer, WireRequest
+from judge.plugins.frozen.exchanges import Exchange, without_headers
+from judge.plugins.frozen.matching.index import Index
+from judge.plugins.frozen.matching.matcher import Match, Matcher
+from judge.plugins.frozen.secrets import Secrets
+from judge.plugins.frozen.sockets import SocketReplay
+from judge.records.ledger import LedgerEntry
+
+# Replayed pages are faster than live ones, and so are their streams.
+SPEED = 0.5
+MAX_PAUSE_S = 1.0
+_EXPIRES = re.compile(r"(;\s*expires=)([^;]+)", re.IGNORECASE)
+# These would have the browser look for the site elsewhere.
+_LEADING_AWAY = ("alt-svc", "strict-transport-security", "x-archive-orig-transfer-encoding")
+_MISSED = """<!doctype html><meta charset="utf-8"><title>Not in the archive</title>
+<h1>Not in the archive</h1><p>{method} {url} was not recorded, so this frozen site cannot answer it.</p>
+"""
+
+
+class Progress:
+    """The writes of an attempt so far, and a way to wait for more."""
+
+    def __init__(self, matcher: Matcher) -> None:
+        self._matcher = matcher
+        self._changed = asyncio.Condition()
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._matcher.writes)
+
+    async def notify(self) -> None:
+        """Wake those who wait."""
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def until(self, wanted: Counter[int], since: int) -> None:
+        """Wait until the wanted writes were made, after the first `since` ones."""
+        if wanted:
+            async with self._changed:
+                await self._changed.wait_for(lambda: wanted <= Counter(self._matcher.writes[since:]))
+
+
+class ReplayInterceptor:
+    """Answers from an index, and keeps the ledger of an attempt."""
+
+    reaches_out = False
+
+    def __init__(self, index: Index, walk: str = "", secrets: Sequence[str] = ()) -> None:
+        self._index = index
+        self._secrets = Secrets(secrets)
+        self._matcher = Matcher(index, self._secrets, walk)
+        self._progress = Progress(self._matcher)
+        self._later = timedelta(milliseconds=time.time() * 1000 - index.recording.clock_ms)
+        self._entries: list[LedgerEntry] = []
+
+    def take(self) -> tuple[LedgerEntry, ...]:
+        """The requests since the last call, in order."""
+        taken, self._entries = tuple(self._entries), []
+        return taken
+
+    async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
+        """See `judge.browser.interception.Interceptor`."""
+        before = self._progress.count
+        match = self._matcher.match(request)
+        self._note(request, match)
+        if self._progress.count > before:
+            await self._progress.notify()
+        if match.exchange is None:
+            return self._missed(request, match)
+        if match.answer is None:
+            raise RequestFailed(match.exchange.failure)
+        return self._answer(match)
+
+    async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
+        """See `judge.browser.interception.Interceptor`."""
+        match = self._matcher.match(request)
+        self._note(request, match)
+        if match.exchange is None:
+            raise RequestFailed("the socket was not recorded")
+        if match.answer is None:
+            raise RequestFailed(match.exchange.failure)
+        if match.answer.status != 101:
+            await page.refuse(self._answer(match))
+            return
+        await page.accept(self._headers(match.answer.headers))
+        replay = SocketReplay(
+            match.exchange,
+            page,
+            matcher=self._matcher,
+            secrets=self._secrets,
+            wait=self._caused,
+            note=lambda message: self._note(request, message),
+        )
+        await replay.run(self._progress.notify)
+
+    def _note(self, request: WireRequest, match: Match) -> None:
+        self._entries.append(
+            LedgerEntry(
+                step=request.step,
+                method=request.method,
+                url=self._secrets.address(request.url),
+                kind=match.kind,
+                grade=match.grade,
+                record=match.exchange.record_id if match.exchange else None,
+                differs=match.differs[:50],
+                miss=match.miss,
+            )
+        )
+
+    def _answer(self, match: Match) -> WireAnswer:
+        exchange, answer = match.exchange, match.answer
+        assert exchange is not None
+        assert answer is not None
+        headers = self._headers(answer.headers)
+        is_recorded = answer is exchange.answer
+        if is_recorded and (exchange.chunks or not exchange.is_whole):
+            body = self._streamed(exchange)
+            kept = without_headers(headers, "content-length")
+            return WireAnswer(answer.status, answer.reason, kept, body, answer.http_version)
+        return WireAnswer(answer.status, answer.reason, headers, answer.body, answer.http_version)
+
+    async def _streamed(self, exchange: Exchange) -> AsyncIterator[bytes]:
+        """The body in its pieces, each after what may have caused it."""
+        since, place, at_ms = self._progress.count, 0, 0
+        body = exchange.answer.body if exchange.answer else b""
+        for chunk in exchange.chunks:
+            await self._caused(exchange, chunk.tick, chunk.at_ms - at_ms, since)
+            yield body[place : chunk.end]
+            place, at_ms = chunk.end, chunk.at_ms
+        if place < len(body):
+            yield body[place:]
+        if not exchange.is_whole:
+            # It lasted until the page ended it.
+            await asyncio.Event().wait()
+
+    async def _caused(self, exchange: Exchange, tick: int, pause_ms: int, since: int) -> None:
+        """Wait for what came before a tick: the writes of the walk, and a part of the time."""
+        await self._progress.until(self._index.writes_before(exchange, tick), since)
+        await asyncio.sleep(min(max(0, pause_ms) / 1000 * SPEED, MAX_PAUSE_S))
+
+    def _headers(self, headers: Headers) -> Headers:
+        """The headers with cookies that expire as late as they did when they were recorded."""
+        return tuple(
+            (name, self._later_cookie(value) if name.lower() == "set-cookie" else value)
+            for name, value in without_headers(headers, *_LEADING_AWAY)
+        )
+
+    def _later_cookie(self, value: str) -> str:
+        def later(found: re.Match[str]) -> str:
+            try:
+                moment = parsedate_to_datetime(found[2].strip().replace("-", " "))
+                moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+                # What was over when it was recorded is meant to delete the cookie.
+                if moment.timestamp() * 1000 <= self._index.recording.clock_ms:
+                    return found[0]
+                return found[1] + format_datetime((moment + self._later).astimezone(UTC), usegmt=True)
+            except (ValueError, OverflowError, TypeError):
+                return found[0]
+
+        return _EXPIRES.sub(later, value)
+
+    def _missed(self, request: WireRequest, match: Match) -> WireAnswer:
+        if match.miss == "harmless":
+            return WireAnswer(204, "No Content", (("Access-Control-Allow-Origin", "*"),), b"")
+        body = b""
+        if match.miss == "decisive":
+            url = self._secrets.address(request.url)
+            body = _MISSED.format(method=html.escape(request.method), url=html.escape(url[:2_000])).encode()
+        headers = (
+            ("Content-Type", "text/html; charset=utf-8"),
+            ("Content-Length", str(len(body))),
+            ("Cache-Control", "no-store"),
+        )
+        return WireAnswer(504, "Not in the archive", headers, body)

@@ -1,0 +1,88 @@
+"""How the judge uses archives in the format WACZ (`judge.browser.archives`)."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from judge.browser.archives import LOG_IN
+from judge.browser.interception import Interceptor
+from judge.plugins.frozen.matching.index import Index
+from judge.plugins.frozen.matching.matcher import MATCHER
+from judge.plugins.frozen.replay import ReplayInterceptor
+from judge.plugins.frozen.wacz import Archive, parse_wacz, read_archive_file
+from judge.records.ledger import LedgerEntry
+from shared.text import counted, one_line
+
+_MAX_LISTED = 2
+
+
+class WaczReplay:
+    """An attempt's use of an archive."""
+
+    def __init__(self, replay: ReplayInterceptor) -> None:
+        self._replay = replay
+
+    @property
+    def interceptor(self) -> Interceptor:
+        """What answers from the archive alone."""
+        return self._replay
+
+    def take(self) -> tuple[LedgerEntry, ...]:
+        """The requests since the last call, in order."""
+        return self._replay.take()
+
+
+class WaczArchive:
+    """An archive that was opened; what it says about states is learnt once."""
+
+    def __init__(self, archive: Archive, digest: str) -> None:
+        self._archive = archive
+        self._index = Index(archive.recording)
+        self.digest = digest
+        self.matcher = MATCHER
+
+    @property
+    def clock_ms(self) -> int:
+        """When its recording began."""
+        return self._archive.recording.clock_ms
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The recorded origins, with their schemes."""
+        return self._archive.recording.origins
+
+    def unplayable(self, task_id: str) -> str | None:
+        """See `judge.browser.archives.Archive`."""
+        checked = self._archive.checked
+        if checked is None or checked.matcher != MATCHER:
+            return None
+        for task in checked.tasks:
+            if task.task_id == task_id and task.decisive_misses:
+                listed = ", ".join(one_line(each, 100) for each in task.decisive_misses[:_MAX_LISTED])
+                count = counted(len(task.decisive_misses), "request")
+                return f"its reference walk needs {count} not in the archive: {listed}"
+        return None
+
+    def replay(self, task_id: str, secrets: Sequence[str]) -> WaczReplay:
+        """See `judge.browser.archives.Archive`."""
+        return WaczReplay(ReplayInterceptor(self._index, self._walk_of(task_id), secrets))
+
+    def _walk_of(self, task_id: str) -> str:
+        """The walk to prefer: of several of the task, its reference."""
+        walks = [walk for walk in self._archive.recording.walks if walk.task_id == task_id]
+        if task_id == LOG_IN:
+            walks = [walk for walk in self._archive.recording.walks if walk.name == LOG_IN]
+        walks.sort(key=lambda walk: not walk.is_reference)
+        return walks[0].name if walks else ""
+
+
+class WaczFormat:
+    """The format."""
+
+    def open(self, path: Path) -> WaczArchive:
+        """Read an archive. Raises `ConfigError` for anything wrong with it."""
+        data = read_archive_file(path)
+        return WaczArchive(parse_wacz(data, path), hashlib.sha256(data).hexdigest())
+
+
+FORMAT = WaczFormat()

@@ -1,0 +1,127 @@
+"""Replays a web socket: what the site sent follows what the page sent, in the recorded order."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from judge.browser.interception import PageSocket, SocketClose, SocketMessage
+from judge.plugins.frozen.exchanges import Exchange, Message
+from judge.plugins.frozen.kinds import Kind
+from judge.plugins.frozen.matching.index import message_key
+from judge.plugins.frozen.matching.matcher import Match, Matcher
+from judge.plugins.frozen.secrets import Secrets
+from judge.records.ledger import Grade
+
+_SOCKET: Kind = "socket"
+Wait = Callable[[Exchange, int, int, int], Awaitable[None]]
+
+
+@dataclass
+class SocketReplay:
+    """One socket of an attempt.
+
+    What the page sends is looked for among what it sent when it was recorded. What the site sent is released once
+    everything that the page had sent before it was sent again. A message out of that order is uncertain: what followed
+    it when it was recorded is sent, without what belonged to those left out. One that was never recorded is a miss.
+    """
+
+    exchange: Exchange
+    page: PageSocket
+    matcher: Matcher
+    secrets: Secrets
+    wait: Wait
+    note: Callable[[Match], None]
+    _seen: set[int] = field(default_factory=set)
+    _left_out: set[int] = field(default_factory=set)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self._messages = self.exchange.messages
+        sent = [(place, self._key(message)) for place, message in enumerate(self._messages) if message.sent]
+        self._sent = sent
+        # What is sent again and again, such as a heartbeat, need not come as often as it did.
+        counts = Counter(key for _, key in sent)
+        self._repeated = {place for place, key in sent if counts[key] >= 3}
+
+    async def run(self, notify: Callable[[], Awaitable[None]]) -> None:
+        """Serve the page until the socket ends."""
+        released = asyncio.create_task(self._release())
+        try:
+            while isinstance(message := await self.page.receive(), SocketMessage):
+                if self._received(message):
+                    await notify()
+        finally:
+            released.cancel()
+            await asyncio.gather(released, return_exceptions=True)
+
+    async def _release(self) -> None:
+        since, at_ms = len(self.matcher.writes), 0
+        for place, message in enumerate(self._messages):
+            if message.sent:
+                at_ms = message.at_ms
+                continue
+            await self._until(place)
+            if place in self._left_out:
+                continue
+            await self.wait(self.exchange, message.tick, message.at_ms - at_ms, since)
+            at_ms = message.at_ms
+            await self.page.send(SocketMessage(False, message.is_text, message.data, message.at_ms))
+        closed = self.exchange.closed
+        if isinstance(closed, SocketClose) and not closed.sent:
+            await self._until(len(self._messages))
+            await self.page.close(closed.code, closed.reason)
+
+    async def _until(self, place: int) -> None:
+        """Wait until the page has sent what it had sent before this place."""
+        while any(each < place and each not in self._seen and each not in self._repeated for each, _ in self._sent):
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _received(self, message: SocketMessage) -> bool:
+        """Find a message of the page among the recorded ones; whether it counts as a write."""
+        recorded = Message(True, message.is_text, message.data, message.at_ms, 0)
+        key = self._key(recorded)
+        places = [place for place, each in self._sent if each == key]
+        unseen = [place for place in places if place not in self._seen]
+        if places and all(place in self._repeated for place in places):
+            self._see(unseen[:1])
+            return False
+        if not places:
+            self._note("miss")
+        elif not unseen:
+            self._note("uncertain")
+        else:
+            self._in_order(unseen[0])
+        is_certain = bool(unseen) and not self._left_out
+        data = self.secrets.message(message.data, is_text=message.is_text)
+        self.matcher.sent(self.exchange.request.url, data, is_certain=is_certain)
+        return True
+
+    def _in_order(self, place: int) -> None:
+        """Take the message at this place as sent. Those before it that were not sent are left out, with what followed.
+
+        Messages that the page sent without an answer in between may come in any order.
+        """
+        missing = [
+            each for each, _ in self._sent if each < place and each not in self._seen and each not in self._repeated
+        ]
+        answered = [each for each in missing if any(not self._messages[at].sent for at in range(each, place))]
+        if answered:
+            self._left_out |= {at for at in range(answered[0], place) if not self._messages[at].sent}
+            self._see(missing)
+            self._note("uncertain")
+        self._see([place])
+
+    def _see(self, places: list[int]) -> None:
+        self._seen.update(places)
+        self._changed.set()
+
+    def _note(self, grade: Grade) -> None:
+        miss = "decisive" if grade == "miss" else None
+        exchange = None if grade == "miss" else self.exchange
+        self.note(Match(_SOCKET, grade, exchange, differs=("message",), miss=miss))  # type: ignore[arg-type]
+
+    def _key(self, message: Message) -> str:
+        data = self.secrets.message(message.data, is_text=message.is_text)
+        return message_key(self.exchange.request.url, data, self.matcher.now_ms)
