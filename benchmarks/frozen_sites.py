@@ -20,6 +20,7 @@ Ends with 1 if a demand is not met.
 import argparse
 import asyncio
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -204,9 +205,9 @@ class Ground:
         async with archives.recording(self.pool, self.policy, recorder, task) as browser:
             return await play(browser, task, decide, limit=LIMIT)
 
-    async def frozen(self, archive: Any, task: Task, decide: Decide, **more: Any) -> list[Look]:
+    async def frozen(self, archive: Any, task: Task, decide: Decide, limit: int = LIMIT) -> list[Look]:
         async with archives.replaying(self.pool, self.policy, archive, task) as (browser, take):
-            return await play(browser, task, decide, limit=more.pop("limit", LIMIT), take=take, **more)
+            return await play(browser, task, decide, limit=limit, take=take, clock_ms=archive.clock_ms)
 
 
 @contextmanager
@@ -232,7 +233,7 @@ async def hard_part(options: argparse.Namespace, folder: Path, output: Path) -> 
     )
     policy = policy_for(places)
     pages = [(case, seed) for case in (*cases, *BEYOND) for seed in range(options.seeds)]
-    archives.trust(authority)
+    os.environ["SSL_CERT_FILE"] = str(authority.ca)
     live: dict[tuple[str, int], list[list[Look]]] = {}
     recorder = archives.Recorder()
     with running(places, authority):
@@ -250,20 +251,22 @@ async def hard_part(options: argparse.Namespace, folder: Path, output: Path) -> 
                 async with archives.recording(pool, policy, recorder, task_for(places)) as browser:
                     firsts.append(await Walker(browser, places).walk(recorded(cases, turn)))
     path = output / "hard.wacz"
-    archive = archives.saved(recorder, path)
+    archive = recorder.saved(path)
     figures.archive_kb = round(path.stat().st_size / 1000)
     with stopped(ports_of(places)) as wire:
         async with browser_pool(plain) as pool:
             replays = []
             for _ in range(REPLAYS):
                 async with archives.replaying(pool, policy, archive, task_for(places)) as (browser, take):
-                    replays.append(await Walker(browser, places, take).walk(recorded(cases)))
+                    replays.append(await Walker(browser, places, take, archive.clock_ms).walk(recorded(cases)))
             async with archives.replaying(pool, policy, archive, task_for(places)) as (browser, take):
-                mixed = await Walker(browser, places, take).walk(shuffled(cases))
+                mixed = await Walker(browser, places, take, archive.clock_ms).walk(shuffled(cases))
             for case, seed in pages:
                 task = task_for(places, case.path)
                 async with archives.replaying(pool, policy, archive, task) as (browser, take):
-                    found = await play(browser, task, at_random(seed), limit=options.steps, take=take)
+                    found = await play(
+                        browser, task, at_random(seed), limit=options.steps, take=take, clock_ms=archive.clock_ms
+                    )
                 figures.add_unrecorded(f"{case.name}, seed {seed}", live[case.name, seed], found)
     figures.add_replays("hard", [each.look for each in firsts[0]], [[each.look for each in one] for one in replays])
     figures.replay_s = [seen.look.seconds for seen in replays[0]]
@@ -324,7 +327,7 @@ async def app_part(ground: Ground, options: argparse.Namespace, output: Path) ->
             with fresh(ground, is_running):
                 live_mixes.append(await ground.live(task, make(), options.steps))
     path = output / f"{ground.name}.wacz"
-    archive = archives.saved(recorder, path)
+    archive = recorder.saved(path)
     figures.archive_kb = round(path.stat().st_size / 1000)
     with stopped(ground.ports) as wire:
         for (task, script), first in zip(ground.walks, firsts, strict=True):
@@ -332,9 +335,9 @@ async def app_part(ground: Ground, options: argparse.Namespace, output: Path) ->
             figures.add_replays(task.task_id, first, replays)
             figures.replay_s += [look.seconds for look in replays[0]]
         for (name, task, make), twice in zip(others, live, strict=True):
-            figures.add_unrecorded(name, twice, await ground.frozen(archive, task, make(), limit=options.steps))
+            figures.add_unrecorded(name, twice, await ground.frozen(archive, task, make(), options.steps))
         for (task, make), once in zip(mixes, live_mixes, strict=True):
-            found = await ground.frozen(archive, task, make(), limit=options.steps)
+            found = await ground.frozen(archive, task, make(), options.steps)
             figures.add_shuffled(task.website, once, found)
     figures.connections = wire.touched
     return figures

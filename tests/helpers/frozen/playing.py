@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.settle import SettleMode
+from judge.records.ledger import LedgerEntry
 from judge.records.tasks import Task
+from judge.records.tools import DEFAULT_SCROLL_PX, SCROLL
 from participants.base import Observation, Reply
 from participants.replay import Player, Script
 from shared import models
@@ -21,23 +23,13 @@ MASKS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("references, cursors and the focus", re.compile(r" \[(?:ref=[^\]]*|cursor=pointer|active)\]")),
     ("UUIDs", re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")),
     ("hexadecimal digits, 8 or more with a digit", re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b")),
-    ("dates", re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?\b")),
+    ("dates", re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d(?:(?:[T ]|%20)\d\d(?:(?::|%3A)\d\d)+(?:\.\d+)?Z?)?\b")),
     ("times of day", re.compile(r"(?<![\d.:])\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?(?![\d:])(?:\s?[AaPp]\.?[Mm]\b\.?)?")),
     ("ages and durations", re.compile(r"\b(?:\d[\d.]*|an?)\s?(?:ms|seconds?|minutes?|hours?|s)\b(?: ago)?")),
     ("numbers of 10 or more digits", re.compile(r"\d{10,}")),
+    # The editor shows a random one.
+    ("tips of Node-RED", re.compile(r'\n( +)- generic:[^\n]*(?:\n\1  - [^\n]*)*(?=\n\1- generic:\n\1  - link "\W?":)')),
 )
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A request as the ledger of a replay grades it."""
-
-    grade: str
-    url: str
-    kind: str = ""
-    miss: str | None = None
-    method: str = ""
-    differs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,7 +40,7 @@ class Look:
     url: str
     snapshot: str
     seconds: float
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[LedgerEntry, ...] = ()
 
     @property
     def shows(self) -> tuple[str, str]:
@@ -92,14 +84,14 @@ async def play(
     decide: Decide,
     *,
     limit: int,
-    take: Callable[[], Sequence[Entry]] = tuple,
+    take: Callable[[], Sequence[LedgerEntry]] = tuple,
+    clock_ms: int | None = None,
     settle: SettleMode = "page-time",
-    until: Callable[[Sequence[Look]], bool] = lambda _: False,
 ) -> list[Look]:
     """Play a task in a new browser: at most `limit` actions, or until `until` says that the looks are enough."""
     await browser.log_in(task)
     began = time.perf_counter()
-    await browser.open(task.website, settle)
+    await browser.open(task.website, settle, clock_ms)
     looks: list[Look] = []
 
     async def look(action: str) -> Page:
@@ -111,14 +103,13 @@ async def play(
     page = await look("open")
     feedback: str | None = None
     for step in range(1, limit + 1):
-        if until(looks):
-            break
         reply = await decide(_observation(browser, task, page, step - 1, feedback))
         if not isinstance(reply, Action) or reply.tool in ENDING_TOOLS:
             break
         browser.begin_step(step)
+        params = {"amount": DEFAULT_SCROLL_PX, **reply.params} if reply.tool == SCROLL else reply.params
         began = time.perf_counter()
-        done = await browser.act(reply.tool, reply.params)
+        done = await browser.act(reply.tool, params)
         feedback = None if done.ok else "The action failed."
         page = await look(_told(reply))
     return looks

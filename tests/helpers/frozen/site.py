@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from helpers.frozen import contents, documents, state, streams, values, workers
-from helpers.frozen.case import Case, Step, Walk
+from helpers.frozen.case import Case, Walk
 from helpers.frozen.wire import Addresses, Authority, Site, Tripwire, listening
 from helpers.ports import free_ports
 
@@ -47,14 +47,11 @@ def stopped(places: Iterable[int]) -> Iterator[Tripwire]:
 
 
 def recorded(cases: Iterable[Case], turn: int = 0) -> list[tuple[Case, Walk]]:
-    """The walk through the cases that is recorded; the second one (`turn` 1) through those with another state."""
-    return [(case, case.recorded[turn]) for case in cases if turn < len(case.recorded)]
+    """The walk through the cases that is recorded; the second one (`turn` 1) the other way round, from other states."""
+    chosen = [(case, case.recorded[turn % len(case.recorded)]) for case in cases]
+    return chosen[::-1] if turn else chosen
 
 
 def shuffled(cases: Iterable[Case]) -> list[tuple[Case, Walk]]:
     """The same cases in another order, each with its steps in another order."""
     return [(case, case.shuffled) for case in sorted(cases, key=lambda case: case.name[::-1])]
-
-
-def steps_of(walks: Iterable[tuple[Case, Walk]]) -> list[Step]:
-    return [step for _, walk in walks for step in walk]

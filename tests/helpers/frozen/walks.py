@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from helpers.frozen.case import Case, Step, Walk
-from helpers.frozen.playing import Entry, Look, masked
+from helpers.frozen.playing import Look, masked
 from helpers.frozen.site import CREDENTIALS
 from helpers.frozen.wire import Addresses
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.settle import SettleMode
 from judge.records.access import HttpCredentials
+from judge.records.ledger import LedgerEntry
 from judge.records.tasks import Task
 from judge.sites import NetworkPolicy
 from shared.models import Page
@@ -52,10 +53,12 @@ class Walker:
         self,
         browser: PlaywrightBrowser,
         places: Addresses,
-        take: Callable[[], Sequence[Entry]] = tuple,
+        take: Callable[[], Sequence[LedgerEntry]] = tuple,
+        clock_ms: int | None = None,
         settle: SettleMode = "page-time",
     ) -> None:
-        self._browser, self._places, self._take_entries, self._settle = browser, places, take, settle
+        self._browser, self._places, self._take_entries = browser, places, take
+        self._clock_ms, self._settle = clock_ms, settle
         self._page: Page | None = None
         self.seen: list[Seen] = []
 
@@ -74,7 +77,7 @@ class Walker:
             return
         await self._browser.log_in(task_for(self._places))
         began = time.perf_counter()
-        await self._browser.open(address, self._settle)
+        await self._browser.open(address, self._settle, self._clock_ms)
         await self._look(case, "open", case.opens, began)
 
     async def _take(self, case: Case, step: Step) -> None:
