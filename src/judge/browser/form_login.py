@@ -64,7 +64,7 @@ async def log_in(
     """
     found = find_browser(browser_path, settings)
     async with AsyncExitStack() as stack:
-        options = await _intercepted(stack, interceptor, policy or NetworkPolicy()) if interceptor else {}
+        options = await intercepted_options(stack, interceptor, policy or NetworkPolicy()) if interceptor else {}
         playwright = await stack.enter_async_context(async_playwright())
         browser = await playwright.chromium.launch(
             executable_path=found.path, chromium_sandbox=found.sandbox, **options
@@ -83,7 +83,7 @@ async def log_in(
     return dict(state)
 
 
-async def _intercepted(stack: AsyncExitStack, interceptor: Interceptor, policy: NetworkPolicy) -> dict[str, Any]:
+async def intercepted_options(stack: AsyncExitStack, interceptor: Interceptor, policy: NetworkPolicy) -> dict[str, Any]:
     """How to launch a browser whose requests the interceptor answers, until the stack is closed."""
     # Imported on first use, because few log-ins need it.
     from judge.browser.intercepting import intercepted

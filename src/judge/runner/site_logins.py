@@ -2,26 +2,34 @@
 
 import json
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from judge.browser.archives import Archives
 from judge.browser.form_login import Account, LoginFailed, log_in
+from judge.browser.interception import Interceptor
 from judge.records.access import StorageState, merged, read_storage_state
 from judge.records.tasks import Task
 from judge.scenario.logins import form_login, own_part
 from judge.scenario.models import Scenario, SiteEntry
-from judge.sites import own_site
+from judge.sites import NetworkPolicy, own_site
 from shared.errors import ConfigError
 from shared.settings import Settings
+
+
+class LogInArchives(Protocol):
+    """What answers or records log-ins."""
+
+    def log_in_at(self, website: str, secrets: Sequence[str]) -> Interceptor | None:
+        """What answers while the judge logs in to a site; `None` for the network."""
+        ...
 
 
 class SiteLogins:
     """The log-ins of a scenario's sites. Raises `ConfigError` if a variable that one needs is not set.
 
-    For frozen sites, their `archives` answer.
+    `archives` answer, or record, instead of the network.
     """
 
-    def __init__(self, scenario: Scenario, settings: Settings, archives: Archives | None = None) -> None:
+    def __init__(self, scenario: Scenario, settings: Settings, archives: LogInArchives | None = None) -> None:
         self._archives = archives
         self._scenario = scenario
         self._settings = settings
@@ -48,9 +56,12 @@ class SiteLogins:
         login, config = self._logins[site.name], self._scenario.config
         account = Account(site.name, login.url, login.username, login.password)
         interceptor = self._archives.log_in_at(site.endpoint, [login.password]) if self._archives else None
+        # An interceptor that records passes the log-in on to the site.
+        passes_on = interceptor is not None and interceptor.reaches_out
+        policy = NetworkPolicy.for_websites([site.endpoint, *config.allowed_sites]) if passes_on else None
         path = config.browser_path
         try:
-            state = await log_in([account], self._settings, browser_path=path, interceptor=interceptor)
+            state = await log_in([account], self._settings, browser_path=path, interceptor=interceptor, policy=policy)
         except LoginFailed as error:
             message = f"{self._scenario.path}: key 'login': site {error.message}"
             raise ConfigError(message, remedy=error.remedy) from None

@@ -71,7 +71,7 @@ class WaczArchive:
         """The walk to prefer: of several of the task, its reference."""
         walks = [walk for walk in self._archive.recording.walks if walk.task_id == task_id]
         if task_id == LOG_IN:
-            walks = [walk for walk in self._archive.recording.walks if walk.name == LOG_IN]
+            walks = [walk for walk in self._archive.recording.walks if walk.name.startswith(LOG_IN)]
         walks.sort(key=lambda walk: not walk.is_reference)
         return walks[0].name if walks else ""
 

@@ -1,0 +1,66 @@
+"""What the replay of reference walks says about an archive: misses and uncertain answers per task. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from judge.plugins.frozen.matching.matcher import MATCHER
+from judge.plugins.frozen.playing import Played
+from judge.plugins.frozen.wacz import Checked, TaskChecked
+from judge.records.ledger import LedgerEntry
+from shared.text import clip, counted, one_line
+
+_MAX_LISTED = 5
+_MAX_KEPT = 50
+
+
+def checked(played: Iterable[Played], scenario: str, before: Checked | None) -> Checked:
+    """The result, with what an earlier check with the same matcher said of other tasks."""
+    tasks = {task.task_id: task for task in before.tasks} if before and before.matcher == MATCHER else {}
+    tasks |= {each.task.task_id: _of(each) for each in played}
+    return Checked(matcher=MATCHER, scenario=scenario, tasks=tuple(tasks.values()))
+
+
+def lines_of(played: Sequence[Played], command: str) -> Iterator[str]:
+    """What to tell the user of each task, and what to record again. `command` records the scenario."""
+    again = []
+    for each in played:
+        task = _of(each)
+        said = {True: "passed", False: f"failed ({each.why})", None: f"not decided ({each.why})"}[each.passed]
+        yield (
+            f"{task.task_id}: {said}, {counted(task.requests, 'request')}, {task.uncertain} uncertain,"
+            f" {counted(len(task.decisive_misses), 'decisive miss', 'decisive misses')}, {task.other_misses} other"
+        )
+        yield from (f"  miss: {line}" for line in task.decisive_misses[:_MAX_LISTED])
+        uncertain = [entry for entry in each.ledger if entry.grade == "uncertain"]
+        yield from (f"  uncertain: {_line(entry)}" for entry in uncertain[:_MAX_LISTED])
+        left = max(0, len(task.decisive_misses) - _MAX_LISTED) + max(0, len(uncertain) - _MAX_LISTED)
+        if left:
+            yield f"  and {left} more"
+        if task.decisive_misses or uncertain or each.passed is False:
+            again.append(task.task_id)
+    if again:
+        chosen = " ".join(f"--task {task_id}" for task_id in again)
+        yield f"Record again: {command} {chosen} -o AGAIN.wacz, then wabe sites merge both"
+
+
+def is_sound(played: Sequence[Played]) -> bool:
+    """Whether every reference walk was replayed with success and without a decisive miss."""
+    return all(each.passed is not False and not _of(each).decisive_misses for each in played)
+
+
+def _of(played: Played) -> TaskChecked:
+    misses = [entry for entry in played.ledger if entry.grade == "miss"]
+    decisive = [entry for entry in misses if entry.miss == "decisive"]
+    return TaskChecked(
+        task_id=played.task.task_id,
+        requests=len(played.ledger),
+        uncertain=Counter(entry.grade for entry in played.ledger)["uncertain"],
+        decisive_misses=tuple(_line(entry) for entry in decisive[:_MAX_KEPT]),
+        other_misses=len(misses) - len(decisive),
+        passed=played.passed,
+    )
+
+
+def _line(entry: LedgerEntry) -> str:
+    differs = f", differs in {', '.join(entry.differs[:5])}" if entry.differs else ""
+    return f"step {entry.step}: {entry.method} {clip(one_line(entry.url), 150)} ({entry.kind}{differs})"

@@ -1,0 +1,272 @@
+"""`wabe sites`: records websites into archives, checks archives, and combines them."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judge.browser.archives import LOG_IN, open_archives
+from judge.browser.by_hand import browse_by_hand
+from judge.browser.interception import Interceptor
+from judge.commands import Command, plain_app
+from judge.commands.run import scenario_file
+from judge.events import Event, StepDone, TaskDone, TaskStarted
+from judge.plugins.frozen.checking import checked, is_sound, lines_of
+from judge.plugins.frozen.credentials import credentials_in
+from judge.plugins.frozen.exchanges import Recording
+from judge.plugins.frozen.merging import merged
+from judge.plugins.frozen.playing import Played, Playing, participant_of, reference_tasks, script_player
+from judge.plugins.frozen.recording import RecordingInterceptor
+from judge.plugins.frozen.wacz import read_wacz, write_wacz
+from judge.records.ledger import Frozen
+from judge.records.tasks import Task
+from judge.runner.boundary import EXIT_DONE, EXIT_LOST, run_interruptible
+from judge.runner.launch import child_environ, launched, site_members
+from judge.scenario.frozen import on_archives
+from judge.scenario.models import Scenario
+from judge.scenario.toml import load_scenario, select
+from judge.sites import NetworkPolicy
+from shared.errors import ConfigError
+from shared.settings import Settings
+from shared.text import counted, one_line
+
+_MAX_CREDENTIALS = 20
+_ENDING = ".wacz"
+
+sites = plain_app(help="Frozen sites: record websites, check and combine the archives.", no_args_is_help=True)
+
+ScenarioOption = Annotated[str, typer.Argument(metavar="SCENARIO", help="A scenario file or a bundled task set.")]
+TaskOption = Annotated[list[str] | None, typer.Option("--task", metavar="ID", help="Only this task; repeatable.")]
+OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The archive to write (.wacz).")]
+
+
+@sites.command()
+def record(
+    scenario: ScenarioOption,
+    output: OutputOption,
+    task: TaskOption = None,
+    participant: Annotated[
+        str | None, typer.Option(metavar="ROLE", help="Play with this participant, not with the reference scripts.")
+    ] = None,
+    by_hand: Annotated[
+        bool, typer.Option("--by-hand", help="Open a browser for a person; its end is the end.")
+    ] = False,
+) -> None:
+    """Record the sites of a scenario while its tasks are played. Each task is one walk in the archive.
+
+    Plays the tasks' reference scripts, a participant of the scenario, or a person.
+    """
+    _require_ending(output)
+    if by_hand and participant:
+        raise ConfigError("--by-hand and --participant exclude each other", remedy="leave one out")
+    settings = Settings.from_environ()
+    read = _live(load_scenario(scenario_file(scenario, settings)))
+    chosen = select(read.tasks, ids=task or (), excluded=read.excluded)
+    recorded = _Recorded(read.config.secrets, is_reference=participant is None)
+    if by_hand:
+        code = run_interruptible(_record_by_hand(read, chosen, settings, recorded))
+    else:
+        code = run_interruptible(_record_played(read, chosen, settings, recorded, participant))
+    recording = recorded.recording()
+    if not recording.exchanges:
+        raise ConfigError("nothing was recorded, so no archive was written", remedy="see what was said above")
+    write_wacz(output, recording)
+    _tell_archive(output, recording)
+    raise typer.Exit(code)
+
+
+@sites.command()
+def check(
+    archive: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="The archive.")],
+    scenario: Annotated[
+        str | None, typer.Option(metavar="SCENARIO", help="Replay the reference scripts of this scenario's tasks.")
+    ] = None,
+    task: TaskOption = None,
+) -> None:
+    """Check an archive before it is used or shared: replay reference walks, and list what looks like a credential.
+
+    What the walks say is stored in the archive, so that runs exclude tasks whose own walk it cannot answer.
+    Exit code 1 if a walk has a decisive miss or does not pass.
+    """
+    if task and scenario is None:
+        raise ConfigError("--task needs --scenario", remedy="name the scenario, or leave --task out")
+    settings = Settings.from_environ()
+    read = read_wacz(archive)
+    code = EXIT_DONE
+    if scenario is not None:
+        path = scenario_file(scenario, settings)
+        played = _replayed(load_scenario(path), archive, task or (), settings)
+        for line in lines_of(played, f"wabe sites record {scenario}"):
+            typer.echo(line)
+        result = checked(played, path.name, read.checked)
+        write_wacz(archive, read.recording, checked=result, merged_from=read.merged_from)
+        code = EXIT_DONE if is_sound(played) else EXIT_LOST
+    _tell_archive(archive, read.recording)
+    found = credentials_in(read.recording.exchanges)
+    for each in found[:_MAX_CREDENTIALS]:
+        typer.echo(f"looks like a credential: {each.what} in {each.where} of {each.record}, {each.url}: {each.begins}")
+    if len(found) > _MAX_CREDENTIALS:
+        typer.echo(f"and {len(found) - _MAX_CREDENTIALS} more that look like credentials")
+    if not found:
+        typer.echo("Nothing in it looks like a credential.")
+    raise typer.Exit(code)
+
+
+@sites.command()
+def merge(
+    archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE…", help="Two or more archives.")],
+    output: OutputOption,
+) -> None:
+    """Combine archives: the new one has the walks of all. Check it afterwards."""
+    _require_ending(output)
+    if len(archives) < 2:
+        raise ConfigError("one archive alone cannot be merged", remedy="name two or more")
+    read = [read_wacz(path) for path in archives]
+    recording = merged([each.recording for each in read])
+    write_wacz(output, recording, merged_from=[each.digest for each in read])
+    _tell_archive(output, recording)
+
+
+@dataclass
+class _Attempt:
+    """What an attempt plays while it is recorded."""
+
+    interceptor: RecordingInterceptor
+    clock_ms: int | None = None
+
+    def frozen(self) -> Frozen | None:
+        return None
+
+
+@dataclass
+class _Recorded:
+    """The walks of a recording. Of a task that is tried again, the last attempt counts."""
+
+    secrets: Sequence[str]
+    is_reference: bool
+    _walks: dict[str, RecordingInterceptor] = field(default_factory=dict)
+    _learnt: list[str] = field(default_factory=list)
+
+    def attempt(self, task: Task) -> _Attempt:
+        secrets = (*self.secrets, *task.secrets, *self._learnt)
+        made = RecordingInterceptor(
+            task.task_id, secrets, task_id=task.task_id, is_reference=self.is_reference and task.reference is not None
+        )
+        self._walks[task.task_id] = made
+        return _Attempt(made)
+
+    def log_in_at(self, website: str, secrets: Sequence[str]) -> Interceptor:
+        """Record a log-in; its password must not be stored anywhere."""
+        self._learnt += secrets
+        name = f"{LOG_IN} {website}"
+        self._walks[name] = RecordingInterceptor(name, (*self.secrets, *secrets))
+        return self._walks[name]
+
+    def by_hand(self, task_id: str | None) -> RecordingInterceptor:
+        name = f"by hand {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
+        self._walks[name] = RecordingInterceptor(name, self.secrets, task_id=task_id)
+        return self._walks[name]
+
+    def recording(self) -> Recording:
+        return merged([each.recording() for each in self._walks.values() if each.exchanges])
+
+
+async def _record_played(
+    scenario: Scenario, chosen: Sequence[Task], settings: Settings, recorded: _Recorded, role: str | None
+) -> int:
+    if role is None:
+        tasks = reference_tasks(chosen, scenario)
+        if not tasks:
+            raise ConfigError(
+                f"{scenario.path}: no task has a reference script",
+                remedy='add reference = "replay.toml" to the tasks, or give --participant or --by-hand',
+            )
+        player = script_player(tasks, scenario)
+    else:
+        tasks, player = tuple(chosen), participant_of(scenario, role, settings)
+    playing = Playing(scenario, settings, player, _tell, logins=recorded, intercept=lambda task: recorded.attempt(task))
+    played = await playing.play(tasks)
+    return EXIT_DONE if all(each.passed is not False for each in played) else EXIT_LOST
+
+
+async def _record_by_hand(scenario: Scenario, chosen: Sequence[Task], settings: Settings, recorded: _Recorded) -> int:
+    config = scenario.config
+    websites = list(dict.fromkeys(task.website for task in chosen))
+    allowed = [site for task in chosen for site in (task.website, *task.allowed_sites)]
+    policy = NetworkPolicy.for_websites([*allowed, *config.allowed_sites])
+    interceptor = recorded.by_hand(chosen[0].task_id if len(chosen) == 1 else None)
+    environ = child_environ(settings, output_dir=Path.cwd(), participant_model=None)
+    folder = scenario.path.resolve().parent
+    logs = Path.cwd() / ".output" / "logs"
+    async with launched(site_members(scenario, settings), scenario_dir=folder, environ=environ, logs=logs):
+        typer.echo(f"Recording {', '.join(websites)}. Close the browser to end.")
+        await browse_by_hand(websites, settings, interceptor, policy, browser_path=config.browser_path)
+    return EXIT_DONE
+
+
+def _replayed(scenario: Scenario, archive: Path, ids: Sequence[str], settings: Settings) -> list[Played]:
+    frozen = on_archives(scenario, archive)
+    chosen = select(frozen.tasks, ids=ids, excluded=frozen.excluded)
+    tasks = reference_tasks(chosen, frozen)
+    if not tasks:
+        raise ConfigError(f"{scenario.path}: no task has a reference script", remedy="add reference to the tasks")
+    playing = Playing(frozen, settings, script_player(tasks, frozen), _tell, archives=open_archives(frozen.config))
+    played: list[Played] = []
+
+    async def play() -> int:
+        played.extend(await playing.play(tasks))
+        return EXIT_DONE
+
+    run_interruptible(play())
+    return played
+
+
+def _live(scenario: Scenario) -> Scenario:
+    """The scenario with all its sites as they are, also those that it names archives of."""
+    sites = tuple(site.model_copy(update={"archive": None, "archive_sha256": None}) for site in scenario.sites)
+    return scenario.model_copy(update={"sites": sites})
+
+
+def _require_ending(path: Path) -> None:
+    if path.suffix.lower() != _ENDING:
+        raise ConfigError(f"--output {path}: an archive's name ends in {_ENDING}", remedy="name it so")
+
+
+def _tell(event: Event) -> None:
+    if isinstance(event, TaskStarted):
+        again = f" again (attempt {event.attempt})" if event.attempt > 1 else ""
+        typer.echo(f"{event.task_id}: playing{again} …")
+    elif isinstance(event, StepDone):
+        typer.echo(f"{event.task_id}: step {event.step}: {one_line(event.action, 120)}")
+    elif isinstance(event, TaskDone):
+        typer.echo(
+            f"{event.task_id}: {event.outcome} after {counted(event.steps, 'step')}: {one_line(event.reason, 200)}"
+        )
+
+
+def _tell_archive(path: Path, recording: Recording) -> None:
+    kinds = Counter(
+        "failures" if each.answer is None else "sockets" if each.is_socket else "answers"
+        for each in recording.exchanges
+    )
+    listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    data = path.read_bytes()
+    typer.echo(
+        f"{path}: {counted(len(recording.walks), 'walk')}, {listed}, {len(data) / 1000:,.0f} kB,"
+        f" SHA-256 {hashlib.sha256(data).hexdigest()}"
+    )
+
+
+COMMAND = Command(
+    sites,
+    (
+        "wabe sites record scenario.toml -o shop.wacz",
+        "wabe sites check shop.wacz --scenario scenario.toml",
+        "wabe sites merge a.wacz b.wacz -o both.wacz",
+    ),
+)

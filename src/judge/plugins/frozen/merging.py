@@ -1,0 +1,33 @@
+"""Combines archives: all walks of both, and each walk once. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from judge.plugins.frozen.exchanges import Exchange, Recording, Walk
+
+
+def merged(recordings: Sequence[Recording]) -> Recording:
+    """One recording with the walks of all. A walk that is in several is kept once; others of its name get numbers."""
+    walks: list[Walk] = []
+    exchanges: list[Exchange] = []
+    kept: dict[str, list[tuple[Exchange, ...]]] = {}
+    names: set[str] = set()
+    for recording in recordings:
+        for walk in recording.walks:
+            own = tuple(exchange for exchange in recording.exchanges if exchange.walk == walk.name)
+            if own in kept.setdefault(walk.name, []):
+                continue
+            kept[walk.name].append(own)
+            name = _free(walk.name, names)
+            names.add(name)
+            walks.append(replace(walk, name=name))
+            exchanges += [replace(exchange, walk=name) for exchange in own]
+    return Recording(tuple(walks), tuple(exchanges))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}~{number}"
+    return free

@@ -1,0 +1,164 @@
+"""Plays tasks for recording and for checking: with their reference scripts, or with a participant of the scenario."""
+
+import os
+import shlex
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+from judge.browser.archives import Archives, Intercepted
+from judge.browser.chromium import BrowserSettings
+from judge.browser.pool import browser_pool
+from judge.config import RunConfig
+from judge.episode.assessment import Assessment
+from judge.events import Sink
+from judge.judges.factory import OFFLINE, open_judge
+from judge.records.ledger import LedgerEntry
+from judge.records.tasks import Task
+from judge.runner.launch import Member, child_environ, launched, members_of, site_members
+from judge.runner.playable import require_first_pages, require_folders
+from judge.runner.restarts import restarts_of
+from judge.runner.site_logins import LogInArchives, SiteLogins
+from judge.scenario.logins import with_logins
+from judge.scenario.models import Scenario
+from judge.scenario.references import reference_problems
+from judge.store.layout import RunStore
+from judge.trajectory.files import load_trajectory
+from shared.a2a.client import ParticipantClient
+from shared.errors import ConfigError, TrajectoryError
+from shared.settings import Settings
+from shared.text import one_line
+
+_HOST = "127.0.0.1"
+_SCRIPTS = "the reference scripts"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Played:
+    """How an attempt ended: `passed` is `None` if nothing could be decided. `ledger` is that of frozen sites."""
+
+    task: Task
+    passed: bool | None
+    why: str
+    ledger: tuple[LedgerEntry, ...]
+
+
+def reference_tasks(tasks: Sequence[Task], scenario: Scenario) -> tuple[Task, ...]:
+    """The tasks that have a reference script. Raises `ConfigError` for one whose script cannot be used."""
+    chosen = tuple(task for task in tasks if task.reference is not None)
+    folder = scenario.path.resolve().parent
+    for task, problem in zip(chosen, reference_problems(chosen, folder), strict=True):
+        if problem:
+            raise ConfigError(f"{scenario.path}: task {task.task_id}: {problem}", remedy="correct the script")
+    return chosen
+
+
+def script_player(tasks: Sequence[Task], scenario: Scenario) -> Member:
+    """The participant that plays the tasks' reference scripts, on a free port."""
+    folder = scenario.path.resolve().parent
+    files = dict.fromkeys(str(folder / task.reference) for task in tasks if task.reference is not None)
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        port = probe.getsockname()[1]
+    words = ["wabe", "participant", "replay", "--script", os.pathsep.join(files), "--host", _HOST, "--port", str(port)]
+    endpoint = f"http://{_HOST}:{port}"
+    return Member(name=_SCRIPTS, endpoint=endpoint, cmd=shlex.join(words), is_agent=True)
+
+
+def participant_of(scenario: Scenario, role: str, settings: Settings) -> Member:
+    """A participant of the scenario. Raises `ConfigError` for an unknown role."""
+    roles = [participant.role for participant in scenario.participants]
+    if role not in roles:
+        raise ConfigError(f"--participant {role!r} is not in {scenario.path}", remedy=f"one of: {', '.join(roles)}")
+    return next(member for member in members_of(scenario, settings) if member.name == role)
+
+
+@dataclass
+class Playing:
+    """What is played, and instead of what network."""
+
+    scenario: Scenario
+    settings: Settings
+    player: Member
+    emit: Sink
+    archives: Archives | None = None
+    logins: LogInArchives | None = None
+    intercept: Callable[[Task], Intercepted | None] | None = None
+
+    async def play(self, tasks: Sequence[Task]) -> list[Played]:
+        """Start the sites and the player, and play each task once, one after the other."""
+        settings, scenario = self.settings, self.scenario
+        sites = site_members(scenario, settings)
+        logins = SiteLogins(scenario, settings, self.logins or self.archives)
+        wanted = {task.task_id for task in tasks}
+        chosen = [task for task in with_logins(scenario, scenario.tasks, settings.environ) if task.task_id in wanted]
+        if self.archives is not None:
+            self.archives.check(chosen)
+        with TemporaryDirectory(prefix="wabe-sites-") as folder:
+            store = RunStore(Path(folder), "sites")
+            store.create()
+            environ = child_environ(settings, output_dir=store.output_dir, participant_model=None)
+            scenario_dir = scenario.path.resolve().parent
+            require_folders(sites, scenario_dir)
+            async with (
+                launched(
+                    [*sites, self.player], scenario_dir=scenario_dir, environ=environ, logs=store.logs
+                ) as children,
+                restarts_of(scenario.sites, children, logins) as restarts,
+                browser_pool(BrowserSettings.from_config(scenario.config, settings)) as pool,
+                self._connected() as client,
+            ):
+                await require_first_pages(sites, chosen)
+                states = await logins.first({site.name for site in sites})
+                ready = logins.applied(chosen, {site: state for site, state in states.items() if site not in restarts})
+                config = _settings_for(scenario.config, restarts)
+                assessment = Assessment(
+                    tuple(ready),
+                    config,
+                    browser=pool.browser,
+                    connect=lambda: _lent(client),
+                    judge=open_judge(config, settings, cache_dir=None),
+                    store=store,
+                    emit=self.emit,
+                    archives=self.archives,
+                    intercept=self.intercept,
+                )
+                await assessment.run()
+            return [_played(task, store) for task in chosen]
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[ParticipantClient]:
+        config = self.scenario.config
+        async with ParticipantClient(
+            self.player.endpoint, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
+        ) as client:
+            yield client
+
+
+@asynccontextmanager
+async def _lent(client: T) -> AsyncIterator[T]:
+    yield client
+
+
+def _settings_for(config: RunConfig, restarts: dict[str, str]) -> RunConfig:
+    """The scenario's settings for one attempt at each task, judged by its checks alone."""
+    changes = {"judge_model": OFFLINE, "max_parallel": 1, "epochs": 1, "site_restarts": restarts or None, "exclude": {}}
+    return config.model_copy(update=changes)
+
+
+def _played(task: Task, store: RunStore) -> Played:
+    try:
+        attempt = load_trajectory(store.task(task.task_id).folder).attempt
+    except TrajectoryError as error:
+        return Played(task, None, one_line(str(error), 300), ())
+    if attempt is None:
+        return Played(task, None, "it was not played", ())
+    ledger = attempt.frozen.ledger if attempt.frozen else ()
+    passed = {"success": True, "failure": False}.get(attempt.outcome)
+    verdict = attempt.verdict.reason if attempt.verdict else ""
+    return Played(task, passed, one_line(attempt.cause or verdict, 300), ledger)
