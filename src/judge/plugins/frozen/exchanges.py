@@ -92,12 +92,16 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Walk:
-    """One recorded attempt. `task_id` is the task that it played, if any; `start_ms` is its first moment."""
+    """One recorded attempt. `task_id` is the task that it played, if any; `start_ms` is its first moment.
+
+    `passed` is whether the task's checks passed when it was recorded; `None` if nothing decided that.
+    """
 
     name: str
     start_ms: int
     task_id: str | None = None
     is_reference: bool = False
+    passed: bool | None = None
 
 
 @dataclass(frozen=True)
