@@ -13,9 +13,11 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from judge.records.ledger import Coverage
 from judge.records.steps import StopReason, Timings
 from judge.records.tasks import Exclusion, Level, Task
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth, Verdict
+from judge.results.rates import COVERAGES
 from judge.results.rewards import SuccessRule
 from judge.results.rows import ENTRY_COLUMNS, AttemptRow
 from judge.results.submission import counts_of
@@ -62,7 +64,8 @@ RESULT = create_model(
     agent_final_answer=(str | None, ...),
     **fields_of(Attempt, "steps", "final_look", "navigations", "max_steps", "stop_reason", "error", "blame"),
     **fields_of(Attempt, "versions", "settle"),
-    **fields_of(Attempt, "self_recorded", "shared_state", "epoch", "blame_facts", "fetched", optional=True),
+    **fields_of(Attempt, "self_recorded", "shared_state", "epoch", "blame_facts", "fetched", "frozen", optional=True),
+    coverage=(Coverage, Field(None, description="Frozen sites only: what the evidence rests on.")),
     **fields_of(Attempt, "network", "network_missing"),
     is_aborted=(bool, ...),
     attempt=(int, Field(ge=1)),
@@ -80,6 +83,13 @@ RESULT = create_model(
 _NUMBERS: Fields = {
     name: (type(value) if not isinstance(value, list) else list[float], ...) for name, value in counts_of([]).items()
 }
+COVERED = create_model(
+    "Covered",
+    __doc__="Attempts on frozen sites by coverage. The bound: the rate if failures with a decisive miss had succeeded.",
+    **dict.fromkeys(COVERAGES, (int, ...)),
+    upper_bound=(float | None, ...),
+)
+_NUMBERS["coverage"] = (COVERED, Field(None, description="Frozen sites only."))
 COUNTS = create_model("Counts", __doc__="Counts of attempts, and rates in percent.", **_NUMBERS)
 # The keys with a closer description than their column's type.
 _ENTRY = Fields(
@@ -107,6 +117,7 @@ _ENTRY = Fields(
     excluded=(str, Field(None, description="Why the run excluded the task before its first attempt.")),
     reward=(float | None, None),
     success_rule=(SuccessRule | None, None),
+    coverage=(Coverage, Field(None, description="Frozen sites only: what the evidence rests on.")),
 )
 
 

@@ -103,7 +103,10 @@ class BrowserPool:
         needs a guard. Raises `BrowserFault` if no browser can be started.
         """
         authority = None
-        if interceptor and self._is_guarded:
+        if interceptor is not None:
+            if not self._is_guarded:
+                # Otherwise the requests would reach the network.
+                raise ValueError("an interceptor needs a guard")
             authority = self._authority = self._authority or _new_authority()
         slot = await self._taken(authority) or await self._started(authority)
         is_sound = False

@@ -18,6 +18,8 @@ Coverage = Literal["full", "uncertain", "off_archive"]
 # A page may send any number of requests.
 MAX_ENTRIES = 5_000
 _MAX_FIELDS = 50
+# The end of the year 9999.
+_LAST_MS = 253_402_300_799_000
 _Field = Annotated[str, Recorded(200)]
 
 
@@ -64,7 +66,7 @@ class Frozen(Record):
     archives: tuple[UsedArchive, ...]
     sites: tuple[Address, ...] = Field(default=(), max_length=100)
     live: tuple[Address, ...] = Field(default=(), max_length=100)
-    clock_ms: int | None = None
+    clock_ms: int | None = Field(default=None, ge=0, le=_LAST_MS)
     ledger: tuple[LedgerEntry, ...] = Field(default=(), max_length=MAX_ENTRIES)
     left_out: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
     worst_left_out: Coverage = Field(default="full", exclude_if=lambda value: value == "full")

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from itertools import zip_longest
@@ -244,6 +245,7 @@ def _environment(package: str = "judge.report") -> Environment:
         "notice": notice_text,
         "web_link": web_link,
         "dur": duration,
+        "moment": lambda seconds: f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC",
         "num": lambda value: f"{value:,}".replace(",", "\u202f"),
         "counted": lambda value, noun: counted(value, noun).replace(str(value), f"{value:,}".replace(",", "\u202f"), 1),
         "usd": usd,

@@ -229,6 +229,19 @@ def incomplete_note(detail: Mapping[str, Any]) -> str:
     return f"incomplete: {lost_attempts(detail)} of {total} aborted or unscored{note}"
 
 
+def coverage_note(detail: Mapping[str, Any]) -> str:
+    """What attempts on frozen sites rest on, in one line; empty without any."""
+    covered = detail.get("coverage")
+    if not isinstance(covered, dict):
+        return ""
+    numbers = {name: covered.get(name, 0) for name in COVERAGES}
+    note = f"frozen sites: {counted(numbers['full'], 'attempt')} on recorded answers alone"
+    note += f", {numbers['uncertain']} also on uncertain ones, {numbers['off_archive']} off the archive"
+    bound = covered.get("upper_bound")
+    is_bound = numbers["off_archive"] and bound is not None
+    return note + (f" (at most {bound} % if missing answers hid successes; not a result)" if is_bound else "")
+
+
 def detail_of(
     entries: Sequence[Mapping[str, Any]],
     *,

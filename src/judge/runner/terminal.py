@@ -32,6 +32,7 @@ from judge.results.rows import EXCLUDED
 from judge.results.statistics import repeats_text
 from judge.results.submission import (
     counts_of,
+    coverage_note,
     entry_key,
     entry_outcome,
     incomplete_note,
@@ -302,6 +303,7 @@ def print_summary(
             _print_line(console, line)
         for note, style in (
             (incomplete_note(detail), "bold yellow"),
+            (coverage_note(detail), ""),
             ((detail.get("judge") or {}).get("note"), "yellow"),
             (_budget_note(tasks, store), "yellow"),
         ):

@@ -23,3 +23,28 @@ def test_an_outcome_that_is_none_is_counted_as_unfinished_and_not_scored() -> No
 def test_a_task_is_completed_if_the_participant_ended_every_attempt() -> None:
     listed = [Counted("a", "success", True), Counted("a", "failure", False), Counted("b", "failure", True)]
     assert Rate.of(listed).completed_tasks == 1
+
+
+def test_coverage_and_its_upper_bound_stand_beside_the_rate_and_change_nothing_in_it() -> None:
+    listed = [
+        Counted("a", "success", coverage="full"),
+        Counted("b", "failure", coverage="full"),
+        Counted("c", "failure", coverage="off_archive"),
+        Counted("d", "success", coverage="off_archive"),
+        Counted("e", "unscored", coverage="off_archive"),
+        Counted("f", "failure", coverage="uncertain"),
+    ]
+    found = Rate.of(listed).published()
+    assert found.pop("coverage") == {"full": 2, "uncertain": 1, "off_archive": 3, "upper_bound": 60.0}
+    assert found == Rate.of([each._replace(coverage=None) for each in listed]).published()
+    assert found["success_rate"] == 40.0
+
+
+def test_entries_say_how_their_attempts_are_covered() -> None:
+    entries = [
+        {"task_id": "a", "epoch": 1, "verdict": "failure", "coverage": "off_archive"},
+        # A file may hold anything.
+        {"task_id": "b", "epoch": 1, "verdict": "failure", "coverage": ["full"]},
+        {"task_id": "c", "epoch": 1, "verdict": "failure", "coverage": "great"},
+    ]
+    assert counts_of(entries)["coverage"] == {"full": 0, "uncertain": 0, "off_archive": 1, "upper_bound": 33.3}

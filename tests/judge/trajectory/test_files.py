@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from helpers.results import A_TRACE, a_result, a_step, write_attempt
 from judge import store
+from judge.records.ledger import Frozen, LedgerEntry, UsedArchive
 from judge.records.steps import Step
 from judge.store.layout import TaskStore
 from judge.trajectory.fetched import Fetched
@@ -204,3 +205,27 @@ def test_what_the_judge_fetched_is_part_of_the_digest(tmp_path: Path) -> None:
 
 def test_a_result_without_fetched_answers_does_not_mention_them() -> None:
     assert "fetched" not in a_result("t1").to_json()
+
+
+def test_what_an_attempt_on_frozen_sites_rests_on_is_part_of_the_digest(tmp_path: Path) -> None:
+    url = "https://shop.example/"
+    entry = LedgerEntry(step=1, method="GET", url=url, kind="document", grade="miss", miss="decisive")
+    used = UsedArchive(name="shop.wacz", sha256="0" * 64, matcher="1")
+    frozen = Frozen(archives=(used,), sites=("https://shop.example",), clock_ms=1, ledger=(entry,))
+    write_attempt(TaskStore(tmp_path), a_result("t1", frozen=frozen))
+    attempt = load_trajectory(tmp_path).attempt
+    assert attempt is not None
+    assert attempt.frozen == frozen
+    path = tmp_path / "result.json"
+    result = json.loads(path.read_text())
+    assert result["coverage"] == "off_archive"
+    other = {**used.model_dump(), "sha256": "1" * 64}
+    changes: list[dict[str, Any]] = [{"clock_ms": 2}, {"ledger": []}, {"archives": [other]}]
+    for change in changes:
+        path.write_text(json.dumps({**result, "frozen": {**result["frozen"], **change}}))
+        with pytest.raises(TrajectoryError, match="trajectory_sha256"):
+            load_trajectory(tmp_path)
+
+
+def test_a_result_of_live_sites_does_not_mention_archives() -> None:
+    assert {"frozen", "coverage"} & a_result("t1").to_json().keys() == set()

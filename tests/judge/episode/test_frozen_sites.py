@@ -1,0 +1,100 @@
+"""Attempts on frozen sites, from the request to the record: a real browser, and no network for its pages."""
+
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.browser.archives import BEGAN, SHOP, use_pages, write_archive
+from helpers.episode.live_judge import (
+    LiveJudge,
+    ParticipantTurn,
+    Script,
+    always_yes,
+    finish,
+    live_judge,
+    ref,
+    tool_call,
+)
+from helpers.llm.servers import ModelServer
+from judge.trajectory.files import load_trajectory
+
+pytestmark = pytest.mark.e2e
+
+HOME = """<title>Shop</title><h1>Lamps</h1><a href="/lamp">Lamp</a><a href="/rug">Rug</a><p id="date"></p>
+<script>date.textContent = new Date().toISOString()</script>"""
+PAGES = {SHOP: HOME, f"{SHOP}lamp": "<title>Lamp</title><h1>Brass lamp</h1>", f"{SHOP}api": '{"sold": 1}'}
+CHECKS = (
+    {"kind": "page", "url": "/lamp", "title": "Lamp"},
+    {"kind": "fetch", "url": "/api", "response": {"sold": 1}},
+)
+
+
+@pytest.fixture
+async def judge(tmp_path: Path, browser_files: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LiveJudge]:
+    use_pages(monkeypatch)
+    look_up = socket.getaddrinfo
+
+    def only_loopback(host: Any, *arguments: Any, **more: Any) -> Any:
+        assert host in ("127.0.0.1", "localhost"), host
+        return look_up(host, *arguments, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", only_loopback)
+    write_archive(tmp_path / "shop.pages", PAGES, closed="its reference walk has a decisive miss")
+    archives = {SHOP: {"path": str(tmp_path / "shop.pages")}}
+    # Never asked, because checks decide.
+    model = ModelServer(always_yes)
+    model.start()
+    try:
+        async with live_judge(tmp_path, browser_files, model, judge_model="offline", archives=archives) as judge:
+            yield judge
+    finally:
+        model.stop()
+
+
+def buys(name: str) -> Script:
+    """Follows a link, and finishes."""
+
+    def script(turn: ParticipantTurn) -> str:
+        return finish() if turn.n else tool_call("browser_click", ref=ref(turn, f'link "{name}"'))
+
+    return script
+
+
+async def test_a_task_is_played_and_checked_on_its_archive(judge: LiveJudge) -> None:
+    assessed = await judge.play(buys("Lamp"), SHOP, checks=CHECKS)
+    assert assessed.verdict == ("success", "finished")
+    assert assessed.entry["coverage"] == "full"
+    assert assessed.detail["coverage"] == {"full": 1, "uncertain": 0, "off_archive": 0, "upper_bound": 100.0}
+    result = assessed.result()
+    assert (result["settle"], result["coverage"]) == ("page-time", "full")
+    frozen = result["frozen"]
+    assert (frozen["sites"], frozen["live"]) == (["https://shop.example"], [])
+    assert frozen["clock_ms"] == round(BEGAN.timestamp() * 1000)
+    asked = [(each["step"], each["url"], each["grade"]) for each in frozen["ledger"] if "favicon" not in each["url"]]
+    assert asked == [(0, SHOP, "exact"), (1, f"{SHOP}lamp", "exact"), (1, f"{SHOP}api", "exact")]
+    folder = assessed.folder / "results" / "t0"
+    assert load_trajectory(folder).is_digested
+    assert f"{BEGAN:%Y-%m-%dT%H:%M}" in (folder / result["steps"][0]["snapshot"]).read_text()
+
+
+async def test_a_miss_is_no_reason_to_play_again_or_to_leave_the_attempt_unscored(judge: LiveJudge) -> None:
+    assessed = await judge.play(buys("Rug"), SHOP, checks=CHECKS, max_task_retries=2)
+    assert assessed.verdict == ("failure", "finished")
+    assert assessed.result()["attempt"] == 1
+    assert assessed.detail["coverage"] == {"full": 0, "uncertain": 0, "off_archive": 1, "upper_bound": 100.0}
+    assert assessed.detail["success_rate_of_all"] == 0.0
+
+
+async def test_a_first_page_that_is_not_recorded_fails_the_attempt(judge: LiveJudge) -> None:
+    website = f"{SHOP}sale"
+    assessed = await judge.play(lambda _: finish(), website, checks=CHECKS, max_task_retries=2)
+    assert (assessed.verdict, assessed.result()["attempt"]) == (("failure", "finished"), 1)
+
+
+async def test_in_real_time_the_record_says_that_the_clock_is_the_machines(judge: LiveJudge) -> None:
+    assessed = await judge.play(buys("Lamp"), SHOP, checks=CHECKS, settle="real-time")
+    assert assessed.verdict == ("success", "finished")
+    assert assessed.result()["frozen"]["clock_ms"] is None
