@@ -52,8 +52,9 @@ class Answer:
 class Exchange:
     """A request and what came of it.
 
-    `answer` is `None` if there was none, for which `failure` is the reason. `is_whole`: the answer, or the socket,
-    ended by itself. `chunks` are those of an event stream, `messages` those of a socket.
+    `answer` is `None` if there was none, for which `failure` is the reason; without one, the page did not wait any
+    longer. `is_whole`: the answer, or the socket, ended by itself.
+    `chunks` are those of an event stream, `messages` those of a socket.
     """
 
     walk: str

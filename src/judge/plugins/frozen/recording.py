@@ -1,8 +1,9 @@
 """Records what a browser and the sites exchange: an interceptor that passes everything on and remembers it."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from judge.browser.interception import (
     PageSocket,
@@ -21,6 +22,8 @@ MAX_BODY_BYTES = 100_000_000
 _STREAMS = ("text/event-stream", "application/x-ndjson", "multipart/x-mixed-replace")
 # An answer in pieces over a longer time than this is a stream whatever its type.
 _LASTING_MS = 1_000
+# Their answers end with their headers.
+_WITHOUT_BODY = frozenset({204, 205, 304})
 _ENDED_EARLY = "the connection ended without an answer"
 
 
@@ -41,6 +44,8 @@ class _Entry:
     messages: list[Message] = field(default_factory=list)
     closed: SocketClose | None = None
     is_whole: bool = False
+    # The page did not wait for an answer.
+    is_given_up: bool = False
 
     def since_ms(self) -> int:
         return round((time.monotonic() - self.started_s) * 1000)
@@ -81,7 +86,14 @@ class RecordingInterceptor:
         except RequestFailed as failure:
             self._end(entry, str(failure) or _ENDED_EARLY)
             raise
+        except asyncio.CancelledError:
+            entry.is_given_up = True
+            self._end(entry)
+            raise
         entry.answer = answer
+        if request.method == "HEAD" or answer.status in _WITHOUT_BODY:
+            # Nobody reads on.
+            answer = replace(answer, body=b"")
         if isinstance(answer.body, bytes):
             entry.body += answer.body
             entry.is_whole = True
@@ -146,6 +158,7 @@ class RecordingInterceptor:
         if is_socket and answer is None and not entry.failure:
             # It is still open, so that its handshake succeeded.
             answer = WireAnswer(101, "Switching Protocols")
+        is_given_up = answer is None and (entry.is_given_up or entry.ended is None)
         return Exchange(
             walk=self._walk.name,
             number=entry.number,
@@ -154,8 +167,8 @@ class RecordingInterceptor:
             began=entry.began,
             ended=entry.ended if entry.ended is not None else self._tick + 1,
             answer=None if answer is None else _stored(answer, bytes(entry.body)),
-            failure=entry.failure or ("" if answer else _ENDED_EARLY),
-            is_whole=entry.is_whole or answer is None,
+            failure=entry.failure or ("" if answer or is_given_up else _ENDED_EARLY),
+            is_whole=entry.is_whole or (answer is None and not is_given_up),
             chunks=tuple(entry.chunks) if _lasts(entry) else (),
             messages=tuple(entry.messages),
             closed=entry.closed,

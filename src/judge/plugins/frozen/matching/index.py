@@ -56,6 +56,7 @@ class Index:
         self._full = self._grouped(observations, lambda key: key.full)
         self._any_accept = self._grouped(observations, lambda key: key.any_accept)
         self._loose = self._grouped(observations, lambda key: key.loose)
+        self._any_order = self._grouped(observations, lambda key: key.any_order)
         self._paths: defaultdict[str, list[Exchange]] = defaultdict(list)
         for exchange in exchanges:
             self._paths[exchange.request.url].append(exchange)
@@ -73,6 +74,10 @@ class Index:
             if group is not None and group.observations != seen:
                 seen = group.observations
                 yield group, False
+
+    def in_any_order(self, key: Key) -> Group | None:
+        """The recorded requests whose lists have the same items, also where their order may be what changes."""
+        return self._any_order.get(key.any_order)
 
     def at(self, url: str) -> Sequence[Exchange]:
         """Everything that was recorded under an address."""
@@ -179,7 +184,14 @@ class Index:
         found: defaultdict[str, list[Observation]] = defaultdict(list)
         for key, observation in observations:
             found[part(key)].append(observation)
-        return {key: Group(each[0].exchange.path, tuple(each), self.places, self.prefix) for key, each in found.items()}
+        groups = ((key, _whole_ones(each)) for key, each in found.items())
+        return {key: Group(each[0].exchange.path, each, self.places, self.prefix) for key, each in groups}
+
+
+def _whole_ones(observations: Sequence[Observation]) -> tuple[Observation, ...]:
+    """The observations without those that the page broke off, if others ended by themselves."""
+    whole = [each for each in observations if each.exchange.is_whole or each.exchange.failure]
+    return tuple(whole or observations)
 
 
 def is_recorded_write(exchange: Exchange) -> bool:
