@@ -185,12 +185,3 @@ def _pairs(kind: str, value: Any) -> Iterable[tuple[str, Any]]:
 
 def _text(fields: dict[str, str]) -> str:
     return json.dumps(fields, sort_keys=True)
-
-
-def in_same_order(asked: WireRequest, recorded: WireRequest, now_ms: int, recorded_ms: int) -> bool:
-    """Whether the lists in two bodies that are otherwise alike have the same order."""
-    if not asked.body or not recorded.body:
-        return True
-    one = _parsed(asked.body, header(asked.headers, "content-type"))
-    other = _parsed(recorded.body, header(recorded.headers, "content-type"))
-    return bool(_loose(one, now_ms, in_any_order=False) == _loose(other, recorded_ms, in_any_order=False))

@@ -13,7 +13,7 @@ from judge.plugins.frozen.exchanges import Answer, Exchange, header
 from judge.plugins.frozen.kinds import Kind, kind_of, miss_class
 from judge.plugins.frozen.matching.contexts import Context, cookies_of, counted
 from judge.plugins.frozen.matching.index import Index, is_writing_link
-from judge.plugins.frozen.matching.keys import differing, in_same_order, is_write
+from judge.plugins.frozen.matching.keys import differing, is_write
 from judge.plugins.frozen.matching.states import Choice, Group, choose
 from judge.plugins.frozen.matching.synthesis import (
     after_preflight,
@@ -126,10 +126,6 @@ class Matcher:
         is_link = match.answer is not None and is_writing_link(asked, match.answer)
         if is_write(asked) or is_link:
             certain = match.grade not in ("uncertain", "miss")
-            if match.grade == "fuzzy" and match.exchange is not None:
-                # The order may be what the write changes.
-                recorded, at_ms = match.exchange.request, match.exchange.at_ms
-                certain = in_same_order(asked, recorded, self.now_ms, at_ms)
             self._writes.append(self.index.label(asked, self.now_ms, is_certain=certain))
 
     def _find(self, asked: WireRequest, context: Context) -> _Found | None:
