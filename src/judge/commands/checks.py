@@ -93,4 +93,4 @@ def _wrong(store: RunStore, right: Trajectory, *, may_succeed: bool) -> Trajecto
 
 
 def _outcome(trajectory: Trajectory) -> str:
-    return trajectory.attempt.outcome if trajectory.attempt else "unscored"
+    return trajectory.attempt.outcome

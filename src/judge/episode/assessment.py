@@ -19,7 +19,6 @@ from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
 from judge.episode.reset import SiteTurns
-from judge.evaluators.requests import named_fields
 from judge.events import (
     RunDone,
     RunStarted,
@@ -261,7 +260,7 @@ class Assessment:
             stepped=stepped,
             in_real_time=in_real_time,
             can_replay=self._sites.can_reset(task),
-            redaction=Redaction((*self.config.secrets, *task.secrets), keep=named_fields(task), salt=self._salt),
+            redaction=Redaction((*self.config.secrets, *task.secrets), keep=task.named_fields, salt=self._salt),
             intercepted=intercepted,
         )
         return await episode.run()
@@ -321,7 +320,7 @@ def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
         return None
     trajectory = load_trajectory(store.folder)
     result = trajectory.attempt
-    if result is None or trajectory.is_foreign or not trajectory.is_digested:
+    if trajectory.is_foreign or not trajectory.is_digested:
         raise TrajectoryError(f"{path}: recorded by an older version, without digests")
     if result.network is not None and trajectory.network is None:
         raise TrajectoryError(f"{path}: {trajectory.network_missing}")

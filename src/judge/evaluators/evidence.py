@@ -173,8 +173,7 @@ class Recording:
     @property
     def played(self) -> Task:
         """The task as it was played: what was recorded depends on its checks, whichever ones are evaluated now."""
-        attempt = self.trajectory.attempt
-        return attempt.task if attempt is not None else self.trajectory.task
+        return self.trajectory.attempt.task
 
     @cached_property
     def is_marked(self) -> bool:
@@ -216,4 +215,4 @@ class Recording:
 
 def rules_of(trajectory: Trajectory) -> str:
     """The version of the rules by which checks are decided on a recording: what it says of its evidence decides."""
-    return trajectory.attempt.rules_version if trajectory.attempt else FIRST_RULES
+    return trajectory.attempt.rules_version

@@ -83,7 +83,7 @@ class EditedJudge(Judge):
         return task if edit is None else edit.of_task(task)
 
     def _with_edit(self, trajectory: Trajectory) -> Trajectory:
-        return trajectory.model_copy(update={"task": self._edited(trajectory.task)})
+        return trajectory.as_task(self._edited(trajectory.task))
 
     def _labelled(self, verdict: Verdict, task: Task) -> Verdict:
         info = verdict.judge or self.info

@@ -397,7 +397,7 @@ class ModelJudge(Judge):
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """The verdict; a fault of the model or an unreadable file makes it `unscored`."""
-        epoch = trajectory.attempt.epoch if trajectory.attempt else 1
+        epoch = trajectory.attempt.epoch
         payer = f"{self.id} {trajectory.sha256 or trajectory.folder} {epoch}"
         session = Session(self.parts, payer, trajectory)
         fault: Exception | None = None

@@ -148,7 +148,7 @@ async def judge_stored(
     except Exception as error:  # noqa: BLE001
         return Scored(folder=folder, outcome="unscored", reason=_internal(store, error))
     if trajectory.is_aborted:
-        reason = f"aborted, so not judged: {trajectory.error or trajectory.stop_reason or 'no cause recorded'}"
+        reason = f"aborted, so not judged: {trajectory.error or trajectory.stop_reason}"
         return Scored(folder=folder, outcome="aborted", reason=reason)
 
     async def judged(one: Judge) -> Scored:

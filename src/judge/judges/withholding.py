@@ -23,7 +23,7 @@ from typing import Literal
 from judge.records.tasks import Task
 from judge.records.tools import texts_of, verb_of
 from judge.sites import Site, created_by, origin_of, own_site, site_of
-from judge.trajectory.record import Trajectory
+from judge.trajectory.record import Texts, Trajectory
 from shared.text import split_line
 
 Withholding = Literal["text", "off_site", "after_text"]
@@ -96,13 +96,13 @@ class Provenance:
                 for line, place in zip(lines, self._places_of_lines, strict=True)
             )
             answer = self._trajectory.final_answer
-            without = {
-                "action_history": shown,
-                "thoughts": tuple(map(self._kept, self._trajectory.thoughts)),
-                "final_answer": None if answer is None else self._kept(answer),
-            }
+            texts = Texts(
+                action_history=shown,
+                thoughts=tuple(map(self._kept, self._trajectory.thoughts)),
+                final_answer=None if answer is None else self._kept(answer),
+            )
             yield View(
-                trajectory=self._trajectory.model_copy(update=without),
+                trajectory=self._trajectory.model_copy(update={"texts": texts}),
                 withheld=step,
                 hidden=frozenset(path for path, place in self._shots() if self._kind(place) in kinds),
                 masked=tuple(n for n, (line, was) in enumerate(zip(shown, lines, strict=True), 1) if line != was),

@@ -82,7 +82,7 @@ def _made(store: TaskStore, writer: Writer, length: int | None) -> Document:
 def _counted(store: TaskStore, trajectory: Trajectory) -> Verdict | None:
     """The verdict that counts for a task; `None` if it is unscored or aborted."""
     attempt = store.attempt() if isinstance(store, FoundTask) else trajectory.attempt
-    if attempt is None or attempt.outcome not in ("success", "failure"):
+    if attempt.outcome not in ("success", "failure"):
         return None
     verdict = attempt.verdict or Verdict(outcome="failure", reason=attempt.cause or attempt.stop_reason)
     return verdict.model_copy(update={"outcome": attempt.outcome})

@@ -19,7 +19,7 @@ from judge.store.layout import RUN_ID, RunStore, TaskStore, resolve_run
 from judge.trajectory.files import foreign_task_id, foreign_verdicts, load_trajectory
 from judge.trajectory.foreign import TASK_FILE, usable_id
 from judge.trajectory.record import Attempt
-from shared.errors import ConfigError, TrajectoryError
+from shared.errors import ConfigError
 from shared.files import write_json
 from shared.text import counted
 
@@ -41,8 +41,6 @@ class FoundTask(TaskStore):
         """The attempt, with the verdict that counts. Raises `TrajectoryError`."""
         trajectory = load_trajectory(self.folder)
         attempt = trajectory.attempt
-        if attempt is None:
-            raise TrajectoryError(f"{self.folder}: no attempt is recorded")
         verdict = attempt.verdict
         if verdict is None and self.judge_id is not None:
             verdict = verdict_on_file(self, self.judge_id, trajectory) or foreign_verdicts(self.folder).get(

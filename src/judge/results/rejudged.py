@@ -127,7 +127,7 @@ def _judged(task: TaskStore, judge_id: str, recomputation: Recomputation) -> Tas
     # Compares digests first: files that were modified must not be rewritten with a matching digest.
     trajectory = load_trajectory(task.folder)
     attempt = trajectory.attempt
-    if attempt is None or trajectory.is_foreign:
+    if trajectory.is_foreign:
         raise TrajectoryError(f"{task.folder / 'result.json'}: not a result of a wabe run")
     verdict = None if attempt.is_aborted else verdict_on_file(task, judge_id, trajectory)
     if verdict is not None:

@@ -19,7 +19,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
-from judge.evaluators.requests import own_requests
+from judge.evaluators.kinds.request import own_requests
 from judge.records.checks import Check
 from judge.records.normalise import parse_number
 from judge.results.clues import Clues, is_filler, varying
@@ -100,7 +100,7 @@ def suggest(
 
 def _evaluated(trajectory: Trajectory, checks: tuple[Check, ...], allowed: Sequence[str]) -> tuple[Assertion, ...]:
     task = trajectory.task.model_copy(update={"checks": checks})
-    return evaluate(trajectory.model_copy(update={"task": task}), allowed)
+    return evaluate(trajectory.as_task(task), allowed)
 
 
 def _parsed(suggestion: Suggestion) -> Check | None:
@@ -125,9 +125,8 @@ def at_start(trajectory: Trajectory, folder: Path) -> Trajectory:
         # What was left out was sent later.
         log = {key: value for key, value in har["log"].items() if key not in ("_dropped", "_leftOut")}
         write_json(network, {"log": log | {"entries": entries}})
-    return trajectory.model_copy(
-        update={"steps": (first,), "final_look": None, "final_answer": "", "network": network, "action_history": ()}
-    )
+    attempt = trajectory.attempt.model_copy(update={"steps": (first,), "final_look": None, "final_answer": ""})
+    return trajectory.model_copy(update={"attempt": attempt, "network": network})
 
 
 class _Source:

@@ -217,12 +217,11 @@ def own_trajectory(
         sha256 = evidence_sha256(found)
     except (ValueError, RecursionError) as error:
         raise TrajectoryError(f"{path}: not readable: {error}") from None
-    return Trajectory.of(
-        folder,
-        attempt,
+    return Trajectory(
+        folder=folder,
+        attempt=attempt,
         screenshots=screenshots,
-        # Older versions could abort an attempt with any stop reason.
-        is_aborted=attempt.is_aborted or (not is_digested and result.get("is_aborted") is True),
+        was_aborted=not is_digested and result.get("is_aborted") is True,
         sha256=sha256,
         is_digested=is_digested,
         network=network,

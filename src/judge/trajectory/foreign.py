@@ -16,7 +16,7 @@ from judge.records.ids import is_reserved
 from judge.records.steps import Outcome, Step
 from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo
-from judge.trajectory.record import Attempt, Trajectory
+from judge.trajectory.record import Attempt, Texts, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import MAX_FILE_BYTES, read_errors, read_json, sha256_file, sha256_json
@@ -120,35 +120,46 @@ def foreign_task(folder: Path, known: Mapping[str, Any], *, source: Path) -> Tas
     return validated(Task, folder, fields, name=source.name)
 
 
-def from_document(folder: Path, result: Mapping[str, Any], **fields: Any) -> Trajectory:
+def from_document(
+    folder: Path,
+    result: Mapping[str, Any],
+    *,
+    action_history: Sequence[str],
+    thoughts: Sequence[str] = (),
+    screenshots: Sequence[Path] = (),
+    final_answer: str | None = None,
+) -> Trajectory:
     """A trajectory of flat lists, in which actions, thoughts and screenshots do not refer to each other."""
     task = foreign_task(folder, result, source=folder / "result.json")
     given = result.get("input_image_paths")
-    inputs = tuple(name for name in given if isinstance(name, str)) if isinstance(given, list) else ()
-    trajectory = Trajectory(folder=folder, task=task, is_foreign=True, input_images=inputs, **fields)
-    return with_digest(trajectory.model_copy(update={"attempt": _by_place(trajectory)}))
-
-
-def from_attempt(
-    folder: Path, attempt: Attempt, screenshots: Sequence[Path], actions: Sequence[str], *, is_aborted: bool = False
-) -> Trajectory:
-    """A trajectory of steps. `actions` are their texts for judges, in the wording of the tool that recorded them."""
-    return with_digest(
-        Trajectory.of(
-            folder,
-            attempt,
-            action_history=tuple(actions),
+    texts = Texts(action_history=tuple(action_history), thoughts=tuple(thoughts), final_answer=final_answer)
+    return _with_digest(
+        Trajectory(
+            folder=folder,
+            attempt=_by_place(task, texts, [path.relative_to(folder).as_posix() for path in screenshots]),
+            texts=texts,
             screenshots=tuple(screenshots),
-            is_aborted=is_aborted,
+            input_images=tuple(name for name in given if isinstance(name, str)) if isinstance(given, list) else (),
             is_foreign=True,
+            is_flat=True,
         )
     )
 
 
-def with_digest(trajectory: Trajectory) -> Trajectory:
+def from_attempt(folder: Path, attempt: Attempt, screenshots: Sequence[Path], actions: Sequence[str]) -> Trajectory:
+    """A trajectory of steps. `actions` are their texts for judges, in the wording of the tool that recorded them."""
+    texts = Texts(action_history=tuple(actions), thoughts=tuple(attempt.thoughts), final_answer=attempt.final_answer)
+    return _with_digest(
+        Trajectory(folder=folder, attempt=attempt, texts=texts, screenshots=tuple(screenshots), is_foreign=True)
+    )
+
+
+def _with_digest(trajectory: Trajectory) -> Trajectory:
     """The trajectory with a digest of everything that judges see. Raises `TrajectoryError`."""
-    shown = trajectory.model_dump(mode="json", include={"task", "action_history", "thoughts", "final_answer"})
-    if trajectory.stop_reason is not None:
+    shown: dict[str, Any] = {"task": trajectory.task.model_dump(mode="json")}
+    if trajectory.texts is not None:
+        shown |= trajectory.texts.model_dump(mode="json")
+    if not trajectory.is_flat:
         shown |= {"stop_reason": trajectory.stop_reason, "error": trajectory.error}
     try:
         images = [sha256_file(path) for path in trajectory.screenshots]
@@ -184,10 +195,9 @@ def usage_of(components: Mapping[str, Any]) -> TokenUsage:
     return TokenUsage(input=total("prompt_tokens"), output=total("completion_tokens"))
 
 
-def _by_place(trajectory: Trajectory) -> Attempt:
+def _by_place(task: Task, texts: Texts, shots: Sequence[str]) -> Attempt:
     """An attempt whose n-th step has the n-th screenshot, action and thought."""
-    lines, thoughts = trajectory.action_history, trajectory.thoughts
-    shots = [path.relative_to(trajectory.folder).as_posix() for path in trajectory.screenshots]
+    lines, thoughts = texts.action_history, texts.thoughts
     steps = [
         Step(
             index=place,
@@ -200,11 +210,11 @@ def _by_place(trajectory: Trajectory) -> Attempt:
         for place in range(max(len(lines), len(shots)))
     ]
     return Attempt(
-        task=trajectory.task,
+        task=task,
         steps=tuple(steps),
         stop_reason="finished",
         max_steps=max(1, len(steps)),
-        final_answer=trajectory.final_answer,
+        final_answer=texts.final_answer,
         started_at=0.0,
         ended_at=0.0,
         self_recorded=True,

@@ -290,56 +290,92 @@ class Attempt(Record):
         }
 
 
-class Trajectory(Record):
-    """An attempt on disk, in any layout, as judges read it.
+class Texts(Record):
+    """What judges read of an attempt, where that is not what its record says.
 
-    `screenshots` are absolute paths in step order, without that of the final observation, which no model sees. The flat
-    lists of Online-Mind2Web (v1 and v2) have no step records: their `steps` are empty. `input_images` are files in the
-    folder that belong to the task, as named by the recorder. `attempt` is the complete record; for a foreign layout
-    (`is_foreign`) it contains what is known, for display and export only. `sha256` is the digest of the evidence on
-    disk; `is_digested` means that its recorder wrote digests as well, and that they match. `network` is the file with
-    the requests, or `network_missing` the reason why there is none.
+    Of a foreign layout these are its recorder's words. A judge may also be shown less than was recorded.
+    """
+
+    action_history: tuple[str, ...]
+    thoughts: tuple[str, ...] = ()
+    final_answer: str | None = None
+
+
+class Trajectory(Record):
+    """An attempt on disk, in any layout, as judges read it: its folder, its record, its images and digests.
+
+    `attempt` is the record; of a foreign layout (`is_foreign`), it is what is known. `judged_as` is the task as it is
+    judged, if not as recorded, and `texts` what judges read instead of the record's. `screenshots` are absolute paths
+    in step order, without that of the final observation, which no model sees. The flat lists of Online-Mind2Web (v1 and
+    v2) have no steps (`is_flat`): a step of their record is what has the same place in each list, for display and
+    export only. `input_images` are files in the folder that belong to the task, as named by the recorder. `sha256` is
+    the digest of the evidence on disk; `is_digested` means that its recorder wrote digests as well, and they match.
+    `network` is the file with the requests, or `network_missing` the reason why there is none. `was_aborted`: by an
+    older version, which could abort an attempt with any stop reason.
     """
 
     folder: Path
-    task: Task
-    action_history: tuple[str, ...]
-    thoughts: tuple[str, ...] = ()
+    attempt: Attempt
+    judged_as: Task | None = None
+    texts: Texts | None = None
     screenshots: tuple[Path, ...] = ()
     input_images: tuple[str, ...] = ()
-    steps: tuple[Step, ...] = ()
-    final_look: Step | None = None
-    final_answer: str | None = None
-    stop_reason: StopReason | None = None
-    error: str | None = None
-    is_aborted: bool = False
     sha256: str | None = None
     is_digested: bool = False
     network: Path | None = None
     network_missing: str | None = None
-    attempt: Attempt | None = None
     is_foreign: bool = False
+    is_flat: bool = False
+    was_aborted: bool = False
 
-    @classmethod
-    def of(cls, folder: Path, attempt: Attempt, **more: Any) -> Self:
-        """The trajectory of an attempt with step records. `more` are the other fields, or what judges see instead."""
-        fields: dict[str, Any] = {
-            "task": attempt.task,
-            "action_history": tuple(attempt.action_history),
-            "thoughts": tuple(attempt.thoughts),
-            "steps": attempt.steps,
-            "final_look": attempt.final_look,
-            "final_answer": attempt.final_answer,
-            "stop_reason": attempt.stop_reason,
-            "error": attempt.error,
-            "is_aborted": attempt.is_aborted,
-        }
-        return cls(folder=folder, attempt=attempt, **(fields | more))
+    @property
+    def task(self) -> Task:
+        """The task as it is judged."""
+        return self.judged_as or self.attempt.task
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The participant's steps; empty for flat lists."""
+        return () if self.is_flat else self.attempt.steps
 
     @property
     def observations(self) -> tuple[Step, ...]:
-        """The steps and the final observation."""
-        return self.steps if self.final_look is None else (*self.steps, self.final_look)
+        """The steps and the final observation; empty for flat lists."""
+        return () if self.is_flat else self.attempt.observations
+
+    @property
+    def action_history(self) -> tuple[str, ...]:
+        """What was done, as judges read it."""
+        return tuple(self.attempt.action_history) if self.texts is None else self.texts.action_history
+
+    @property
+    def thoughts(self) -> tuple[str, ...]:
+        """What the participant thought, as judges read it."""
+        return tuple(self.attempt.thoughts) if self.texts is None else self.texts.thoughts
+
+    @property
+    def final_answer(self) -> str | None:
+        """The participant's answer, as judges read it."""
+        return self.attempt.final_answer if self.texts is None else self.texts.final_answer
+
+    @property
+    def stop_reason(self) -> StopReason:
+        """Why the attempt ended."""
+        return self.attempt.stop_reason
+
+    @property
+    def error(self) -> str | None:
+        """What ended the attempt, if the participant did not."""
+        return self.attempt.error
+
+    @property
+    def is_aborted(self) -> bool:
+        """Whether the attempt is not scored."""
+        return self.was_aborted or self.attempt.is_aborted
+
+    def as_task(self, task: Task) -> Self:
+        """The same attempt, judged as an attempt at this task."""
+        return self.model_copy(update={"judged_as": task})
 
 
 def evidence_sha256(result: Mapping[str, Any]) -> str:

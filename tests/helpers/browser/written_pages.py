@@ -287,7 +287,7 @@ def verdicts(page: Page, expected: Expected, own: str, other: str, folder: Path)
                 task=Task.model_validate(task), steps=(step,), stop_reason="finished", max_steps=1, started_at=0,
                 ended_at=0, rules_version=CURRENT_RULES,
             )  # fmt: skip
-            recorded = Trajectory(folder=folder, task=attempt.task, action_history=(), steps=(step,), attempt=attempt)
+            recorded = Trajectory(folder=folder, attempt=attempt)
             wanted = expected.passes(own, editable=editable, allowed=allowed)
             for check, assertion in zip(checks, evaluate(recorded), strict=True):
                 found.append((f"{check} allowed={allowed}", wanted, assertion.passed is True))

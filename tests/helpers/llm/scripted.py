@@ -10,7 +10,7 @@ from judge.config import RunConfig
 from judge.judges.engine import JudgeParts
 from judge.judges.prompt_set import REQUIRED, load_prompts
 from judge.records.tasks import Task
-from judge.trajectory.record import Trajectory
+from judge.trajectory.record import Attempt, Texts, Trajectory
 from shared.errors import ModelError
 from shared.llm.cache import CachedModel
 from shared.llm.model import Completion, FinishReason, ImagePart, ModelRequest
@@ -146,21 +146,30 @@ def parts_for(model: ScriptedModel, folder: Path | None = None, **config: object
 
 
 def trajectory(folder: Path, images: tuple[bytes, ...] = (b"a", b"b"), **fields: object) -> Trajectory:
-    """A trajectory with one JPEG-like file per image content."""
+    """A trajectory with one JPEG-like file per image content; `fields` are those of its record, its texts or itself."""
     paths = []
     for number, content in enumerate(images):
         path = folder / "trajectory" / f"step_{number:03d}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(JPEG + content)
         paths.append(path)
-    return Trajectory.model_validate(
-        {
-            "folder": folder,
-            "task": Task(task_id="t1", website="https://shop.example/", task="Buy the cheapest lamp"),
-            "action_history": ("<Lamps link> -> CLICK", "<Buy button> -> CLICK"),
-            "thoughts": ("SECRET THOUGHT",),
-            "final_answer": "SECRET ANSWER",
-            "screenshots": tuple(paths),
-            **fields,
-        }
+    known = {
+        "task": Task(task_id="t1", website="https://shop.example/", task="Buy the cheapest lamp"),
+        "action_history": ("<Lamps link> -> CLICK", "<Buy button> -> CLICK"),
+        "thoughts": ("SECRET THOUGHT",),
+        "final_answer": "SECRET ANSWER",
+        "screenshots": tuple(paths),
+        "steps": (),
+        "stop_reason": "finished",
+        "max_steps": 15,
+        "started_at": 0.0,
+        "ended_at": 0.0,
+        **fields,
+    }
+    attempt, texts = (
+        model.model_validate({key: value for key, value in known.items() if key in model.model_fields})
+        for model in (Attempt, Texts)
     )
+    own = {key: value for key, value in known.items() if key in Trajectory.model_fields}
+    assert not known.keys() - own.keys() - Attempt.model_fields.keys() - Texts.model_fields.keys()
+    return Trajectory.model_validate({"folder": folder, "attempt": attempt, "texts": texts, **own})

@@ -102,7 +102,7 @@ def test_the_final_look_lies_outside_the_trajectory_and_is_no_step(tmp_path: Pat
     assert [path.name for path in (tmp_path / "trajectory").iterdir()] == ["step_000.jpg"]
     trajectory = load_trajectory(tmp_path)
     assert trajectory.screenshots == (tmp_path / "trajectory" / "step_000.jpg",)
-    assert trajectory.final_look == result.final_look
+    assert trajectory.attempt.final_look == result.final_look
 
 
 def test_no_judge_model_sees_the_final_look(tmp_path: Path) -> None:

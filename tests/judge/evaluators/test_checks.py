@@ -493,7 +493,8 @@ def test_the_final_look_is_the_end(tmp_path: Path) -> None:
     checks = [{"kind": "page", "url": "/done?order=5"}, {"kind": "answer", "contains": "5"}]
     ends = recorded_attempt(tmp_path, checks, [SHOP, END], answer="5")
     final = ends.steps[1].model_copy(update={"outcome": None, "action": None})
-    ends = ends.model_copy(update={"steps": ends.steps[:1], "final_look": final})
+    attempt = ends.attempt.model_copy(update={"steps": ends.steps[:1], "final_look": final})
+    ends = ends.model_copy(update={"attempt": attempt})
     shown, answered = evaluate(ends)
     # The page was seen after the only step, the answer was given in it.
     assert (shown.passed, shown.step, answered.passed, answered.step) == (True, 1, True, 0)

@@ -107,7 +107,7 @@ def test_the_code_checksum_covers_every_rule_that_judging_uses() -> None:
         "judge/config.py",
         "judge/store/bounds.py",
         "judge/store/layout.py",
-        *(f"judge/records/{name}.py" for name in ("access", "notices", "steps", "tasks", "verdicts")),
+        *(f"judge/records/{name}.py" for name in ("access", "ledger", "notices", "steps", "tasks", "verdicts")),
         "shared/errors.py",
         "shared/files.py",
         "shared/imports.py",

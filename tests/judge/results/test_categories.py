@@ -129,8 +129,7 @@ def judged(tmp_path: Path, check: dict[str, Any], snapshot: str, url: str = f"{S
     (tmp_path / "page.yaml").write_text(snapshot)
     task = Task.model_validate({"task_id": "t1", "website": SITE, "task": "Find it.", "checks": [check]})
     steps = (a_step(0, url=url, snapshot="page.yaml", screenshot=None, line="<Blue checkbox> -> CLICK"),)
-    trajectory = Trajectory(folder=tmp_path, task=task, action_history=(), steps=steps, stop_reason="finished")
-    (assertion,) = evaluate(trajectory)
+    (assertion,) = evaluate(Trajectory(folder=tmp_path, attempt=a_result(task=task, steps=steps)))
     assert assertion.passed is False
     verdict = a_verdict("failure", evidence={"checks": [json.loads(assertion.model_dump_json())]})
     return names(a_failure(*steps, task=task, verdict=verdict), verdict)

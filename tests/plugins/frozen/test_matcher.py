@@ -12,6 +12,7 @@ from judge.plugins.frozen.matching.keys import canonical_body, is_write
 from judge.plugins.frozen.matching.loose import loosened
 from judge.plugins.frozen.matching.matcher import Matcher
 from judge.plugins.frozen.multipart import parts_of, written_parts
+from judge.plugins.frozen.secrets import Secrets
 from plugins.frozen.made import START_MS, answer, recording, request, walk
 
 JSON = (("Content-Type", "application/json"),)
@@ -307,3 +308,29 @@ def test_parts_are_read_as_they_were_written(fields: list[tuple[str, bytes]]) ->
 @given(st.text(max_size=80), st.lists(st.tuples(st.text(max_size=20), st.text(max_size=40)), max_size=4).map(tuple))
 def test_every_request_is_for_something(path: str, headers: Headers) -> None:
     assert kind_of(request("/" + path.replace("://", ""), headers=headers))
+
+
+FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
+
+
+def form_page(token: str) -> bytes:
+    return f'<form><input type="hidden" name="csrf_token" value="{token}"></form>'.encode()
+
+
+def test_tokens_that_pages_gave_out_match_each_other_and_no_other_value_does() -> None:
+    one, other = "7ad834b53d7a8f66b4c84303ad8cc2b8", "75d01ca6ce1b5bb9e08debcc33835b54"
+    secrets = Secrets()
+    walks = (
+        walk(
+            name, (request(), answer(form_page(token))), (request("/save", "POST", said(token, field), FORM), answer())
+        )
+        for name, token, field in (("a", one, "ship"), ("b", other, "berth"))
+    )
+    made = Matcher(Index(recording(*(tuple(map(secrets.exchange, each)) for each in walks))), secrets)
+    assert made.match(request("/save", "POST", said("f" * 32, "berth"), FORM)).grade == "miss"
+    again = Matcher(made.index, secrets)
+    assert again.match(request("/save", "POST", said(one, "berth"), FORM)).grade == "fuzzy"
+
+
+def said(token: str, field: str) -> bytes:
+    return f"csrf_token={token}&{field}=1".encode()

@@ -156,8 +156,6 @@ def _played(task: Task, store: RunStore) -> Played:
         attempt = load_trajectory(store.task(task.task_id).folder).attempt
     except TrajectoryError as error:
         return Played(task, None, one_line(str(error), 300), ())
-    if attempt is None:
-        return Played(task, None, "it was not played", ())
     ledger = attempt.frozen.ledger if attempt.frozen else ()
     passed = {"success": True, "failure": False}.get(attempt.outcome)
     verdict = attempt.verdict.reason if attempt.verdict else ""

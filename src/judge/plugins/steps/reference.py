@@ -142,7 +142,7 @@ def make_references(tasks: Iterable[TaskStore], folder: Path) -> Iterator[tuple[
         count, why = 0, ""
         try:
             trajectory = load_trajectory(store.folder)
-            outcome = trajectory.attempt.outcome if trajectory.attempt else "unscored"
+            outcome = trajectory.attempt.outcome
             if outcome != "success":
                 why = f"its outcome is {outcome}"
             for reference, image in references_of(trajectory) if outcome == "success" else ():

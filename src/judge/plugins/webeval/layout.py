@@ -130,7 +130,7 @@ def load(folder: Path) -> Trajectory:
         participant_usage=usage_of(answer.token_usage) if answer.token_usage else None,
     )
     actions = [text for step, text in events if step.outcome and step.outcome.ok]
-    return from_attempt(folder, attempt, screenshots, actions, is_aborted=answer.is_aborted)
+    return from_attempt(folder, attempt, screenshots, actions)
 
 
 def verdicts(folder: Path) -> dict[str, Verdict]:
@@ -324,8 +324,6 @@ def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict], counted: Ver
     and logs.
     """
     attempt = trajectory.attempt
-    if attempt is None:
-        raise TrajectoryError(f"{trajectory.folder}: no attempt is recorded")
     recorded = trajectory.folder if trajectory.is_foreign and answer_files(trajectory.folder) else None
     pages = [str(page.screenshot) for page in attempt.observations if page.screenshot]
     screenshots = [
@@ -475,7 +473,7 @@ def write(source: Source) -> Document:
     """A task of a run as a folder of this layout. Raises `TrajectoryError`."""
     trajectory = source.trajectory
     task = trajectory.task.model_copy(update={"task_id": source.name})
-    made = export(trajectory.model_copy(update={"task": task}), source.verdicts(), source.counted)
+    made = export(trajectory.as_task(task), source.verdicts(), source.counted)
     folder = trajectory.folder.resolve().name
     # A folder of another tool keeps its name, unless it had to be changed to be unique.
     keeps_name = trajectory.is_foreign and usable_id(folder) == source.name

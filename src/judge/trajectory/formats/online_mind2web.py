@@ -118,7 +118,7 @@ def submission(trajectory: Trajectory, reference_length: int | None = None) -> S
     Raises `TrajectoryError` if the schema cannot represent it: aborted, no reference length, missing screenshot.
     """
     task, folder = trajectory.task, trajectory.folder
-    steps = trajectory.steps or (trajectory.attempt.steps if trajectory.attempt else ())
+    steps = trajectory.attempt.steps
     length = reference_length or task.reference_length
     if trajectory.is_aborted:
         raise TrajectoryError(f"{folder}: the attempt was aborted", remedy="run the task again")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.results import a_result
 from judge.browser.action_lines import action_line
 from judge.browser.tools import CheckedAction
 from judge.records.lines import one_line
@@ -40,8 +41,7 @@ FINISH = step(2, "<page> -> FINISH", tool="finish", thought="done")
 
 def trajectory(*steps: Step, answer: str | None = "42", **changes: Any) -> Trajectory:
     task = Task(task_id="t1", website="https://shop.test/", task="Find it", level="easy", reference_length=3)
-    base = Trajectory(folder=Path("t1"), task=task, action_history=(), steps=steps, final_answer=answer)
-    return base.model_copy(update=changes)
+    return Trajectory(folder=Path("t1"), attempt=a_result(task=task, steps=steps, final_answer=answer, **changes))
 
 
 DONE = trajectory(step(0, "<STANDINGS link> -> CLICK", thought="there"), step(1, None), FINISH)
@@ -178,8 +178,8 @@ def test_a_navigation_names_where_it_goes() -> None:
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        (DONE.model_copy(update={"is_aborted": True}), "aborted"),
-        (DONE.model_copy(update={"task": DONE.task.model_copy(update={"reference_length": None})}), "reference length"),
+        (DONE.model_copy(update={"was_aborted": True}), "aborted"),
+        (DONE.as_task(DONE.task.model_copy(update={"reference_length": None})), "reference length"),
         (trajectory(FINISH.model_copy(update={"screenshot": None})), "step 2 has no screenshot"),
         (trajectory(FINISH.model_copy(update={"screenshot": "trajectory/a.gif"})), "not an image format"),
         (trajectory(), "no step"),

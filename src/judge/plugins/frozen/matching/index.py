@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 from judge.browser.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, Recording, header
 from judge.plugins.frozen.kinds import kind_of
-from judge.plugins.frozen.matching.answers import fingerprint, holds_in_any_state
+from judge.plugins.frozen.matching.answers import fingerprint, holds_in_any_state, tokens_in
 from judge.plugins.frozen.matching.contexts import (
     Context,
     Places,
@@ -44,6 +44,7 @@ class Index:
         exchanges = sorted(recording.exchanges, key=lambda each: (each.walk, each.began))
         self.sessions = session_cookies(exchanges)
         self._varying = _varying(exchanges)
+        self._tokens = frozenset(token for exchange in exchanges for token in tokens_in(exchange))
         self._numbers: dict[str, int] = {}
         self._by_path: dict[str, int] = {}
         self.places: dict[int | str, Places] = {}
@@ -63,7 +64,8 @@ class Index:
 
     def key(self, request: WireRequest, now_ms: int) -> Key:
         """The keys of a request."""
-        return key_of(without_conditions(request), now_ms, self._varying.get(path_of(request.url), frozenset()))
+        varying = self._varying.get(path_of(request.url), frozenset())
+        return key_of(without_conditions(request), now_ms, varying, self._tokens)
 
     def groups(self, key: Key) -> Iterator[tuple[Group, bool]]:
         """The recorded requests with these keys, the most specific first; whether they are the same in everything."""

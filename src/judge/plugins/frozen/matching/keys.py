@@ -16,6 +16,7 @@ from judge.browser.interception import WireRequest
 from judge.plugins.frozen.exchanges import header
 from judge.plugins.frozen.matching.loose import loosened
 from judge.plugins.frozen.multipart import parts_of
+from judge.plugins.frozen.secrets import PLACEHOLDER
 from judge.trajectory.forms import is_form, is_json, is_multipart
 from shared.strict_json import parse_json
 
@@ -43,17 +44,22 @@ class Key:
     any_order: str
 
 
-def key_of(request: WireRequest, now_ms: int, varying: Collection[str] = ()) -> Key:
-    """The keys of a request; `varying` are the headers that recorded answers to this address depend on."""
+def key_of(
+    request: WireRequest, now_ms: int, varying: Collection[str] = (), tokens: Collection[str] = frozenset()
+) -> Key:
+    """The keys of a request; `varying` are the headers that recorded answers to this address depend on.
+
+    `tokens` are placeholders of those that recorded pages gave out, each for one visit.
+    """
     fields = dict(fields_of(request))
     accept = fields.pop("accept", "")
     said = {name: value for name in sorted(varying) if (value := header(request.headers, name))}
     any_accept = _text({**fields, **said})
     kept = {name: value if name == "method" else loosened(value, now_ms) for name, value in fields.items()}
-    kept["url"] = _loose_url(kept["url"])
-    kept["body"] = _loose_body(request, now_ms)
+    kept["url"] = _without_tokens(_loose_url(kept["url"]), tokens)
+    kept["body"] = _without_tokens(_loose_body(request, now_ms), tokens)
     loose = _text({**kept, **said})
-    kept["body"] = _loose_body(request, now_ms, in_any_order=True)
+    kept["body"] = _without_tokens(_loose_body(request, now_ms, in_any_order=True), tokens)
     return Key(_text({**fields, **said, "accept": accept}), any_accept, loose, _text({**kept, **said}))
 
 
@@ -161,6 +167,10 @@ def _loose(value: Any, now_ms: int, *, in_any_order: bool) -> Any:
     text = value if isinstance(value, str) else json.dumps(value)
     loose = loosened(text, now_ms)
     return value if loose == text else loose
+
+
+def _without_tokens(text: str, tokens: Collection[str]) -> str:
+    return PLACEHOLDER.sub(lambda found: "{token}" if found[0] in tokens else found[0], text)
 
 
 def _loose_url(url: str) -> str:

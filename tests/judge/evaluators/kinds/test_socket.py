@@ -152,7 +152,7 @@ def test_messages_are_redacted_like_bodies(tmp_path: Path, said: str, stored: st
     trajectory = recorded_attempt(tmp_path, [CHECK], [RecordedStep(requests=(a_socket(said),))])
     assert ("hunter22" in (trajectory.folder / "network.har").read_text()) is False
     seen = {**CHECK, "message": "."}
-    (assertion,) = evaluate(trajectory.model_copy(update={"task": _task_with(trajectory.task, seen)}))
+    (assertion,) = evaluate(trajectory.as_task(_task_with(trajectory.task, seen)))
     assert assertion.found.endswith(stored or "no such message; instead one that was not recorded")
 
 
