@@ -48,7 +48,16 @@ def stopped(places: Iterable[int]) -> Iterator[Tripwire]:
 
 def recorded(cases: Iterable[Case]) -> list[tuple[Case, Walk]]:
     """The walks that are recorded, each as an attempt of its own."""
-    return [(case, walk) for case in cases for walk in case.recorded]
+    return [(case, walk) for case in cases for walk in (*case.recorded, *_elsewhere(case))]
+
+
+def _elsewhere(case: Case) -> list[Walk]:
+    """Of free steps another order than the shuffled one, so that each is recorded in two states."""
+    (first, *others) = case.recorded
+    if others or not case.is_free:
+        return []
+    middle = len(first) // 2
+    return [first[middle:] + first[:middle]] if len(first) > 2 else [first[1:]]
 
 
 def shuffled(cases: Iterable[Case]) -> list[tuple[Case, Walk]]:
