@@ -183,6 +183,27 @@ print(Seam("step_metrics", "m").load("same_length").__name__)
     assert done.stdout.splitlines() == ["this store never answers", "True True True", "same_length"], done.stderr
 
 
+def test_a_format_of_archives_answers_requests(site: Path, tmp_path: Path) -> None:
+    shop = {"clock_ms": 1, "origin": "https://shop.example", "pages": {"/": "hello"}}
+    (tmp_path / "shop.pages").write_text(json.dumps(shop))
+    program = """
+import asyncio, sys
+from judge.browser.archives import open_archives
+from judge.browser.interception import WireRequest
+from judge.config import RunConfig
+from judge.records.tasks import Task
+config = RunConfig(archives={"*": {"path": sys.argv[1]}})
+task = Task(task_id="t", website="https://shop.example/", task="x")
+archives = open_archives(config)
+archives.check([task])
+attempt = archives.of(task)
+answered = [asyncio.run(attempt.answer(WireRequest("GET", f"https://shop.example/{path}"), None)) for path in ("", "x")]
+print([each.status for each in answered], attempt.frozen().coverage, attempt.clock_ms)
+"""
+    done = python(site, "-c", program, str(tmp_path / "shop.pages"))
+    assert done.stdout == "[200, 504] off_archive 1\n", done.stderr
+
+
 def test_listing_names_imports_no_plug_in(site: Path) -> None:
     program = """
 import sys

@@ -5,7 +5,6 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
-from urllib.parse import urlsplit
 
 import h11
 
@@ -24,6 +23,7 @@ from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, Peer
 from judge.browser.tls import Authority, TlsStream
 from judge.browser.upstream import Dial, Network
 from judge.browser.web_sockets import Frames, accept_of, is_socket, kept
+from judge.sites import place_of
 
 # The first byte of TLS. A browser also asks for a tunnel for sockets without TLS.
 _HANDSHAKE = b"\x16"
@@ -62,6 +62,10 @@ class Interception:
                 return
 
     async def _tunnel(self, target: str, browser: Peer) -> None:
+        place = place_of(f"https://{target}")
+        if place is None:
+            await _write(browser, REFUSAL)
+            return
         await browser.send(h11.Response(status_code=200, headers=[]))
         async with asyncio.timeout(IDLE_TIMEOUT_S):
             first = browser.http.trailing_data[0] or await browser.reader.read(CHUNK)
@@ -69,8 +73,7 @@ class Interception:
         if not first.startswith(_HANDSHAKE):
             await self._serve_inside("http", target, Peer(h11.SERVER, reader, browser.writer))
             return
-        host = urlsplit(f"//{target}").hostname or ""
-        stream = TlsStream(reader, browser.writer, self._authority.context(host))
+        stream = TlsStream(reader, browser.writer, self._authority.context(place.host))
         async with asyncio.timeout(_HANDSHAKE_S):
             await stream.handshake()
         inside = Peer(h11.SERVER, stream, stream)

@@ -10,14 +10,17 @@ from typing import Annotated, Literal
 
 import typer
 
+from judge.browser.archives import open_archives
 from judge.commands import plain_app
 from judge.commands.login import login
+from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_USAGE
 from judge.runner.try_checks import try_checks
 from judge.scenario.checks import contradictions_of, repeated, unrecorded, warnings_of
+from judge.scenario.frozen import on_archives
 from judge.scenario.importers import IMPORTERS, Asked, Imported, importer_warnings
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import Scenario
@@ -243,6 +246,17 @@ def _examine(path: Path) -> tuple[Scenario | None, list[str], list[str]]:
     # Without the model's key, for the same reason: a scenario is often written on another machine.
     try:
         check_config(config, Settings.from_environ(), with_key=False)
+        warnings += _archive_warnings(scenario)
     except ConfigError as error:
         problems.append(f"{path}: {error}")
     return scenario, problems, warnings
+
+
+def _archive_warnings(scenario: Scenario) -> list[str]:
+    """The tasks that cannot be played on the archives of their frozen sites. Raises `ConfigError`."""
+    archives = open_archives(on_archives(scenario).config)
+    if archives is None:
+        return []
+    archives.check(scenario.tasks)
+    excluded = archives.excluding(RunConfig(), scenario.tasks).exclude
+    return [f"task {task_id} will not be played: {why}" for task_id, why in excluded.items()]

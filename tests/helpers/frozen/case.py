@@ -58,7 +58,7 @@ def back(shows: str) -> Step:
 class Case:
     """`path` is the page's. `recorded` are one or two walks; `shuffled` takes other ways through the same states.
 
-    `opens` is what the page shows once it is open. `sees_other`: `shuffled` shows only what `recorded` saw.
+    `opens` is what the page shows once it is open. `is_free`: no step depends on another one.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Case:
     recorded: tuple[Walk, ...]
     shuffled: Walk
     sockets: Mapping[str, SocketHandler] = field(default_factory=dict)
+    is_free: bool = False
 
     @property
     def path(self) -> str:

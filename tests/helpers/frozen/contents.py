@@ -155,6 +155,7 @@ CASES = (
         {"/ranges-by-script/": _RANGES, "/ranges-by-script/log": _in_ranges(_TEXT, "text/plain")},
         ((_FIRST, _MIDDLE, _LAST, _WHOLE),),
         (_LAST, _WHOLE, _MIDDLE, _FIRST),
+        is_free=True,
     ),
     Case(
         "media-seeking",
@@ -163,6 +164,7 @@ CASES = (
         {"/media-seeking/": _MEDIA, "/media-seeking/tone.wav": _in_ranges(_tone(60), "audio/wav")},
         ((press("Near the end", "at 58.0"), press("Back to ten", "at 10.0")),),
         (press("Back to ten", "at 10.0"), press("Near the end", "at 58.0")),
+        is_free=True,
     ),
     Case(
         "encodings",
@@ -181,6 +183,7 @@ CASES = (
         },
         (tuple(press(name, _reads(name)) for name in _ENCODINGS),),
         tuple(press(name, _reads(name)) for name in reversed(_ENCODINGS)),
+        is_free=True,
     ),
     Case(
         "loaded-parts",
@@ -207,6 +210,7 @@ CASES = (
             press("Module", "module anchor"),
             press("Loaded", "images 1 1, uppercase, 3px"),
         ),
+        is_free=True,
     ),
     Case(
         "beside-the-page",
@@ -225,5 +229,6 @@ CASES = (
         },
         ((_SENT, _KEPT),),
         (_KEPT, _SENT),
+        is_free=True,
     ),
 )

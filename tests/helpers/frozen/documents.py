@@ -275,6 +275,7 @@ CASES = (
         {"/policies/": _policies, "/policies/library.js": fixed(_LIBRARY, "text/javascript")},
         ((_INLINE, _ELSEWHERE, _HERE),),
         (_HERE, _INLINE, _ELSEWHERE),
+        is_free=True,
     ),
     Case(
         "preflights",
@@ -283,6 +284,7 @@ CASES = (
         {"/preflights/": _PREFLIGHTS, "/preflights/berths": _berths, "/preflights/closed": fixed("no")},
         ((_PUT, _DELETE, _PATCH, _FORBIDDEN),),
         (_FORBIDDEN, _PATCH, _DELETE, _PUT),
+        is_free=True,
     ),
     Case(
         "redirects",
@@ -291,6 +293,7 @@ CASES = (
         {"/redirects/": _REDIRECTS, "/redirects/from": _to("/redirects/to"), "/redirects/to": _arrived},
         ((*_POSTS.values(), press("Get 302", "302: true arrived by GET"), _MANUAL),),
         (_MANUAL, *reversed(_POSTS.values())),
+        is_free=True,
     ),
     Case(
         "detours",
@@ -323,6 +326,7 @@ CASES = (
         },
         ((_FRESH, _BY_HAND, _DATED),),
         (_DATED, _FRESH, _BY_HAND, press("Fresh", "fresh tagged text")),
+        is_free=True,
     ),
     Case(
         "foreign-frames",
@@ -331,6 +335,7 @@ CASES = (
         {"/foreign-frames/": _FRAMES, "/foreign-frames/inner": _INNER, "/foreign-frames/depth": fixed("nine metres")},
         ((press("Ask", "from true: nine metres"), press("Second", r"ready\?second")),),
         (press("Second", r"ready\?second"), press("Ask", "from true: nine metres")),
+        is_free=True,
     ),
     Case(
         "downloads",
@@ -339,6 +344,7 @@ CASES = (
         {"/downloads/": _DOWNLOADS, "/downloads/report.csv": _REPORT},
         ((follow("Report", "Downloads"), _READ),),
         (_READ, follow("Report", "Downloads")),
+        is_free=True,
     ),
     Case(
         "failures",
@@ -347,6 +353,7 @@ CASES = (
         {"/failures/": _FAILURES, "/failures/error": _error, "/failures/broken": _broken},
         ((_ERROR, _MISSING, _BROKEN, _CLOSED, _SOCKET),),
         (_SOCKET, _CLOSED, _BROKEN, _MISSING, _ERROR),
+        is_free=True,
     ),
     Case(
         "slow-answers",
@@ -355,6 +362,7 @@ CASES = (
         {"/slow-answers/": _SLOW, "/slow-answers/slow": _slow, "/slow-answers/dripping": _dripping},
         ((_SURE, _GAVE_UP, _DRIPPED),),
         (_DRIPPED, _SURE),
+        is_free=True,
     ),
     Case(
         "http-authentication",
@@ -363,6 +371,7 @@ CASES = (
         {"/http-authentication/": _locked(_AUTH), "/http-authentication/vault": _locked(fixed("of gold"))},
         ((_VAULT, _UNINVITED),),
         (_UNINVITED, _VAULT),
+        is_free=True,
     ),
     Case(
         "by-accept",
@@ -371,5 +380,6 @@ CASES = (
         {"/by-accept/": _ACCEPTS, "/by-accept/ship": _ship},
         ((_JSON, _XML, _HEAD),),
         (_HEAD, _XML, _JSON),
+        is_free=True,
     ),
 )

@@ -46,12 +46,20 @@ def stopped(places: Iterable[int]) -> Iterator[Tripwire]:
         yield wire
 
 
-def recorded(cases: Iterable[Case], turn: int = 0) -> list[tuple[Case, Walk]]:
-    """The walk through the cases that is recorded; the second one (`turn` 1) the other way round, from other states."""
-    chosen = [(case, case.recorded[turn % len(case.recorded)]) for case in cases]
-    return chosen[::-1] if turn else chosen
+def recorded(cases: Iterable[Case]) -> list[tuple[Case, Walk]]:
+    """The walks that are recorded, each as an attempt of its own."""
+    return [(case, walk) for case in cases for walk in (*case.recorded, *_elsewhere(case))]
+
+
+def _elsewhere(case: Case) -> list[Walk]:
+    """Of free steps another order than the shuffled one, so that each is recorded in two states."""
+    (first, *others) = case.recorded
+    if others or not case.is_free:
+        return []
+    middle = len(first) // 2
+    return [first[middle:] + first[:middle]] if len(first) > 2 else [first[1:]]
 
 
 def shuffled(cases: Iterable[Case]) -> list[tuple[Case, Walk]]:
-    """The same cases in another order, each with its steps in another order."""
-    return [(case, case.shuffled) for case in sorted(cases, key=lambda case: case.name[::-1])]
+    """The same cases, each with its steps in another order."""
+    return [(case, case.shuffled) for case in cases]

@@ -113,6 +113,7 @@ button("Say two", () => socket.send("two"));""",
         ((press("Say one", "heard one"), press("Say two", "heard two")),),
         (press("Say two", "heard two"), press("Say one", "heard one")),
         {"/socket-echo/socket": _echo},
+        is_free=True,
     ),
     Case(
         "socket-binary",
@@ -133,6 +134,7 @@ button("Blob", () => socket.send(new Blob([new Uint8Array(70000).fill(9, 69999)]
         ((press("Buffer", "bytes 250 2 1"), press("Blob", "bytes 9 0 0 0 0 0")),),
         (press("Blob", "bytes 9 0 0 0 0 0"), press("Buffer", "bytes 250 2 1")),
         {"/socket-binary/socket": _reverse},
+        is_free=True,
     ),
     Case(
         "socket-greeting",
@@ -152,6 +154,7 @@ button("Ask for Borealis", () => socket.send("Borealis"));""",
         ((press("Ask for Aurora", "Aurora is expected"), press("Ask for Borealis", "Borealis is expected")),),
         (press("Ask for Borealis", "Borealis is expected"), press("Ask for Aurora", "Aurora is expected")),
         {"/socket-greeting/socket": _greet},
+        is_free=True,
     ),
     Case(
         "socket-reconnect",
@@ -276,5 +279,6 @@ button("Break off", async () => {
         },
         ((press("Read", "rows 4, last 3 Müller"), press("Break off", "broken off")),),
         (press("Break off", "broken off"), press("Read", "rows 4, last 3 Müller")),
+        is_free=True,
     ),
 )

@@ -243,6 +243,7 @@ CASES = (
         },
         ((_STAMP, _IDENTITY, _FRACTION, _DATE, _PAGES),),
         (_PAGES, _DATE, _FRACTION, _STAMP, _IDENTITY, press("Stamp", "stamp: fresh")),
+        is_free=True,
     ),
     Case(
         "device-number",
@@ -251,6 +252,7 @@ CASES = (
         {"/device-number/": _DEVICE, "/device-number/events": _events},
         ((press("Opened", "opened: noted open"), press("Moored", "moored: noted moor")),),
         (press("Moored", "moored: noted moor"), press("Opened", "opened: noted open")),
+        is_free=True,
     ),
     Case(
         "graphql",
@@ -259,6 +261,7 @@ CASES = (
         {"/graphql/": _GRAPH, "/graphql/graphql": _graphql},
         ((_SHIPS, _BERTHS, _ONE),),
         (_BERTHS, _SHIPS, _ONE),
+        is_free=True,
     ),
     Case(
         "unordered-lists",
@@ -267,6 +270,7 @@ CASES = (
         {"/unordered-lists/": _LISTS, "/unordered-lists/lists": _lists},
         ((_NUMBERS, _RECORDS, _FIELDS, _OTHERS),),
         (_OTHERS, _FIELDS, _RECORDS, _NUMBERS),
+        is_free=True,
     ),
     Case(
         "clock",
@@ -275,6 +279,7 @@ CASES = (
         {"/clock/": _clock, "/clock/pay": fixed("in time")},
         ((_AGAIN, _TICKING, _IN_WORKER, press("Paid", "paid in time")),),
         (_IN_WORKER, _TICKING, _AGAIN),
+        is_free=True,
     ),
     Case(
         "endless-scroll",

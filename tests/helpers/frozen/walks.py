@@ -43,7 +43,8 @@ def task_for(places: Addresses, path: str = "/") -> Task:
     user, password = CREDENTIALS
     credentials = HttpCredentials(username=user, password=password)
     own = {"website": places.own + path, "allowed_sites": (places.other, places.closed)}
-    return Task(task_id="walk", task="Walk through the hard cases.", http_credentials=(credentials,), **own)
+    task_id = path.strip("/") or "walk"
+    return Task(task_id=task_id, task="Walk through a hard case.", http_credentials=(credentials,), **own)
 
 
 class Walker:

@@ -86,6 +86,7 @@ CASES = (
         },
         ((press("Square", "square 49"), press("Load", "loaded 3 parts")),),
         (press("Load", "loaded 3 parts"), press("Square", "square 49"), press("Load", "loaded 3 parts")),
+        is_free=True,
     ),
     Case(
         "module-worker",
@@ -101,6 +102,7 @@ CASES = (
         },
         ((press("Lazy", "lazy word"), press("Second", "third word")),),
         (press("Second", "third word"), press("Lazy", "lazy word")),
+        is_free=True,
     ),
     Case(
         "shared-worker",
@@ -114,6 +116,7 @@ CASES = (
         },
         ((press("Count", "notes: 2"), press("Fetch", "note: a box of nails")),),
         (press("Fetch", "note: a box of nails"), press("Count", "notes: 2")),
+        is_free=True,
     ),
     Case(
         "service-worker",
@@ -138,5 +141,6 @@ CASES = (
             press("Changed", "changed: FROM THE SERVER"),
             press("Invented", "invented: by the worker"),
         ),
+        is_free=True,
     ),
 )

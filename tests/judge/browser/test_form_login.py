@@ -1,12 +1,16 @@
 """Logging in by a site's own form."""
 
 from collections.abc import Iterator
+from urllib.parse import parse_qs
 
 import pytest
 
 from helpers.browser.hostile_site import Site
+from helpers.browser.interceptors import Answering, PassingOn, answer
 from helpers.browser.login_site import PASSWORD, USER, login_site
 from judge.browser.form_login import Account, LoginFailed, log_in
+from judge.browser.interception import WireAnswer, WireRequest
+from judge.sites import NetworkPolicy
 from shared.settings import Settings
 
 pytestmark = pytest.mark.e2e
@@ -26,6 +30,35 @@ def account(site: Site, path: str, username: str | None = USER, password: str = 
 async def test_the_storage_state_holds_the_session(site: Site, path: str, username: str | None) -> None:
     state = await log_in([account(site, path, username)], Settings.from_environ())
     assert [cookie["name"] for cookie in state["cookies"]] == ["session"]
+
+
+FORM = (
+    "<title>Log in</title><form method=post><input name=user><input name=key type=password><button>Go</button></form>"
+)
+
+
+def logs_in(request: WireRequest) -> WireAnswer:
+    if request.method == "POST" and request.url.endswith("/login"):
+        return WireAnswer(303, "", (("Location", "/"), ("Set-Cookie", "session=recorded; Secure; HttpOnly")))
+    return answer(FORM if request.url.endswith("/login") else "<title>Inside</title>")
+
+
+async def test_an_archive_may_answer_a_log_in_over_tls() -> None:
+    interceptor = Answering(logs_in)
+    asked = Account("shop", "https://shop.example/login", USER, PASSWORD)
+    state = await log_in([asked], Settings.from_environ(), interceptor=interceptor)
+    assert [(cookie["name"], cookie["value"]) for cookie in state["cookies"]] == [("session", "recorded")]
+    assert set(interceptor.given) == {None}
+    (sent,) = [each.body for each in interceptor.requests if each.method == "POST"]
+    assert parse_qs(sent.decode()) == {"user": [USER], "key": [PASSWORD]}
+
+
+async def test_a_log_in_may_be_passed_on_and_seen(site: Site) -> None:
+    interceptor, policy = PassingOn(), NetworkPolicy.for_websites([site.url])
+    settings = Settings.from_environ()
+    state = await log_in([account(site, "login")], settings, interceptor=interceptor, policy=policy)
+    assert [cookie["name"] for cookie in state["cookies"]] == ["session"]
+    assert "POST" in [each.method for each in interceptor.requests]
 
 
 async def test_a_password_may_be_asked_for_after_the_user_name_and_the_page_may_stay(site: Site) -> None:

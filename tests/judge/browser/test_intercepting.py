@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -17,6 +19,8 @@ from judge.browser.intercepting import intercepted
 from judge.browser.interception import Interceptor, RequestFailed, SocketClose, SocketMessage, WireAnswer, WireRequest
 from judge.browser.tls import Authority
 from judge.sites import NetworkPolicy
+
+AUTHORITY = Authority()
 
 
 class Site:
@@ -351,3 +355,35 @@ async def test_a_message_that_is_too_large_closes_the_socket(setting: Setting) -
         await page.send("x" * 2000)
         with pytest.raises(ConnectionClosed):
             await page.recv()
+
+
+@given(
+    st.sampled_from([b"", b"CONNECT shop.example:443 HTTP/1.1\r\n\r\n", b"GET http://shop.example/ HTTP/1.1\r\n"]),
+    st.binary(max_size=300),
+)
+def test_any_bytes_end_one_connection_only(first: bytes, data: bytes) -> None:
+    async def sent() -> bytes:
+        async with guarding(NetworkPolicy(), max_body_bytes=1000) as guard:
+            guard.allow(NetworkPolicy(), intercepted(guard, Answering(lambda _: answer("fine")), AUTHORITY))
+            reader, writer = await asyncio.open_connection("127.0.0.1", guard.port)
+            with contextlib.suppress(OSError):
+                writer.write(first + data)
+                writer.write_eof()
+                await reader.read()
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+            async with httpx.AsyncClient(proxy=guard.url, trust_env=False, verify=trusting(AUTHORITY)) as client:
+                return (await client.get("https://shop.example/")).content
+
+    assert asyncio.run(sent()) == b"fine"
+
+
+@pytest.mark.parametrize("target", ["", ":443", "[::1:443", "ü.example:443", "shop.example:99999", "/"])
+async def test_a_tunnel_to_no_address_is_refused(setting: Setting, target: str) -> None:
+    setting.intercept(Answering(lambda _: answer("fine")))
+    reader, writer = await asyncio.open_connection("127.0.0.1", setting.guard.port)
+    writer.write(f"CONNECT {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    assert b" 200 " not in await reader.read()
+    writer.close()
+    await writer.wait_closed()

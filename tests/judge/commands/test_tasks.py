@@ -11,6 +11,7 @@ import tomli
 import typer
 from typer.testing import CliRunner
 
+from helpers.browser.archives import SHOP, use_pages, write_archive
 from helpers.ports import free_port
 from judge.commands.app import app as wabe
 from judge.records.tasks import Task
@@ -105,6 +106,25 @@ def test_an_import_overwrites_only_by_force(app: typer.Typer, dataset: str, tmp_
 def test_an_import_that_cannot_be_written_is_named(app: typer.Typer, dataset: str) -> None:
     with pytest.raises(ConfigError, match=r"dataset\.json/x\.toml: .*another --output"):
         run(app, "import", dataset, "--output", dataset + "/x.toml")
+
+
+FROZEN = """
+[[sites]]
+name = "shop"
+endpoint = "https://shop.example/"
+archive = "shop.pages"
+"""
+
+
+def test_a_frozen_site_needs_its_archive(app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_pages(monkeypatch)
+    path = scenario_file(tmp_path, a_task(website=SHOP))
+    Path(path).write_text(Path(path).read_text() + FROZEN)
+    assert "no such archive" in run(app, "validate", path, code=2)
+    write_archive(tmp_path / "shop.pages", {SHOP: "x"}, t="its walk has a decisive miss")
+    assert "task t will not be played: shop.pages: its walk has a decisive miss" in run(app, "validate", path)
+    write_archive(tmp_path / "shop.pages", {"http://shop.example/": "x"})
+    assert "it was recorded over http, not https" in run(app, "validate", path, code=2)
 
 
 def test_a_valid_file_is_reported_as_valid(app: typer.Typer, tmp_path: Path) -> None:

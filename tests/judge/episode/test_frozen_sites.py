@@ -15,7 +15,9 @@ from helpers.episode.live_judge import (
     always_yes,
     finish,
     live_judge,
+    participant,
     ref,
+    some_tasks,
     tool_call,
 )
 from helpers.llm.servers import ModelServer
@@ -98,3 +100,57 @@ async def test_in_real_time_the_record_says_that_the_clock_is_the_machines(judge
     assessed = await judge.play(buys("Lamp"), SHOP, checks=CHECKS, settle="real-time")
     assert assessed.verdict == ("success", "finished")
     assert assessed.result()["frozen"]["clock_ms"] is None
+
+
+async def test_a_task_whose_own_walk_has_a_decisive_miss_is_excluded_with_that_reason(judge: LiveJudge) -> None:
+    tasks = [{**each, "checks": list(CHECKS)} for each in some_tasks(SHOP, 2)]
+    tasks[1]["task_id"] = "closed"
+    async with participant(buys("Lamp")) as url:
+        assessed = await judge.ask(url, tasks)
+        refused = await judge.ask(url, tasks[1:])
+    assert [entry["verdict"] for entry in assessed.detail["tasks"]] == ["success", "aborted"]
+    (left_out,) = assessed.detail["excluded"]
+    why = "shop.pages: its reference walk has a decisive miss"
+    assert left_out == {"task_id": "closed", "reason": why, "by": "run"}
+    assert (refused.outcome.state, why in refused.outcome.message) == ("rejected", True)
+
+
+async def test_a_digest_that_differs_is_refused_before_anything_is_played(judge: LiveJudge, tmp_path: Path) -> None:
+    other = {SHOP: {"path": str(tmp_path / "shop.pages"), "sha256": "0" * 64}}
+    async with participant(buys("Lamp")) as url:
+        assessed = await judge.ask(url, some_tasks(SHOP), archives=other)
+    assert assessed.outcome.state == "rejected"
+    assert "shop.pages: its SHA-256 is" in assessed.outcome.message
+
+
+# Ways to provoke a miss: each is the first reply, before the attempt is given up.
+ESCAPES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("browser_navigate", {"url": f"{SHOP}unrecorded"}),
+    ("browser_navigate", {"url": f"{SHOP}lamp?other=1"}),
+    ("browser_navigate", {"url": "https://elsewhere.example/"}),
+    ("browser_navigate", {"url": "http://shop.example/lamp"}),
+    ("browser_navigate", {"url": "https://shop.example:8443/"}),
+    ("browser_navigate", {"url": "http://127.0.0.1:9/"}),
+    ("browser_tabs", {"action": "new", "url": f"{SHOP}unrecorded"}),
+    ("browser_navigate", {"url": "http://169.254.169.254/latest/"}),
+    ("browser_navigate", {"url": "https://user.elsewhere.example/x?y=" + "z" * 500}),
+    ("browser_click", {"link": "Rug"}),
+)
+
+
+async def test_whoever_provokes_misses_gains_nothing(judge: LiveJudge) -> None:
+    def escapes(turn: ParticipantTurn) -> str:
+        tool, params = ESCAPES[turn.episode]
+        if turn.n:
+            return finish()
+        if "link" in params:
+            params = {"ref": ref(turn, f'link "{params["link"]}"')}
+        return tool_call(tool, **params)
+
+    count = len(ESCAPES)
+    assessed = await judge.play(escapes, SHOP, tasks=count, checks=CHECKS[:1], max_task_retries=2)
+    detail = assessed.detail
+    assert (detail["scored_tasks"], detail["success_rate"], detail["success_rate_of_all"]) == (count, 0.0, 0.0)
+    assert (detail["unscored_tasks"], detail["aborted_tasks"]) == (0, 0)
+    assert [assessed.result(f"t{number}")["attempt"] for number in range(count)] == [1] * count
+    assert detail["coverage"]["off_archive"] >= count - 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from judge.browser.interception import (
     PageSocket,
     RequestFailed,
+    SiteSocket,
     SocketClose,
     SocketMessage,
     Upstream,
@@ -115,7 +116,7 @@ class RecordingInterceptor:
                 entry.is_whole = True
 
         try:
-            entry.answer = await pass_on_socket(request, page, _reachable(upstream), seen)
+            entry.answer = await pass_on_socket(request, page, _Noting(_reachable(upstream), entry), seen)
             if isinstance(entry.answer.body, bytes):
                 entry.body += entry.answer.body
         except RequestFailed as failure:
@@ -173,6 +174,22 @@ class RecordingInterceptor:
             messages=tuple(entry.messages),
             closed=entry.closed,
         )
+
+
+class _Noting:
+    """The network, with the answer to a handshake noted while the socket is still open."""
+
+    def __init__(self, upstream: Upstream, entry: _Entry) -> None:
+        self._upstream, self._entry = upstream, entry
+
+    async def fetch(self, request: WireRequest) -> WireAnswer:
+        return await self._upstream.fetch(request)
+
+    async def socket(self, request: WireRequest) -> SiteSocket:
+        site = await self._upstream.socket(request)
+        if site.answer.status == 101:
+            self._entry.answer = site.answer
+        return site
 
 
 def _stored(answer: WireAnswer, body: bytes) -> Answer:

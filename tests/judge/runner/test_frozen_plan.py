@@ -1,0 +1,105 @@
+"""What a run on archives starts and asks its judge for."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from helpers.browser.archives import SHOP, use_pages, write_archive
+from judge.runner.plan import Plan, RunOptions, make_plan, resume_command
+from shared.errors import ConfigError
+from shared.settings import Settings
+
+SCENARIO = """
+[green_agent]
+endpoint = "http://127.0.0.1:9009"
+cmd = "true"
+[[participants]]
+role = "agent"
+endpoint = "http://127.0.0.1:9019"
+cmd = "true"
+[config]
+judge_model = "offline"
+[[sites]]
+name = "shop"
+endpoint = "https://shop.example/"
+ARCHIVE
+[[sites]]
+name = "bank"
+endpoint = "http://127.0.0.1:9100"
+cmd = "bank"
+[[tasks]]
+task_id = "a"
+website = "https://shop.example/"
+task = "Buy."
+allowed_sites = ["http://127.0.0.1:9100"]
+checks = [{ kind = "page", url = "/*" }]
+[[tasks]]
+task_id = "b"
+website = "https://shop.example/"
+task = "Sell."
+checks = [{ kind = "page", url = "/*" }]
+"""
+
+
+@pytest.fixture(autouse=True)
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    use_pages(monkeypatch)
+    return write_archive(tmp_path / "shop.pages", {SHOP: "hello"}, b="its walk has a decisive miss")
+
+
+def plan(tmp_path: Path, declared: str = 'archive = "shop.pages"', **options: object) -> Plan:
+    path = tmp_path / "s.toml"
+    path.write_text(SCENARIO.replace("ARCHIVE", declared))
+    return make_plan(RunOptions(scenario=path, output_dir=tmp_path / "out", **options), Settings(path="/usr/bin:/bin"))
+
+
+def test_only_live_sites_are_started_and_the_judge_gets_the_archive_with_its_digest(
+    tmp_path: Path, archive: Path
+) -> None:
+    found = plan(tmp_path)
+    assert [member.name for member in found.members if not member.is_agent] == ["bank"]
+    config = json.loads(found.request)["config"]
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    assert config["archives"] == {SHOP: {"path": str(archive), "sha256": digest}}
+    assert config["exclude"] == {"b": "shop.pages: its walk has a decisive miss"}
+
+
+def test_with_an_archive_for_every_site_none_is_started(tmp_path: Path, archive: Path) -> None:
+    found = plan(tmp_path, "", archive=archive)
+    assert [member.name for member in found.members if not member.is_agent] == []
+    assert list(json.loads(found.request)["config"]["archives"]) == ["*"]
+    assert found.store is not None
+    assert f"--archive {archive}" in resume_command(found.options, found.store)
+
+
+def test_without_archives_the_request_is_as_before(tmp_path: Path) -> None:
+    found = plan(tmp_path, "")
+    assert "archives" not in json.loads(found.request)["config"]
+    assert found.archives is None
+
+
+@pytest.mark.parametrize(
+    ("declared", "options", "problem"),
+    [
+        ('archive = "other.pages"', {}, "no such archive"),
+        ('archive = "shop.pages"', {"serve_only": True}, "frozen sites need a judge that is started here"),
+        ('archive = "shop.pages"', {"task": ("b",)}, "no task can be played: shop.pages: its walk has a decisive miss"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused_in_one_line(
+    tmp_path: Path, declared: str, options: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan(tmp_path, declared, **options)
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_judge_that_already_runs_cannot_be_given_an_archive(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    text = SCENARIO.replace("ARCHIVE", 'archive = "shop.pages"').replace(':9009"\ncmd = "true"', ':9009"')
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="frozen sites need a judge that is started here"):
+        make_plan(RunOptions(scenario=path, output_dir=tmp_path / "out"), Settings(path="/usr/bin:/bin"))
