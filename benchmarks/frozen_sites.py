@@ -22,14 +22,15 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +40,20 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 import httpx
 import psutil
 
-from apps import installed, watched
+from apps import installed, scenario_copy, watched
 from apps import play as play_apps
 from helpers.browser.sessions import with_flags
 from helpers.frozen import archives
+from helpers.frozen.case import Case, Walk
 from helpers.frozen.playing import MASKS, Decide, Look, play, scripted
 from helpers.frozen.site import BEYOND, CASES, addresses, ports_of, recorded, running, shuffled, stopped
-from helpers.frozen.walks import Walker, policy_for, task_for
-from helpers.frozen.wire import Authority
+from helpers.frozen.walks import Seen, Walker, policy_for, task_for
+from helpers.frozen.wire import Addresses, Authority
 from judge.browser.chromium import BrowserSettings
+from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.config import RunConfig
+from judge.plugins.frozen.seam import WaczArchive
 from judge.records.tasks import Task
 from judge.scenario.logins import with_logins
 from judge.scenario.toml import load_scenario
@@ -62,6 +66,8 @@ from shared.protocol import FINISH
 from shared.settings import Settings
 from shared.snapshot import parse_snapshot
 
+Walks = Sequence[tuple[Case, Walk]]
+Opened = AbstractAsyncContextManager[PlaywrightBrowser]
 REPLAYS = 3
 LIMIT = 25
 DEMANDS = {"connections": 0, "repeated": 0.98, "as_recorded": 0.95, "missed": 0.003, "silent": 0, "false": 0.05}
@@ -110,6 +116,18 @@ class Figures:
             if entry.miss == "decisive":
                 self.missed += 1
                 self.misses.append(f"{name}: {entry.method} {entry.url} ({entry.kind}; {', '.join(entry.differs)})")
+
+    def add_cases(self, count: int, again: Sequence[Sequence[Seen]], mixed: Sequence[Sequence[Seen]]) -> None:
+        """The hard cases that worked without the site, on recorded and on shuffled walks."""
+        self.cases = self.shuffled_cases = count
+        for walks, kind in ((again, "right"), (mixed, "shuffled_right")):
+            bad = [each for one in walks for each in one if each.why]
+            setattr(self, kind, count - len({each.case for each in bad}))
+            self.differences += [f"{each.case}, {each.look.action} ({kind}): {each.why}" for each in bad]
+        steps = [each for one in mixed for each in one]
+        self.shuffled_steps += len(steps)
+        self.shuffled_compared += sum(not each.why for each in steps)
+        self.false += sum(not each.why and each.look.is_uncertain for each in steps)
 
     def add_unrecorded(self, name: str, live: Sequence[Sequence[Look]], frozen: Sequence[Look]) -> None:
         """A walk that was not recorded, live once or twice, and on the archive."""
@@ -220,74 +238,87 @@ def fresh(ground: Ground, is_running: list[bool]) -> Iterator[None]:
         yield
 
 
+@dataclass
+class HardSite:
+    """The site of hard cases: each walk is an attempt of its own."""
+
+    places: Addresses
+    policy: NetworkPolicy
+
+    async def live(self, pool: BrowserPool, walks: Walks) -> list[list[Seen]]:
+        return [await self._walked(pool.browser(self.policy), one) for one in walks]
+
+    async def recorded(self, pool: BrowserPool, walks: Walks, recorder: archives.Recorder) -> list[list[Seen]]:
+        tasks = [task_for(self.places, case.path) for case, _ in walks]
+        opened = (archives.recording(pool, self.policy, recorder, task) for task in tasks)
+        return [await self._walked(each, one) for each, one in zip(opened, walks, strict=True)]
+
+    async def replayed(self, pool: BrowserPool, walks: Walks, archive: WaczArchive) -> list[list[Seen]]:
+        seen = []
+        for case, steps in walks:
+            task = task_for(self.places, case.path)
+            async with archives.replaying(pool, self.policy, archive, task) as (browser, take):
+                walker = Walker(browser, self.places, take, archive.clock_ms)
+                seen.append(await walker.walk([(case, steps)]))
+        return seen
+
+    async def _walked(
+        self, opened: AbstractAsyncContextManager[PlaywrightBrowser], one: tuple[Case, Walk]
+    ) -> list[Seen]:
+        async with opened as browser:
+            return await Walker(browser, self.places).walk([one])
+
+
 async def hard_part(options: argparse.Namespace, folder: Path, output: Path) -> Figures:
-    """The hard cases: all walks in one browser each."""
+    """The hard cases."""
     figures = Figures()
     authority, places = Authority.made_in(folder), addresses()
     cases = [case for case in CASES if not options.cases or case.name in options.cases]
     plain = browser_settings()
-    trusting = plain.model_copy(
-        update={
-            "found": replace_path(plain, with_flags(folder, f"--ignore-certificate-errors-spki-list={authority.spki}"))
-        }
-    )
-    policy = policy_for(places)
+    flag = f"--ignore-certificate-errors-spki-list={authority.spki}"
+    trusting = plain.model_copy(update={"found": plain.found.model_copy(update={"path": with_flags(folder, flag)})})
+    site = HardSite(places, policy_for(places))
     pages = [(case, seed) for case in (*cases, *BEYOND) for seed in range(options.seeds)]
     os.environ["SSL_CERT_FILE"] = str(authority.ca)
     live: dict[tuple[str, int], list[list[Look]]] = {}
     recorder = archives.Recorder()
     with running(places, authority):
         async with browser_pool(trusting) as pool:
-            async with pool.browser(policy) as browser:
-                figures.live_s = [seen.look.seconds for seen in await Walker(browser, places).walk(recorded(cases))]
-            for case, seed in pages:
-                for _ in range(2):
-                    async with pool.browser(policy) as browser:
-                        looks = await play(browser, task_for(places, case.path), at_random(seed), limit=options.steps)
-                        live.setdefault((case.name, seed), []).append(looks)
+            plain_walks = await site.live(pool, recorded(cases))
+            for case, seed in [*pages, *pages]:
+                async with pool.browser(site.policy) as browser:
+                    looks = await play(browser, task_for(places, case.path), at_random(seed), limit=options.steps)
+                    live.setdefault((case.name, seed), []).append(looks)
         async with browser_pool(plain) as pool:
-            firsts = []
-            for turn in range(2):
-                async with archives.recording(pool, policy, recorder, task_for(places)) as browser:
-                    firsts.append(await Walker(browser, places).walk(recorded(cases, turn)))
+            firsts = await site.recorded(pool, recorded(cases), recorder)
     path = output / "hard.wacz"
     archive = recorder.saved(path)
     figures.archive_kb = round(path.stat().st_size / 1000)
     with stopped(ports_of(places)) as wire:
         async with browser_pool(plain) as pool:
-            replays = []
-            for _ in range(REPLAYS):
-                async with archives.replaying(pool, policy, archive, task_for(places)) as (browser, take):
-                    replays.append(await Walker(browser, places, take, archive.clock_ms).walk(recorded(cases)))
-            async with archives.replaying(pool, policy, archive, task_for(places)) as (browser, take):
-                mixed = await Walker(browser, places, take, archive.clock_ms).walk(shuffled(cases))
+            replays = [await site.replayed(pool, recorded(cases), archive) for _ in range(REPLAYS)]
+            mixed = await site.replayed(pool, shuffled(cases), archive)
             for case, seed in pages:
                 task = task_for(places, case.path)
-                async with archives.replaying(pool, policy, archive, task) as (browser, take):
-                    found = await play(
-                        browser, task, at_random(seed), limit=options.steps, take=take, clock_ms=archive.clock_ms
-                    )
+                async with archives.replaying(pool, site.policy, archive, task) as (browser, take):
+                    more = {"limit": options.steps, "take": take, "clock_ms": archive.clock_ms}
+                    found = await play(browser, task, at_random(seed), **more)
                 figures.add_unrecorded(f"{case.name}, seed {seed}", live[case.name, seed], found)
-    figures.add_replays("hard", [each.look for each in firsts[0]], [[each.look for each in one] for one in replays])
-    figures.replay_s = [seen.look.seconds for seen in replays[0]]
-    figures.cases = figures.shuffled_cases = len(cases)
-    for seen, kind in ((replays[0], "right"), (mixed, "shuffled_right")):
-        failed = {each.case for each in seen if each.why}
-        setattr(figures, kind, len(cases) - len(failed))
-        figures.differences += [f"{each.case}, {each.look.action} ({kind}): {each.why}" for each in seen if each.why]
-    figures.shuffled_steps += len(mixed)
-    figures.shuffled_compared += sum(not each.why for each in mixed)
-    figures.false += sum(not each.why and each.look.is_uncertain for each in mixed)
+    for place, first in enumerate(firsts):
+        figures.add_replays(first[0].case, looks_of(first), [looks_of(each[place]) for each in replays])
+    figures.live_s = [seen.look.seconds for one in plain_walks for seen in one]
+    figures.replay_s = [seen.look.seconds for one in replays[0] for seen in one]
+    figures.add_cases(len(cases), replays[0], mixed)
     figures.connections = wire.touched
     return figures
 
 
+def looks_of(seen: Iterable[Seen]) -> list[Look]:
+    return [each.look for each in seen]
+
+
 def browser_settings() -> BrowserSettings:
     return BrowserSettings.from_config(RunConfig(), Settings.from_environ())
-
-
-def replace_path(settings: BrowserSettings, path: Path) -> Any:
-    return replace(settings.found, path=path)
 
 
 async def app_part(ground: Ground, options: argparse.Namespace, output: Path) -> Figures:
@@ -410,7 +441,7 @@ def verdicts_part(names: Sequence[str], output: Path) -> tuple[int, int, list[st
     abroad: set[str] = set()
     for name in names:
         tasks = [task.task_id for task in scenario.tasks if name_of[origin_of(task.website)] == name]
-        archive = archives.record_by_command(source, tasks, output / f"{name}-verdicts.wacz")
+        archive = recorded_by_command(source, tasks, output / f"{name}-verdicts.wacz")
         for script in ("right", "wrong"):
             found = []
             for more in ((), ("--archive", str(archive))):
@@ -426,6 +457,18 @@ def verdicts_part(names: Sequence[str], output: Path) -> tuple[int, int, list[st
                     other.append(f"{task} ({script}): live {live}, frozen {frozen}")
             print(f"verdicts of {name}, {script}: {equal} of {total} so far", file=sys.stderr, flush=True)
     return equal, total, other, abroad
+
+
+def recorded_by_command(source: Path, tasks: Sequence[str], archive: Path) -> Path:
+    """An archive of these tasks, played by their right scripts; the scenario itself names none as their references."""
+    with tempfile.TemporaryDirectory(prefix="wabe-frozen-") as folder:
+        copy = scenario_copy(source, Path(folder), "right", "page-time")
+        shutil.copyfile(source.parent / "replay.toml", copy.parent / "replay.toml")
+        text = copy.read_text(encoding="utf-8").replace("[[tasks]]\n", '[[tasks]]\nreference = "replay.toml"\n')
+        copy.write_text(text, encoding="utf-8")
+        chosen = [word for task in tasks for word in ("--task", task)]
+        subprocess.run(["wabe", "sites", "record", str(copy), "-o", str(archive), *chosen], check=True)
+    return archive
 
 
 def _verdict(path: Path) -> str:

@@ -39,7 +39,7 @@ endpoint = "{own}"
 archive = "harbour.wacz"
 
 [config]
-max_steps = 6
+max_steps = 12
 judge_model = "offline"
 """
 _TASK = """
