@@ -179,12 +179,14 @@ def scenario_copy(source: Path, folder: Path, script: str, mode: str) -> Path:
     return copy
 
 
-def play(source: Path, tasks: Iterable[str], script: str, mode: str, output: Path) -> tuple[Path, set[str]]:
-    """One run. Returns its folder and the addresses outside this machine that it was connected to."""
+def play(
+    source: Path, tasks: Iterable[str], script: str, mode: str, output: Path, more: Sequence[str] = ()
+) -> tuple[Path, set[str]]:
+    """One run, with `more` options. Returns its folder and the addresses outside this machine that it connected to."""
     with tempfile.TemporaryDirectory(prefix="wabe-apps-") as folder:
         copy = scenario_copy(source, Path(folder), script, mode)
         chosen = [word for task in tasks for word in ("--task", task)]
-        command = ["wabe", "run", str(copy), "--display", "none", "--output-dir", str(output), *chosen]
+        command = ["wabe", "run", str(copy), "--display", "none", "--output-dir", str(output), *chosen, *more]
         process = psutil.Popen(command)
         with watched(process) as abroad:
             code = process.wait()

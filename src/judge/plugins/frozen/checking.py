@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from judge.plugins.frozen.exchanges import Recording
 from judge.plugins.frozen.matching.matcher import MATCHER
 from judge.plugins.frozen.playing import Played
 from judge.plugins.frozen.wacz import Checked, TaskChecked
@@ -20,12 +21,13 @@ def checked(played: Iterable[Played], scenario: str, before: Checked | None) -> 
     return Checked(matcher=MATCHER, scenario=scenario, tasks=tuple(tasks.values()))
 
 
-def lines_of(played: Sequence[Played], command: str) -> Iterator[str]:
+def lines_of(played: Sequence[Played], recording: Recording, command: str) -> Iterator[str]:
     """What to tell the user of each task, and what to record again. `command` records the scenario."""
     again = []
     for each in played:
         task = _of(each)
         said = {True: "passed", False: f"failed ({each.why})", None: f"not decided ({each.why})"}[each.passed]
+        said += " as when it was recorded" if _is_as_recorded(each, recording) else ", unlike when it was recorded"
         yield (
             f"{task.task_id}: {said}, {counted(task.requests, 'request')}, {task.uncertain} uncertain,"
             f" {counted(len(task.decisive_misses), 'decisive miss', 'decisive misses')}, {task.other_misses} other"
@@ -36,16 +38,23 @@ def lines_of(played: Sequence[Played], command: str) -> Iterator[str]:
         left = max(0, len(task.decisive_misses) - _MAX_LISTED) + max(0, len(uncertain) - _MAX_LISTED)
         if left:
             yield f"  and {left} more"
-        if task.decisive_misses or uncertain or each.passed is False:
+        if task.decisive_misses or uncertain or not _is_as_recorded(each, recording):
             again.append(task.task_id)
     if again:
         chosen = " ".join(f"--task {task_id}" for task_id in again)
         yield f"Record again: {command} {chosen} -o AGAIN.wacz, then wabe sites merge both"
 
 
-def is_sound(played: Sequence[Played]) -> bool:
-    """Whether every reference walk was replayed with success and without a decisive miss."""
-    return all(each.passed is not False and not _of(each).decisive_misses for each in played)
+def is_sound(played: Sequence[Played], recording: Recording) -> bool:
+    """Whether every reference walk ended as it did when it was recorded, without a decisive miss."""
+    return all(_is_as_recorded(each, recording) and not _of(each).decisive_misses for each in played)
+
+
+def _is_as_recorded(played: Played, recording: Recording) -> bool:
+    """Whether the attempt passes as its walk did; as any other, if it was not recorded with its reference script."""
+    walks = [walk for walk in recording.walks if walk.task_id == played.task.task_id and walk.is_reference]
+    expected = {walk.passed for walk in walks if walk.passed is not None} or {True}
+    return played.passed in expected
 
 
 def _of(played: Played) -> TaskChecked:

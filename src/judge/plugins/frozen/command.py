@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -91,7 +91,7 @@ def check(
     """Check an archive before it is used or shared: replay reference walks, and list what looks like a credential.
 
     What the walks say is stored in the archive, so that runs exclude tasks whose own walk it cannot answer.
-    Exit code 1 if a walk has a decisive miss or does not pass.
+    Exit code 1 if a walk has a decisive miss, or does not pass although it did when it was recorded.
     """
     if task and scenario is None:
         raise ConfigError("--task needs --scenario", remedy="name the scenario, or leave --task out")
@@ -101,11 +101,11 @@ def check(
     if scenario is not None:
         path = scenario_file(scenario, settings)
         played = _replayed(load_scenario(path), archive, task or (), settings)
-        for line in lines_of(played, f"wabe sites record {scenario}"):
+        for line in lines_of(played, read.recording, f"wabe sites record {scenario}"):
             typer.echo(line)
         result = checked(played, path.name, read.checked)
         write_wacz(archive, read.recording, checked=result, merged_from=read.merged_from)
-        code = EXIT_DONE if is_sound(played) else EXIT_LOST
+        code = EXIT_DONE if is_sound(played, read.recording) else EXIT_LOST
     _tell_archive(archive, read.recording)
     found = credentials_in(read.recording.exchanges)
     for each in found[:_MAX_CREDENTIALS]:
@@ -149,6 +149,7 @@ class _Recorded:
 
     secrets: Sequence[str]
     is_reference: bool
+    passed: dict[str, bool | None] = field(default_factory=dict)
     _walks: dict[str, RecordingInterceptor] = field(default_factory=dict)
     _learnt: list[str] = field(default_factory=list)
 
@@ -173,7 +174,13 @@ class _Recorded:
         return self._walks[name]
 
     def recording(self) -> Recording:
-        return merged([each.recording() for each in self._walks.values() if each.exchanges])
+        recordings = [self._done(each.recording()) for each in self._walks.values()]
+        return merged([each for each in recordings if each.exchanges])
+
+    def _done(self, recording: Recording) -> Recording:
+        """The recording with the outcome of its walk."""
+        walks = tuple(replace(walk, passed=self.passed.get(walk.task_id or "")) for walk in recording.walks)
+        return replace(recording, walks=walks)
 
 
 async def _record_played(
@@ -191,6 +198,7 @@ async def _record_played(
         tasks, player = tuple(chosen), participant_of(scenario, role, settings)
     playing = Playing(scenario, settings, player, _tell, logins=recorded, intercept=lambda task: recorded.attempt(task))
     played = await playing.play(tasks)
+    recorded.passed = {each.task.task_id: each.passed for each in played}
     return EXIT_DONE if all(each.passed is not False for each in played) else EXIT_LOST
 
 

@@ -52,8 +52,9 @@ class Answer:
 class Exchange:
     """A request and what came of it.
 
-    `answer` is `None` if there was none, for which `failure` is the reason. `is_whole`: the answer, or the socket,
-    ended by itself. `chunks` are those of an event stream, `messages` those of a socket.
+    `answer` is `None` if there was none, for which `failure` is the reason; without one, the page did not wait any
+    longer. `is_whole`: the answer, or the socket, ended by itself.
+    `chunks` are those of an event stream, `messages` those of a socket.
     """
 
     walk: str
@@ -92,12 +93,16 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Walk:
-    """One recorded attempt. `task_id` is the task that it played, if any; `start_ms` is its first moment."""
+    """One recorded attempt. `task_id` is the task that it played, if any; `start_ms` is its first moment.
+
+    `passed` is whether the task's checks passed when it was recorded; `None` if nothing decided that.
+    """
 
     name: str
     start_ms: int
     task_id: str | None = None
     is_reference: bool = False
+    passed: bool | None = None
 
 
 @dataclass(frozen=True)

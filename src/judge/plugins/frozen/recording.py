@@ -1,12 +1,14 @@
 """Records what a browser and the sites exchange: an interceptor that passes everything on and remembers it."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from judge.browser.interception import (
     PageSocket,
     RequestFailed,
+    SiteSocket,
     SocketClose,
     SocketMessage,
     Upstream,
@@ -21,6 +23,8 @@ MAX_BODY_BYTES = 100_000_000
 _STREAMS = ("text/event-stream", "application/x-ndjson", "multipart/x-mixed-replace")
 # An answer in pieces over a longer time than this is a stream whatever its type.
 _LASTING_MS = 1_000
+# Their answers end with their headers.
+_WITHOUT_BODY = frozenset({204, 205, 304})
 _ENDED_EARLY = "the connection ended without an answer"
 
 
@@ -41,6 +45,8 @@ class _Entry:
     messages: list[Message] = field(default_factory=list)
     closed: SocketClose | None = None
     is_whole: bool = False
+    # The page did not wait for an answer.
+    is_given_up: bool = False
 
     def since_ms(self) -> int:
         return round((time.monotonic() - self.started_s) * 1000)
@@ -81,7 +87,14 @@ class RecordingInterceptor:
         except RequestFailed as failure:
             self._end(entry, str(failure) or _ENDED_EARLY)
             raise
+        except asyncio.CancelledError:
+            entry.is_given_up = True
+            self._end(entry)
+            raise
         entry.answer = answer
+        if request.method == "HEAD" or answer.status in _WITHOUT_BODY:
+            # Nobody reads on.
+            answer = replace(answer, body=b"")
         if isinstance(answer.body, bytes):
             entry.body += answer.body
             entry.is_whole = True
@@ -103,7 +116,7 @@ class RecordingInterceptor:
                 entry.is_whole = True
 
         try:
-            entry.answer = await pass_on_socket(request, page, _reachable(upstream), seen)
+            entry.answer = await pass_on_socket(request, page, _Noting(_reachable(upstream), entry), seen)
             if isinstance(entry.answer.body, bytes):
                 entry.body += entry.answer.body
         except RequestFailed as failure:
@@ -146,6 +159,7 @@ class RecordingInterceptor:
         if is_socket and answer is None and not entry.failure:
             # It is still open, so that its handshake succeeded.
             answer = WireAnswer(101, "Switching Protocols")
+        is_given_up = answer is None and (entry.is_given_up or entry.ended is None)
         return Exchange(
             walk=self._walk.name,
             number=entry.number,
@@ -154,12 +168,28 @@ class RecordingInterceptor:
             began=entry.began,
             ended=entry.ended if entry.ended is not None else self._tick + 1,
             answer=None if answer is None else _stored(answer, bytes(entry.body)),
-            failure=entry.failure or ("" if answer else _ENDED_EARLY),
-            is_whole=entry.is_whole or answer is None,
+            failure=entry.failure or ("" if answer or is_given_up else _ENDED_EARLY),
+            is_whole=entry.is_whole or (answer is None and not is_given_up),
             chunks=tuple(entry.chunks) if _lasts(entry) else (),
             messages=tuple(entry.messages),
             closed=entry.closed,
         )
+
+
+class _Noting:
+    """The network, with the answer to a handshake noted while the socket is still open."""
+
+    def __init__(self, upstream: Upstream, entry: _Entry) -> None:
+        self._upstream, self._entry = upstream, entry
+
+    async def fetch(self, request: WireRequest) -> WireAnswer:
+        return await self._upstream.fetch(request)
+
+    async def socket(self, request: WireRequest) -> SiteSocket:
+        site = await self._upstream.socket(request)
+        if site.answer.status == 101:
+            self._entry.answer = site.answer
+        return site
 
 
 def _stored(answer: WireAnswer, body: bytes) -> Answer:

@@ -80,7 +80,7 @@ class ReplayInterceptor:
         if match.exchange is None:
             return self._missed(request, match)
         if match.answer is None:
-            raise RequestFailed(match.exchange.failure)
+            await _failed(match.exchange)
         return self._answer(match)
 
     async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
@@ -142,8 +142,7 @@ class ReplayInterceptor:
         if place < len(body):
             yield body[place:]
         if not exchange.is_whole:
-            # It lasted until the page ended it.
-            await asyncio.Event().wait()
+            await _failed(exchange)
 
     async def _caused(self, exchange: Exchange, tick: int, pause_ms: int, since: int) -> None:
         """Wait for what came before a tick: the writes of the walk, and a part of the time."""
@@ -184,3 +183,10 @@ class ReplayInterceptor:
             ("Cache-Control", "no-store"),
         )
         return WireAnswer(504, "Not in the archive", headers, body)
+
+
+async def _failed(exchange: Exchange) -> None:
+    """End as the recorded exchange did: by a failure, or not before the page did."""
+    if exchange.failure:
+        raise RequestFailed(exchange.failure)
+    await asyncio.Event().wait()

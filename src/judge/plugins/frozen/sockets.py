@@ -4,11 +4,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from judge.browser.interception import PageSocket, SocketClose, SocketMessage
 from judge.plugins.frozen.exchanges import Exchange, Message
 from judge.plugins.frozen.kinds import Kind
-from judge.plugins.frozen.matching.index import message_key
+from judge.plugins.frozen.matching.index import message_key, sent_data
 from judge.plugins.frozen.matching.matcher import Match, Matcher
 from judge.plugins.frozen.secrets import Secrets
 from judge.records.ledger import Grade
@@ -23,7 +24,8 @@ class SocketReplay:
 
     What the page sends is looked for among what it sent when it was recorded. What the site sent is released once
     everything that the page had sent before it was sent again. A message out of that order is uncertain: what followed
-    it when it was recorded is sent, without what belonged to those left out. One that was never recorded is a miss.
+    it when it was recorded is sent, without what belonged to those left out, which follows once they are sent.
+    One that was never recorded is a miss.
     """
 
     exchange: Exchange
@@ -34,6 +36,8 @@ class SocketReplay:
     note: Callable[[Match], None]
     _seen: set[int] = field(default_factory=set)
     _left_out: set[int] = field(default_factory=set)
+    _skipped: set[int] = field(default_factory=set)
+    _late: list[int] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -42,6 +46,9 @@ class SocketReplay:
         self._sent = sent
         # What is sent again and again, such as a heartbeat, need not come as often as it did.
         counts = Counter(key for _, key in sent)
+        # What counts as a write when it is learnt from has to count as one here.
+        writing = {tick for tick, _ in sent_data(self.exchange)}
+        self._writing = {place for place, _ in sent if self._messages[place].tick in writing}
         self._repeated = {place for place, key in sent if counts[key] >= 3}
 
     async def run(self, notify: Callable[[], Awaitable[None]]) -> None:
@@ -51,6 +58,7 @@ class SocketReplay:
             while isinstance(message := await self.page.receive(), SocketMessage):
                 if self._received(message):
                     await notify()
+                await self._release_late()
         finally:
             released.cancel()
             await asyncio.gather(released, return_exceptions=True)
@@ -72,6 +80,12 @@ class SocketReplay:
             await self._until(len(self._messages))
             await self.page.close(closed.code, closed.reason)
 
+    async def _release_late(self) -> None:
+        """Send what followed messages that had been left out and were sent after all."""
+        while self._late:
+            for message in takewhile(lambda each: not each.sent, self._messages[self._late.pop(0) + 1 :]):
+                await self.page.send(SocketMessage(False, message.is_text, message.data, message.at_ms))
+
     async def _until(self, place: int) -> None:
         """Wait until the page has sent what it had sent before this place."""
         while any(each < place and each not in self._seen and each not in self._repeated for each, _ in self._sent):
@@ -90,9 +104,13 @@ class SocketReplay:
         if not places:
             self._note("miss")
         elif not unseen:
+            self._late += sorted(self._skipped.intersection(places))[:1]
+            self._skipped.difference_update(self._late)
             self._note("uncertain")
         else:
             self._in_order(unseen[0])
+        if places and self._writing.isdisjoint(places):
+            return False
         is_certain = bool(unseen) and not self._left_out
         data = self.secrets.message(message.data, is_text=message.is_text)
         self.matcher.sent(self.exchange.request.url, data, is_certain=is_certain)
@@ -110,6 +128,7 @@ class SocketReplay:
         if answered:
             self._left_out |= {at for at in range(answered[0], place) if not self._messages[at].sent}
             self._see(missing)
+            self._skipped.update(missing)
             self._note("uncertain")
         self._see([place])
 

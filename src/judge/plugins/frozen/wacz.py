@@ -51,6 +51,7 @@ class AboutWalk(Record):
     start_ms: int
     task_id: str | None = None
     is_reference: bool = False
+    passed: bool | None = None
 
 
 class About(Record):

@@ -1,12 +1,15 @@
 """What recorded answers have in common: which are the same for a reader, and which hold in any state. Pure."""
 
 import hashlib
+import html
 import re
+from collections.abc import Iterator
 
 from judge.plugins.frozen.encodings import decoded
 from judge.plugins.frozen.exchanges import Answer, Exchange, header
 from judge.plugins.frozen.kinds import kind_of
-from judge.plugins.frozen.matching.loose import comparable
+from judge.plugins.frozen.matching.loose import comparable, token_values
+from judge.plugins.frozen.secrets import placeholder
 
 _TEXT = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml)|application/(?:javascript|x-ndjson)|image/svg", re.I)
 _MAX_COMPARED_BYTES = 8_000_000
@@ -58,3 +61,15 @@ def holds_in_any_state(exchange: Exchange) -> bool:
         return True
     has_version = any(header(answer.headers, name) for name in ("last-modified", "etag"))
     return has_version and kind_of(exchange.request) in _STATIC_KINDS and not header(answer.headers, "set-cookie")
+
+
+def tokens_in(exchange: Exchange) -> Iterator[str]:
+    """Placeholders of the tokens that a page gives to its forms, as requests have them."""
+    answer = exchange.answer
+    if answer is None or not header(answer.headers, "content-type").lower().startswith(
+        ("text/html", "application/xhtml")
+    ):
+        return
+    body = decoded(answer.body, header(answer.headers, "content-encoding")) or b""
+    for value in token_values(body[:_MAX_COMPARED_BYTES].decode("utf-8", "replace")):
+        yield placeholder(html.unescape(value))

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 from judge.browser.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, Recording, header
 from judge.plugins.frozen.kinds import kind_of
-from judge.plugins.frozen.matching.answers import fingerprint, holds_in_any_state
+from judge.plugins.frozen.matching.answers import fingerprint, holds_in_any_state, tokens_in
 from judge.plugins.frozen.matching.contexts import (
     Context,
     Places,
@@ -44,6 +44,7 @@ class Index:
         exchanges = sorted(recording.exchanges, key=lambda each: (each.walk, each.began))
         self.sessions = session_cookies(exchanges)
         self._varying = _varying(exchanges)
+        self._tokens = frozenset(token for exchange in exchanges for token in tokens_in(exchange))
         self._numbers: dict[str, int] = {}
         self._by_path: dict[str, int] = {}
         self.places: dict[int | str, Places] = {}
@@ -56,13 +57,15 @@ class Index:
         self._full = self._grouped(observations, lambda key: key.full)
         self._any_accept = self._grouped(observations, lambda key: key.any_accept)
         self._loose = self._grouped(observations, lambda key: key.loose)
+        self._any_order = self._grouped(observations, lambda key: key.any_order)
         self._paths: defaultdict[str, list[Exchange]] = defaultdict(list)
         for exchange in exchanges:
             self._paths[exchange.request.url].append(exchange)
 
     def key(self, request: WireRequest, now_ms: int) -> Key:
         """The keys of a request."""
-        return key_of(without_conditions(request), now_ms, self._varying.get(path_of(request.url), frozenset()))
+        varying = self._varying.get(path_of(request.url), frozenset())
+        return key_of(without_conditions(request), now_ms, varying, self._tokens)
 
     def groups(self, key: Key) -> Iterator[tuple[Group, bool]]:
         """The recorded requests with these keys, the most specific first; whether they are the same in everything."""
@@ -73,6 +76,10 @@ class Index:
             if group is not None and group.observations != seen:
                 seen = group.observations
                 yield group, False
+
+    def in_any_order(self, key: Key) -> Group | None:
+        """The recorded requests whose lists have the same items, also where their order may be what changes."""
+        return self._any_order.get(key.any_order)
 
     def at(self, url: str) -> Sequence[Exchange]:
         """Everything that was recorded under an address."""
@@ -179,7 +186,14 @@ class Index:
         found: defaultdict[str, list[Observation]] = defaultdict(list)
         for key, observation in observations:
             found[part(key)].append(observation)
-        return {key: Group(each[0].exchange.path, tuple(each), self.places, self.prefix) for key, each in found.items()}
+        groups = ((key, _whole_ones(each)) for key, each in found.items())
+        return {key: Group(each[0].exchange.path, each, self.places, self.prefix) for key, each in groups}
+
+
+def _whole_ones(observations: Sequence[Observation]) -> tuple[Observation, ...]:
+    """The observations without those that the page broke off, if others ended by themselves."""
+    whole = [each for each in observations if each.exchange.is_whole or each.exchange.failure]
+    return tuple(whole or observations)
 
 
 def is_recorded_write(exchange: Exchange) -> bool:

@@ -1,7 +1,7 @@
 """What identifies a request: method, address, canonical body, `Range`, `Accept`, and what its answers vary by. Pure.
 
 The exact key has all of it; the loose key has the names of changing values in place of them, and lists in the bodies of
-queries in a fixed order.
+queries in a fixed order; the last key has all lists in a fixed order.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ from judge.browser.interception import WireRequest
 from judge.plugins.frozen.exchanges import header
 from judge.plugins.frozen.matching.loose import loosened
 from judge.plugins.frozen.multipart import parts_of
+from judge.plugins.frozen.secrets import PLACEHOLDER
 from judge.trajectory.forms import is_form, is_json, is_multipart
 from shared.strict_json import parse_json
 
@@ -40,18 +41,26 @@ class Key:
     full: str
     any_accept: str
     loose: str
+    any_order: str
 
 
-def key_of(request: WireRequest, now_ms: int, varying: Collection[str] = ()) -> Key:
-    """The keys of a request; `varying` are the headers that recorded answers to this address depend on."""
+def key_of(
+    request: WireRequest, now_ms: int, varying: Collection[str] = (), tokens: Collection[str] = frozenset()
+) -> Key:
+    """The keys of a request; `varying` are the headers that recorded answers to this address depend on.
+
+    `tokens` are placeholders of those that recorded pages gave out, each for one visit.
+    """
     fields = dict(fields_of(request))
     accept = fields.pop("accept", "")
     said = {name: value for name in sorted(varying) if (value := header(request.headers, name))}
     any_accept = _text({**fields, **said})
     kept = {name: value if name == "method" else loosened(value, now_ms) for name, value in fields.items()}
-    kept["url"] = _loose_url(kept["url"])
-    kept["body"] = _loose_body(request, now_ms)
-    return Key(_text({**fields, **said, "accept": accept}), any_accept, _text({**kept, **said}))
+    kept["url"] = _without_tokens(_loose_url(kept["url"]), tokens)
+    kept["body"] = _without_tokens(_loose_body(request, now_ms), tokens)
+    loose = _text({**kept, **said})
+    kept["body"] = _without_tokens(_loose_body(request, now_ms, in_any_order=True), tokens)
+    return Key(_text({**fields, **said, "accept": accept}), any_accept, loose, _text({**kept, **said}))
 
 
 def fields_of(request: WireRequest) -> Iterator[tuple[str, str]]:
@@ -59,7 +68,7 @@ def fields_of(request: WireRequest) -> Iterator[tuple[str, str]]:
     yield "method", request.method
     yield "url", request.url
     yield "body", canonical_body(request.body, header(request.headers, "content-type"))
-    for name in ("range", "accept"):
+    for name in ("range", "last-event-id", "accept"):
         if value := header(request.headers, name):
             yield name, value
 
@@ -138,12 +147,12 @@ def _data(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def _loose_body(request: WireRequest, now_ms: int) -> str:
+def _loose_body(request: WireRequest, now_ms: int, *, in_any_order: bool = False) -> str:
     if not request.body:
         return ""
     kind, value = _parsed(request.body, header(request.headers, "content-type"))
     # In what changes something, the order may be what changes.
-    in_any_order = not is_write(request)
+    in_any_order = in_any_order or not is_write(request)
     return f"{kind}:{json.dumps(_loose(value, now_ms, in_any_order=in_any_order), sort_keys=True)}"
 
 
@@ -160,6 +169,10 @@ def _loose(value: Any, now_ms: int, *, in_any_order: bool) -> Any:
     return value if loose == text else loose
 
 
+def _without_tokens(text: str, tokens: Collection[str]) -> str:
+    return PLACEHOLDER.sub(lambda found: "{token}" if found[0] in tokens else found[0], text)
+
+
 def _loose_url(url: str) -> str:
     return _ENGINE_IO_TIME.sub("t={time}", url) if "EIO=" in url else url
 
@@ -171,7 +184,7 @@ def _named(request: WireRequest) -> dict[str, str]:
     parsed = _parsed(request.body, header(request.headers, "content-type")) if request.body else ("", {})
     pairs = _pairs(*parsed)
     named |= {f"body.{name}".rstrip("."): json.dumps(item, sort_keys=True) for name, item in pairs}
-    return named | {name: header(request.headers, name) for name in ("range", "accept")}
+    return named | {name: header(request.headers, name) for name in ("range", "last-event-id", "accept")}
 
 
 def _pairs(kind: str, value: Any) -> Iterable[tuple[str, Any]]:

@@ -5,6 +5,7 @@ made, not one that a person chose: it lies within a day of now, and not on a ful
 """
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 DAY_MS = 86_400_000
@@ -45,6 +46,13 @@ def comparable(text: str, now_ms: int) -> str:
     text = _TOKEN_TAG.sub(lambda tag: _TOKEN_VALUE.sub(r"\1={token}", tag[0]), loosened(text, now_ms))
     text = _CLOCK.sub(lambda found: "{time}" if _is_near(_clock_ms(found), now_ms) else found[0], text)
     return _TOKEN.sub("{token}", _AGO.sub("{time}", text))
+
+
+def token_values(page: str) -> Iterator[str]:
+    """The tokens that a page says are some, in its forms and meta elements."""
+    for tag in _TOKEN_TAG.finditer(page):
+        for found in _TOKEN_VALUE.finditer(tag[0]):
+            yield found[2][1:-1]
 
 
 def _is_near(moment_ms: float | None, now_ms: int) -> bool:

@@ -140,12 +140,16 @@ class Matcher:
     def _recorded(self, asked: WireRequest, context: Context) -> _Found | None:
         """The best of the recorded answers: a certain one, or else the first that comes near."""
         nearest: _Found | None = None
-        for group, is_same in self.index.groups(self.index.key(asked, self.now_ms)):
+        key = self.index.key(asked, self.now_ms)
+        for group, is_same in self.index.groups(key):
             choice = choose(group, context, self.index.learnt, walk=self.walk, asked=self._asked)
             found = _Found(group, choice, is_same, choice.observation.exchange.answer)
             if choice.how != "nearest":
                 return found
             nearest = nearest or found
+        if nearest is None and (mixed := self.index.in_any_order(key)):
+            choice = choose(mixed, context, self.index.learnt, walk=self.walk, asked=self._asked)
+            nearest = _Found(mixed, choice._replace(how="nearest"), False, choice.observation.exchange.answer)
         return nearest
 
     def _made(self, asked: WireRequest, context: Context) -> _Found | None:

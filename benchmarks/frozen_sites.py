@@ -1,0 +1,594 @@
+"""How far a website that was recorded once replaces the live one: the figures of docs/frozen-sites.md.
+
+    wabe apps install all
+    python benchmarks/frozen_sites.py [--parts hard walks verdicts] [--apps NAME…] [--seeds N] [--json FILE]
+
+hard: the site of hard cases over HTTPS (`tests/helpers/frozen`). walks: the applications of `scenarios/apps`. Each is
+    recorded while the reference scripts are played, then stopped; listeners on its ports count who still connects.
+    Replayed are the recorded walks (three times), shuffled ones (the recorded actions in a random order), and walks
+    that were not recorded (wrong scripts, and random clicks), each of which was played live before.
+verdicts: `wabe sites record`, then the right and wrong scripts of the applications with and without `--archive`.
+
+silent: steps of walks that were not recorded, which differ from the live site although no step so far was graded
+    uncertain or missed anything. A step that differs between two live visits as well is not compared, nor is what
+    follows the first difference of a walk.
+false flags: steps of shuffled walks that equal the live site, but are graded uncertain.
+
+Ends with 1 if a demand is not met.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+
+import httpx
+import psutil
+
+from apps import installed, scenario_copy, watched
+from apps import play as play_apps
+from helpers.browser.sessions import with_flags
+from helpers.frozen import archives
+from helpers.frozen.case import Case, Walk
+from helpers.frozen.playing import MASKS, Decide, Look, play, scripted
+from helpers.frozen.site import BEYOND, CASES, addresses, ports_of, recorded, running, shuffled, stopped
+from helpers.frozen.walks import Seen, Walker, policy_for, task_for
+from helpers.frozen.wire import Addresses, Authority
+from judge.browser.chromium import BrowserSettings
+from judge.browser.playwright import PlaywrightBrowser
+from judge.browser.pool import BrowserPool, browser_pool
+from judge.config import RunConfig
+from judge.plugins.frozen.seam import WaczArchive
+from judge.records.tasks import Task
+from judge.scenario.logins import with_logins
+from judge.scenario.toml import load_scenario
+from judge.sites import NetworkPolicy, origin_of
+from participants.base import Observation, Reply
+from participants.random import RandomAgent
+from participants.replay import Script, find_script, load_book
+from shared.models import Action
+from shared.protocol import FINISH
+from shared.settings import Settings
+from shared.snapshot import parse_snapshot
+
+Walks = Sequence[tuple[Case, Walk]]
+Opened = AbstractAsyncContextManager[PlaywrightBrowser]
+REPLAYS = 3
+LIMIT = 25
+DEMANDS = {"connections": 0, "repeated": 0.98, "as_recorded": 0.95, "missed": 0.003, "silent": 0, "false": 0.05}
+
+
+@dataclass
+class Figures:
+    """What was counted on one site, or on all."""
+
+    connections: int = 0
+    steps: int = 0
+    repeated: int = 0
+    as_recorded: int = 0
+    cases: int = 0
+    right: int = 0
+    shuffled_cases: int = 0
+    shuffled_right: int = 0
+    requests: int = 0
+    missed: int = 0
+    compared: int = 0
+    flagged: int = 0
+    unsettled: int = 0
+    shuffled_steps: int = 0
+    shuffled_compared: int = 0
+    false: int = 0
+    live_s: list[float] = field(default_factory=list)
+    replay_s: list[float] = field(default_factory=list)
+    archive_kb: int = 0
+    silent: list[str] = field(default_factory=list)
+    misses: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+
+    def add_replays(self, name: str, first: Sequence[Look], replays: Sequence[Sequence[Look]]) -> None:
+        """A recorded walk: as it was recorded, and its replays."""
+        for place, look in enumerate(first):
+            shown = [each[place].shows if place < len(each) else None for each in replays]
+            self.steps += 1
+            self.repeated += len(set(shown)) == 1
+            self.as_recorded += shown[0] == look.shows
+            if len(set(shown)) > 1:
+                self.differences.append(f"{name}, step {place}, {look.action}: the replays differ")
+            elif shown[0] != look.shows:
+                self.differences.append(f"{name}, step {place}, {look.action}: not as recorded")
+        for entry in (entry for each in replays for look in each for entry in look.entries):
+            self.requests += 1
+            if entry.miss == "decisive":
+                self.missed += 1
+                self.misses.append(f"{name}: {entry.method} {entry.url} ({entry.kind}; {', '.join(entry.differs)})")
+
+    def add_cases(self, count: int, again: Sequence[Sequence[Seen]], mixed: Sequence[Sequence[Seen]]) -> None:
+        """The hard cases that worked without the site, on recorded and on shuffled walks."""
+        self.cases = self.shuffled_cases = count
+        for walks, kind in ((again, "right"), (mixed, "shuffled_right")):
+            bad = [each for one in walks for each in one if each.why]
+            setattr(self, kind, count - len({each.case for each in bad}))
+            self.differences += [f"{each.case}, {each.look.action} ({kind}): {each.why}" for each in bad]
+        steps = [each for one in mixed for each in one]
+        self.shuffled_steps += len(steps)
+        self.shuffled_compared += sum(not each.why for each in steps)
+        self.false += sum(not each.why and each.look.is_uncertain for each in steps)
+
+    def add_unrecorded(self, name: str, live: Sequence[Sequence[Look]], frozen: Sequence[Look]) -> None:
+        """A walk that was not recorded, live once or twice, and on the archive."""
+        is_flagged = False
+        for place, look in enumerate(frozen):
+            is_flagged |= look.is_flagged
+            shown = [each[place].shows if place < len(each) else None for each in live]
+            if len(set(shown)) > 1:
+                self.unsettled += 1
+                return
+            self.compared += 1
+            self.flagged += is_flagged
+            if look.shows != shown[0]:
+                if not is_flagged:
+                    self.silent.append(f"{name}, step {place}, {look.action}: {_difference(shown[0], look)}")
+                return
+
+    def add_shuffled(self, name: str, live: Sequence[Look], frozen: Sequence[Look]) -> None:
+        """A walk of recorded actions in another order."""
+        for place, look in enumerate(frozen):
+            self.shuffled_steps += 1
+            is_equal = place < len(live) and look.shows == live[place].shows
+            self.shuffled_compared += is_equal
+            self.false += is_equal and look.is_uncertain
+            if not is_equal:
+                return
+
+
+def _difference(shown: tuple[str, str] | None, look: Look) -> str:
+    if shown is None:
+        return "the live walk had ended"
+    if shown[0] != look.url:
+        return f"at {look.url}, live at {shown[0]}"
+    pairs = zip(shown[1].splitlines(), look.snapshot.splitlines(), strict=False)
+    return next((f"{mine.strip()!r}, live {its.strip()!r}" for its, mine in pairs if its != mine), "another length")
+
+
+# Walks
+
+
+def at_random(seed: int) -> Decide:
+    """Clicks and types at random; the same seed and pages give the same actions."""
+    agents: list[RandomAgent] = []
+
+    async def decide(observation: Observation) -> Reply:
+        agents[:] = agents or [RandomAgent(seed, observation)]
+        return await agents[0](observation)
+
+    return decide
+
+
+def in_other_order(scripts: Sequence[Script], seed: int) -> Decide:
+    """The actions of these scripts that the page offers, in a random order, each once."""
+    dice = random.Random(seed)
+    left = [step for script in scripts for step in script.steps if step.tool not in (None, FINISH, "browser_wait_for")]
+
+    async def decide(observation: Observation) -> Reply:
+        page = parse_snapshot(observation.page.snapshot)
+        dice.shuffle(left)
+        for place, step in enumerate(left):
+            one = Script(task="one step", steps=(step.model_copy(update={"after": None, "repeat": False}),))
+            offered = {(node.role, node.name) for node in page.nodes if node.ref}
+            if all((each.role, each.name) in offered for each in step.elements) and step.elements:
+                del left[place]
+                return await scripted(one)(observation)
+        return Action(tool=FINISH, params={"answer": "Nothing is left."})
+
+    return decide
+
+
+# Browsers
+
+
+@dataclass
+class Ground:
+    """A site: where it is, how it is started, and what is played on it."""
+
+    name: str
+    pool: BrowserPool
+    policy: NetworkPolicy
+    ports: tuple[int, ...]
+    started: Callable[[], Any]
+    """A context manager that runs the site from its initial state."""
+    is_static: bool
+    walks: tuple[tuple[Task, Script], ...] = ()
+    wrong: tuple[tuple[Task, Script], ...] = ()
+
+    async def live(self, task: Task, decide: Decide, limit: int = LIMIT) -> list[Look]:
+        async with self.pool.browser(self.policy) as browser:
+            return await play(browser, task, decide, limit=limit)
+
+    async def record(self, recorder: archives.Recorder, task: Task, decide: Decide) -> list[Look]:
+        async with archives.recording(self.pool, self.policy, recorder, task) as browser:
+            return await play(browser, task, decide, limit=LIMIT)
+
+    async def frozen(self, archive: Any, task: Task, decide: Decide, limit: int = LIMIT) -> list[Look]:
+        async with archives.replaying(self.pool, self.policy, archive, task) as (browser, take):
+            return await play(browser, task, decide, limit=limit, take=take, clock_ms=archive.clock_ms)
+
+
+@contextmanager
+def fresh(ground: Ground, is_running: list[bool]) -> Iterator[None]:
+    """The site in its initial state; a static one is already running."""
+    if ground.is_static and is_running:
+        yield
+        return
+    with ground.started():
+        yield
+
+
+@dataclass
+class HardSite:
+    """The site of hard cases: each walk is an attempt of its own."""
+
+    places: Addresses
+    policy: NetworkPolicy
+
+    async def live(self, pool: BrowserPool, walks: Walks) -> list[list[Seen]]:
+        return [await self._walked(pool.browser(self.policy), one) for one in walks]
+
+    async def recorded(self, pool: BrowserPool, walks: Walks, recorder: archives.Recorder) -> list[list[Seen]]:
+        tasks = [task_for(self.places, case.path) for case, _ in walks]
+        opened = (archives.recording(pool, self.policy, recorder, task) for task in tasks)
+        return [await self._walked(each, one) for each, one in zip(opened, walks, strict=True)]
+
+    async def replayed(self, pool: BrowserPool, walks: Walks, archive: WaczArchive) -> list[list[Seen]]:
+        seen = []
+        for case, steps in walks:
+            task = task_for(self.places, case.path)
+            async with archives.replaying(pool, self.policy, archive, task) as (browser, take):
+                walker = Walker(browser, self.places, take, archive.clock_ms)
+                seen.append(await walker.walk([(case, steps)]))
+        return seen
+
+    async def _walked(
+        self, opened: AbstractAsyncContextManager[PlaywrightBrowser], one: tuple[Case, Walk]
+    ) -> list[Seen]:
+        async with opened as browser:
+            return await Walker(browser, self.places).walk([one])
+
+
+async def hard_part(options: argparse.Namespace, folder: Path, output: Path) -> Figures:
+    """The hard cases."""
+    figures = Figures()
+    authority, places = Authority.made_in(folder), addresses()
+    cases = [case for case in CASES if not options.cases or case.name in options.cases]
+    plain = browser_settings()
+    flag = f"--ignore-certificate-errors-spki-list={authority.spki}"
+    trusting = plain.model_copy(update={"found": plain.found.model_copy(update={"path": with_flags(folder, flag)})})
+    site = HardSite(places, policy_for(places))
+    pages = [(case, seed) for case in (*cases, *BEYOND) for seed in range(options.seeds)]
+    os.environ["SSL_CERT_FILE"] = str(authority.ca)
+    live: dict[tuple[str, int], list[list[Look]]] = {}
+    recorder = archives.Recorder()
+    with running(places, authority):
+        async with browser_pool(trusting) as pool:
+            plain_walks = await site.live(pool, recorded(cases))
+            for case, seed in [*pages, *pages]:
+                async with pool.browser(site.policy) as browser:
+                    looks = await play(browser, task_for(places, case.path), at_random(seed), limit=options.steps)
+                    live.setdefault((case.name, seed), []).append(looks)
+        async with browser_pool(plain) as pool:
+            firsts = await site.recorded(pool, recorded(cases), recorder)
+    path = output / "hard.wacz"
+    archive = recorder.saved(path)
+    figures.archive_kb = round(path.stat().st_size / 1000)
+    with stopped(ports_of(places)) as wire:
+        async with browser_pool(plain) as pool:
+            replays = [await site.replayed(pool, recorded(cases), archive) for _ in range(REPLAYS)]
+            mixed = await site.replayed(pool, shuffled(cases), archive)
+            for case, seed in pages:
+                task = task_for(places, case.path)
+                async with archives.replaying(pool, site.policy, archive, task) as (browser, take):
+                    more = {"limit": options.steps, "take": take, "clock_ms": archive.clock_ms}
+                    found = await play(browser, task, at_random(seed), **more)
+                figures.add_unrecorded(f"{case.name}, seed {seed}", live[case.name, seed], found)
+    for place, first in enumerate(firsts):
+        figures.add_replays(first[0].case, looks_of(first), [looks_of(each[place]) for each in replays])
+    figures.live_s = [seen.look.seconds for one in plain_walks for seen in one]
+    figures.replay_s = [seen.look.seconds for one in replays[0] for seen in one]
+    figures.add_cases(len(cases), replays[0], mixed)
+    figures.connections = wire.touched
+    return figures
+
+
+def looks_of(seen: Iterable[Seen]) -> list[Look]:
+    return [each.look for each in seen]
+
+
+def browser_settings() -> BrowserSettings:
+    return BrowserSettings.from_config(RunConfig(), Settings.from_environ())
+
+
+async def app_part(ground: Ground, options: argparse.Namespace, output: Path) -> Figures:
+    """One application."""
+    figures = Figures()
+    others: list[tuple[str, Task, Callable[[], Decide]]] = [
+        (f"wrong script of {task.task_id}", task, lambda script=script: scripted(script))
+        for task, script in ground.wrong
+    ]
+    starts = list({task.website: task for task, _ in ground.walks}.values())
+    for number in range(options.seeds):
+        for task in starts:
+            others.append((f"{task.website}, seed {number}", task, lambda number=number: at_random(number)))
+    mixes = [
+        (task, lambda task=task, seed=seed: in_other_order(scripts_at(ground, task.website), seed))
+        for task in starts
+        for seed in range(options.mixes)
+    ]
+    recorder, firsts, live, live_mixes = archives.Recorder(), [], [], []
+    with ExitStack() as stack:
+        is_running: list[bool] = []
+        if ground.is_static:
+            stack.enter_context(ground.started())
+            is_running.append(True)
+        for task, script in ground.walks:
+            with fresh(ground, is_running):
+                figures.live_s += [look.seconds for look in await ground.live(task, scripted(script))]
+            with fresh(ground, is_running):
+                firsts.append(await ground.record(recorder, task, scripted(script)))
+        for _, task, make in others:
+            twice = []
+            for _ in range(2):
+                with fresh(ground, is_running):
+                    twice.append(await ground.live(task, make(), options.steps))
+            live.append(twice)
+        for task, make in mixes:
+            with fresh(ground, is_running):
+                live_mixes.append(await ground.live(task, make(), options.steps))
+    path = output / f"{ground.name}.wacz"
+    archive = recorder.saved(path)
+    figures.archive_kb = round(path.stat().st_size / 1000)
+    with stopped(ground.ports) as wire:
+        for (task, script), first in zip(ground.walks, firsts, strict=True):
+            replays = [await ground.frozen(archive, task, scripted(script)) for _ in range(REPLAYS)]
+            figures.add_replays(task.task_id, first, replays)
+            figures.replay_s += [look.seconds for look in replays[0]]
+        for (name, task, make), twice in zip(others, live, strict=True):
+            figures.add_unrecorded(name, twice, await ground.frozen(archive, task, make(), options.steps))
+        for (task, make), once in zip(mixes, live_mixes, strict=True):
+            found = await ground.frozen(archive, task, make(), options.steps)
+            figures.add_shuffled(task.website, once, found)
+    figures.connections = wire.touched
+    return figures
+
+
+def scripts_at(ground: Ground, website: str) -> list[Script]:
+    return [script for task, script in ground.walks if task.website == website]
+
+
+@asynccontextmanager
+async def grounds(names: Sequence[str]) -> AsyncIterator[Iterator[Ground]]:
+    """The applications of these names, with one pool of browsers."""
+    settings = Settings.from_environ()
+    source = settings.scenarios_folder / "apps" / "scenario.toml"
+    scenario = load_scenario(source)
+    right, wrong = (load_book([source.parent / name]) for name in ("replay.toml", "wrong.toml"))
+    tasks = with_logins(scenario, scenario.tasks, settings.environ)
+
+    def of(pool: BrowserPool) -> Iterator[Ground]:
+        for site in (site for site in scenario.sites if site.name in names):
+            own = [task for task in tasks if origin_of(task.website) == origin_of(site.endpoint)]
+            port = int(site.endpoint.rpartition(":")[2])
+            yield Ground(
+                site.name,
+                pool,
+                NetworkPolicy.for_websites([site.endpoint]),
+                (port,),
+                lambda name=site.name, port=port: served(name, port),
+                site.static,
+                tuple((task, script) for task in own if (script := find_script(right, task.task, task.website))),
+                tuple((task, script) for task in own if (script := find_script(wrong, task.task, task.website))),
+            )
+
+    async with browser_pool(browser_settings()) as pool:
+        yield of(pool)
+
+
+@contextmanager
+def served(name: str, port: int) -> Iterator[None]:
+    """An application from its initial state."""
+    command = [sys.executable, "-m", "judge.scenario.apps.serve", name, "--port", str(port)]
+    process = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 60
+        while True:
+            try:
+                httpx.get(f"http://127.0.0.1:{port}/", timeout=5, trust_env=False)
+                break
+            except httpx.HTTPError:
+                if time.monotonic() > until or process.poll() is not None:
+                    raise SystemExit(f"{name} does not start") from None
+                time.sleep(0.05)
+        yield
+    finally:
+        for one in [*process.children(recursive=True), process]:
+            one.kill()
+        process.wait()
+
+
+# Verdicts
+
+
+def verdicts_part(names: Sequence[str], output: Path) -> tuple[int, int, list[str], set[str]]:
+    """Verdicts that are equal, of how many, those that are not, and addresses abroad."""
+    source = Settings.from_environ().scenarios_folder / "apps" / "scenario.toml"
+    scenario = load_scenario(source)
+    name_of = {origin_of(site.endpoint): site.name for site in scenario.sites}
+    equal = total = 0
+    other: list[str] = []
+    abroad: set[str] = set()
+    for name in names:
+        tasks = [task.task_id for task in scenario.tasks if name_of[origin_of(task.website)] == name]
+        archive = recorded_by_command(source, tasks, output / f"{name}-verdicts.wacz")
+        for script in ("right", "wrong"):
+            found = []
+            for more in ((), ("--archive", str(archive))):
+                folder = output / f"{name}-{script}-{'frozen' if more else 'live'}"
+                run, gone = play_apps(source, tasks, script, "page-time", folder, more)
+                abroad |= gone
+                found.append({path.parent.name: _verdict(path) for path in run.glob("results/*/result.json")})
+            for task in tasks:
+                total += 1
+                live, frozen = (each.get(task) for each in found)
+                equal += live == frozen
+                if live != frozen:
+                    other.append(f"{task} ({script}): live {live}, frozen {frozen}")
+            print(f"verdicts of {name}, {script}: {equal} of {total} so far", file=sys.stderr, flush=True)
+    return equal, total, other, abroad
+
+
+def recorded_by_command(source: Path, tasks: Sequence[str], archive: Path) -> Path:
+    """An archive of these tasks, played by their right scripts; the scenario itself names none as their references."""
+    with tempfile.TemporaryDirectory(prefix="wabe-frozen-") as folder:
+        copy = scenario_copy(source, Path(folder), "right", "page-time")
+        shutil.copyfile(source.parent / "replay.toml", copy.parent / "replay.toml")
+        text = copy.read_text(encoding="utf-8").replace("[[tasks]]\n", '[[tasks]]\nreference = "replay.toml"\n')
+        copy.write_text(text, encoding="utf-8")
+        chosen = [word for task in tasks for word in ("--task", task)]
+        subprocess.run(["wabe", "sites", "record", str(copy), "-o", str(archive), *chosen], check=True)
+    return archive
+
+
+def _verdict(path: Path) -> str:
+    return str(json.loads(path.read_text(encoding="utf-8"))["verdict"])
+
+
+# The table
+
+
+def summed(each: Iterable[Figures]) -> Figures:
+    """The sum of several."""
+    total = Figures()
+    for one in each:
+        for name, value in vars(one).items():
+            setattr(total, name, getattr(total, name) + value)
+    return total
+
+
+def share(part: int, whole: int) -> str:
+    return f"{part}/{whole}" + (f" ({part / whole:.1%})" if whole else "")
+
+
+def table(sites: dict[str, Figures]) -> str:
+    """The figures as a Markdown table, one line per site."""
+    heads = (
+        "site|archive kB|connections|replays equal|as recorded|cases|cases shuffled|decisive misses"
+        "|not recorded: compared, flagged, unsettled|silent|false flags|time per step, replay ÷ live"
+    )
+    lines = [f"| {' | '.join(heads.split('|'))} |", f"|{'---|' * len(heads.split('|'))}"]
+    for name, one in {**sites, "all": summed(sites.values())}.items():
+        live, replay = (statistics.median(times) if times else 0.0 for times in (one.live_s, one.replay_s))
+        means = [statistics.mean(times) if times else 0.0 for times in (one.live_s, one.replay_s)]
+        cells = [
+            *(name, str(one.archive_kb), str(one.connections)),
+            *(share(one.repeated, one.steps), share(one.as_recorded, one.steps)),
+            *(f"{one.right}/{one.cases}", f"{one.shuffled_right}/{one.shuffled_cases}"),
+            share(one.missed, one.requests),
+            f"{one.compared}, {one.flagged}, {one.unsettled}",
+            str(len(one.silent)),
+            share(one.false, one.shuffled_steps),
+            f"{replay / live:.2f} (mean {means[1] / means[0]:.2f}; {replay:.2f} s, {live:.2f} s)" if live else "-",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def problems(total: Figures) -> list[str]:
+    """The demands that are not met."""
+    checks = {
+        "connections to stopped sites": total.connections > DEMANDS["connections"],
+        "replays differ": total.repeated < DEMANDS["repeated"] * total.steps,
+        "not as recorded": total.as_recorded < DEMANDS["as_recorded"] * total.steps,
+        "hard cases failed": total.right < total.cases or total.shuffled_right < total.shuffled_cases,
+        "decisive misses on recorded walks": total.missed > DEMANDS["missed"] * total.requests,
+        "silent differences": len(total.silent) > DEMANDS["silent"],
+        "false flags": total.false > DEMANDS["false"] * max(total.shuffled_steps, 1),
+    }
+    return [name for name, is_missed in checks.items() if is_missed]
+
+
+async def measure(options: argparse.Namespace, output: Path) -> dict[str, Figures]:
+    """The figures by site."""
+    sites: dict[str, Figures] = {}
+    if "hard" in options.parts:
+        with tempfile.TemporaryDirectory(prefix="wt") as folder:
+            sites["hard cases"] = await hard_part(options, Path(folder), output)
+            print(table(sites).splitlines()[2], file=sys.stderr, flush=True)
+    if "walks" in options.parts:
+        async with grounds(installed(options.apps)) as found:
+            for ground in found:
+                sites[ground.name] = await app_part(ground, options, output)
+                print(table({ground.name: sites[ground.name]}).splitlines()[2], file=sys.stderr, flush=True)
+    return sites
+
+
+def report(sites: dict[str, Figures], abroad: set[str]) -> list[str]:
+    """Print the table and every difference; the demands that are not met."""
+    print(table(sites))
+    for name, one in sites.items():
+        for kind, lines in (("differs", one.differences), ("decisive miss", one.misses), ("SILENT", one.silent)):
+            for line in lines:
+                print(f"{kind}: {name}: {line}")
+    total = summed(sites.values())
+    if total.compared and not total.silent:
+        print(f"silent: at most {3 / total.compared:.2%} of steps, at 95 % (none of {total.compared})")
+    print(f"masked: {', '.join(name for name, _ in MASKS)}")
+    print(f"abroad: {', '.join(sorted(abroad)) or 'none'}")
+    return problems(total) + (["connections abroad"] if abroad else [])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--parts", nargs="*", choices=["hard", "walks", "verdicts"], default=["hard", "walks", "verdicts"]
+    )
+    parser.add_argument("--apps", nargs="*", default=[], help="default: all that are installed")
+    parser.add_argument("--cases", nargs="*", default=[], help="hard cases; default: all")
+    parser.add_argument("--seeds", type=int, default=3, help="random walks from each first page")
+    parser.add_argument("--mixes", type=int, default=2, help="shuffled walks from each first page of an application")
+    parser.add_argument("--steps", type=int, default=8, help="of a walk that was not recorded")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--output", type=Path, help="keep archives and runs here")
+    options = parser.parse_args()
+    began = time.monotonic()
+    with ExitStack() as stack:
+        output = options.output or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wabe-frozen-")))
+        output.mkdir(parents=True, exist_ok=True)
+        abroad = stack.enter_context(watched(psutil.Process()))
+        sites = asyncio.run(measure(options, output))
+        missed = report(sites, abroad) if sites else []
+        if "verdicts" in options.parts:
+            equal, total, other, gone = verdicts_part(installed(options.apps), output)
+            print("\n".join([f"verdicts: {equal} of {total} equal", *other]))
+            missed += ["verdicts differ"] if other else []
+            missed += ["connections abroad of runs"] if gone else []
+    if options.json:
+        options.json.write_text(json.dumps({name: asdict(one) for name, one in sites.items()}, indent=2))
+    print(f"{time.monotonic() - began:.0f} s; {'; '.join(missed) or 'every demand is met'}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""`wabe sites`: what it says without a browser."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from judge.browser.by_hand import browse_by_hand
+from judge.commands.app import command_app
+from judge.plugins.frozen.checking import checked, is_sound, lines_of
+from judge.plugins.frozen.playing import Played
+from judge.plugins.frozen.recording import RecordingInterceptor
+from judge.plugins.frozen.seam import FORMAT
+from judge.plugins.frozen.wacz import Checked, TaskChecked, read_wacz, write_wacz
+from judge.records.ledger import Grade, LedgerEntry, MissClass
+from judge.records.tasks import Task
+from judge.sites import NetworkPolicy
+from plugins.frozen.made import START_MS, answer, recording, request, walk
+from shared.errors import ConfigError
+from shared.settings import Settings
+
+TASK = Task(task_id="t1", website="http://shop.test/", task="Buy a lamp.")
+SCENARIO = """
+[green_agent]
+endpoint = "http://127.0.0.1:9009"
+
+[[participants]]
+role = "agent"
+endpoint = "http://127.0.0.1:9019"
+
+[config]
+judge_model = "offline"
+
+[[tasks]]
+task_id = "t1"
+website = "http://shop.test/"
+task = "Buy a lamp."
+"""
+
+
+def said(*words: str) -> str:
+    """What the command prints, or the error that it ends with."""
+    result = CliRunner().invoke(command_app("sites"), words)
+    return (
+        result.output if result.exception is None or isinstance(result.exception, SystemExit) else str(result.exception)
+    )
+
+
+def archive(path: Path, name: str, body: bytes = b"page") -> Path:
+    write_wacz(path, recording(walk(name, (request(), answer(body)))))
+    return path
+
+
+def entry(grade: Grade, miss: MissClass | None = None, path: str = "/a") -> LedgerEntry:
+    return LedgerEntry(step=2, method="GET", url=f"http://shop.test{path}", kind="document", grade=grade, miss=miss)
+
+
+def test_archives_are_merged(tmp_path: Path) -> None:
+    one, other = archive(tmp_path / "a.wacz", "a"), archive(tmp_path / "b.wacz", "b")
+    output = said("merge", str(one), str(other), "-o", str(tmp_path / "both.wacz"))
+    read = read_wacz(tmp_path / "both.wacz")
+    assert [each.name for each in read.recording.walks] == ["a", "b"]
+    assert read.merged_from == (read_wacz(one).digest, read_wacz(other).digest)
+    assert "2 walks, 2 answers" in output
+
+
+def test_a_check_without_a_scenario_lists_what_looks_like_a_credential(tmp_path: Path) -> None:
+    body = b'{"api_token": "9f8e7d6c5b4a39281706aabb"}'
+    assert "Nothing in it looks like a credential" in said("check", str(archive(tmp_path / "a.wacz", "a")))
+    assert "the value of api_token in the answer of a/0" in said("check", str(archive(tmp_path / "b.wacz", "a", body)))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["merge", "a.wacz", "-o", "b.wacz"], "one archive alone"),
+        (["merge", "a.wacz", "b.wacz", "-o", "c.zip"], "an archive's name ends in .wacz"),
+        (["check", "none.wacz"], "none.wacz: no such file"),
+        (["check", "a.wacz", "--task", "t1"], "--task needs --scenario"),
+        (["record", "scenario.toml", "-o", "a.wacz"], "no task has a reference script"),
+        (["record", "scenario.toml", "-o", "a.wacz", "--participant", "nobody"], "one of: agent"),
+        (["record", "scenario.toml", "-o", "a.wacz", "--by-hand", "--participant", "agent"], "exclude each other"),
+        (["record", "scenario.toml", "-o", "a.wacz", "--task", "t9"], "not in this scenario"),
+    ],
+)
+def test_bad_usage_is_one_line(words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("scenario.toml").write_text(SCENARIO)
+    archive(Path("a.wacz"), "a")
+    output = said(*words)
+    assert message in output
+    assert "Traceback" not in output
+
+
+async def test_a_browser_by_hand_needs_a_display(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings.from_environ({"PATH": "/usr/bin"})
+    monkeypatch.setattr("sys.platform", "linux")
+    with pytest.raises(ConfigError, match="no display"):
+        await browse_by_hand(["http://shop.test/"], settings, RecordingInterceptor("w"), NetworkPolicy())
+
+
+def test_a_check_says_per_task_what_is_missing_and_what_to_record_again() -> None:
+    ledger = (entry("exact"), entry("uncertain", path="/cart"), entry("miss", "decisive"), entry("miss", "cosmetic"))
+    played = [Played(TASK, False, "not done", ledger)]
+    recorded = recording(walk("t1", (request(), answer())))
+    lines = list(lines_of(played, recorded, "wabe sites record s.toml"))
+    assert lines == [
+        "t1: failed (not done), unlike when it was recorded, 4 requests, 1 uncertain, 1 decisive miss, 1 other",
+        "  miss: step 2: GET http://shop.test/a (document)",
+        "  uncertain: step 2: GET http://shop.test/cart (document)",
+        "Record again: wabe sites record s.toml --task t1 -o AGAIN.wacz, then wabe sites merge both",
+    ]
+    assert not is_sound(played, recorded)
+
+
+def test_a_check_keeps_what_an_earlier_one_said_of_other_tasks() -> None:
+    before = Checked(matcher=checked([], "s", None).matcher, tasks=(TaskChecked(task_id="t0", requests=9),))
+    played = [Played(TASK, True, "", (entry("exact"),))]
+    assert [task.task_id for task in checked(played, "s", before).tasks] == ["t0", "t1"]
+    older = before.model_copy(update={"matcher": "0"})
+    assert [task.task_id for task in checked(played, "s", older).tasks] == ["t1"]
+
+
+def test_a_task_whose_reference_walk_is_not_in_the_archive_cannot_be_played(tmp_path: Path) -> None:
+    path = tmp_path / "a.wacz"
+    missed = checked([Played(TASK, False, "", (entry("miss", "decisive"),))], "s", None)
+    write_wacz(path, recording(walk("t1", (request(), answer()))), checked=missed)
+    opened = FORMAT.open(path)
+    assert "GET http://shop.test/a" in (opened.unplayable("t1") or "")
+    assert opened.unplayable("t2") is None
+    assert (opened.clock_ms, opened.origins) == (START_MS, frozenset({"http://shop.test"}))

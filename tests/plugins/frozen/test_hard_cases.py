@@ -1,0 +1,75 @@
+"""The hard cases in the real browser: recorded, then replayed from the archive with the site stopped."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from helpers.browser.sessions import browser_settings
+from helpers.frozen import contents, documents, state, streams, values, workers
+from helpers.frozen.archives import Recorder, recording, replaying
+from helpers.frozen.case import Case, Walk
+from helpers.frozen.site import CASES, addresses, ports_of, recorded, running, shuffled, stopped
+from helpers.frozen.walks import Seen, Walker, policy_for, task_for, wrong
+from helpers.frozen.wire import Addresses, Authority
+from judge.browser.pool import BrowserPool, browser_pool
+from judge.plugins.frozen.seam import WaczArchive
+
+pytestmark = pytest.mark.e2e
+FAMILIES = {"workers": workers, "streams": streams, "contents": contents, "documents": documents, "state": state}
+FAMILIES["values"] = values
+
+
+def test_there_are_at_least_24_hard_cases() -> None:
+    assert len({case.name for case in CASES}) >= 24
+
+
+async def record(
+    pool: BrowserPool, places: Addresses, walks: Iterable[tuple[Case, Walk]], path: Path
+) -> tuple[WaczArchive, list[Seen]]:
+    recorder, seen = Recorder(), list[Seen]()
+    for case, steps in walks:
+        async with recording(pool, policy_for(places), recorder, task_for(places, case.path)) as browser:
+            seen += await Walker(browser, places).walk([(case, steps)])
+    return recorder.saved(path), seen
+
+
+async def replay(
+    pool: BrowserPool, places: Addresses, walks: Iterable[tuple[Case, Walk]], archive: WaczArchive
+) -> list[Seen]:
+    seen: list[Seen] = []
+    for case, steps in walks:
+        async with replaying(pool, policy_for(places), archive, task_for(places, case.path)) as (browser, take):
+            seen += await Walker(browser, places, take, archive.clock_ms).walk([(case, steps)])
+    return seen
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_recorded_and_shuffled_walks_work_without_the_site(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases, places, authority = FAMILIES[family].CASES, addresses(), Authority.made_in(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca))
+    async with browser_pool(browser_settings()) as pool:
+        with running(places, authority):
+            archive, live = await record(pool, places, recorded(cases), tmp_path / "hard.wacz")
+        assert wrong(live) == []
+        with stopped(ports_of(places)) as wire:
+            again = await replay(pool, places, recorded(cases), archive)
+            mixed = await replay(pool, places, shuffled(cases), archive)
+    assert wrong(again) == []
+    assert wrong(mixed) == []
+    assert [(one.case, one.look.shows) for one in again] == [(one.case, one.look.shows) for one in live]
+    assert [entry for one in again for entry in one.look.entries if entry.miss == "decisive"] == []
+    assert wire.touched == 0
+
+
+async def test_what_an_archive_cannot_answer_is_a_miss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases, places, authority = values.BEYOND, addresses(), Authority.made_in(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca))
+    async with browser_pool(browser_settings()) as pool:
+        with running(places, authority):
+            archive, live = await record(pool, places, recorded(cases), tmp_path / "beyond.wacz")
+        assert wrong(live) == []
+        again = await replay(pool, places, recorded(cases), archive)
+    assert [one for one in again if one.why and not one.look.is_flagged] == []

@@ -1,0 +1,336 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.browser.interception import Headers
+from judge.plugins.frozen.exchanges import Exchange, header
+from judge.plugins.frozen.kinds import kind_of
+from judge.plugins.frozen.matching.index import Index
+from judge.plugins.frozen.matching.keys import canonical_body, is_write
+from judge.plugins.frozen.matching.loose import loosened
+from judge.plugins.frozen.matching.matcher import Matcher
+from judge.plugins.frozen.multipart import parts_of, written_parts
+from judge.plugins.frozen.secrets import Secrets
+from plugins.frozen.made import START_MS, answer, recording, request, walk
+
+JSON = (("Content-Type", "application/json"),)
+UUID_A, UUID_B = "123e4567-e89b-12d3-a456-426614174000", "9b2e4567-e89b-12d3-a456-4266141740ff"
+
+
+def matcher(*walks: tuple[Exchange, ...]) -> Matcher:
+    return Matcher(Index(recording(*walks)))
+
+
+def one(path: str, body: bytes = b"page", headers: Headers = (), status: int = 200) -> Matcher:
+    return matcher(walk("w", (request(path), answer(body, status, headers=headers))))
+
+
+def test_the_same_request_is_exact() -> None:
+    match = one("/a").match(request("/a"))
+    assert (match.grade, match.answer and match.answer.body, match.differs) == ("exact", b"page", ())
+
+
+@pytest.mark.parametrize("path", ["/b", "/a?x=1", "https://shop.test/a", "http://other.test/a"])
+def test_another_address_is_a_miss(path: str) -> None:
+    assert one("/a").match(request(path)).grade == "miss"
+
+
+def test_another_method_is_a_miss() -> None:
+    assert one("/a").match(request("/a", "POST")).grade == "miss"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "asked"),
+    [
+        (f"/a?_={START_MS + 1234}", f"/a?_={START_MS + 98_765}"),
+        (f"/a?id={UUID_A}", f"/a?id={UUID_B}"),
+        ("/a?r=0.12345678901", "/a?r=0.98765432109"),
+        ("/a?at=2026-09-21T13:46:40.123Z", "/a?at=2026-09-21T13:50:40.987Z"),
+        ("/io?EIO=4&transport=polling&t=Pb3kQ9x", "/io?EIO=4&transport=polling&t=Qc4lR0y"),
+    ],
+)
+def test_a_time_a_uuid_or_a_random_fraction_may_differ(recorded: str, asked: str) -> None:
+    match = one(recorded).match(request(asked))
+    assert match.grade == "fuzzy"
+    assert match.differs
+
+
+@pytest.mark.parametrize(
+    ("recorded", "asked"),
+    [
+        ("/a?h=3f2a9d1c0b3f2a9d1c0b3f2a9d1c0b3f", "/a?h=aaaa9d1c0b3f2a9d1c0b3f2a9d1c0bbb"),
+        ("/a?sha=" + "ab" * 32, "/a?sha=" + "cd" * 32),
+        ("/a?page=1", "/a?page=2"),
+        ("/a?day=2026-09-21", "/a?day=2026-09-22"),
+        # A time that a person chose, and one of long ago.
+        ("/a?at=2026-09-21T14:00:00.000Z", "/a?at=2026-09-21T15:00:00.000Z"),
+        ("/a?id=1300000001", "/a?id=1300000002"),
+        ("/a?price=0.25", "/a?price=0.75"),
+    ],
+)
+def test_other_values_may_not(recorded: str, asked: str) -> None:
+    assert one(recorded).match(request(asked)).grade == "miss"
+
+
+def graphql(variables: object, query: str = "query Runs($ids: [ID]) { runs }") -> bytes:
+    return json.dumps({"query": query, "variables": variables}).encode()
+
+
+def test_lists_of_a_query_may_be_in_any_order_and_those_of_a_write_are_uncertain_then() -> None:
+    mutation = "mutation Sort($ids: [ID]) { sort }"
+    made = matcher(
+        walk(
+            "w",
+            (request("/q", "POST", graphql([1, 2]), JSON), answer(b"runs")),
+            (request("/q", "POST", graphql([1, 2], mutation), JSON), answer(b"sorted")),
+        )
+    )
+    assert made.match(request("/q", "POST", graphql([2, 1]), JSON)).grade == "fuzzy"
+    assert made.match(request("/q", "POST", graphql([2, 1], mutation), JSON)).grade == "uncertain"
+
+
+def test_persisted_queries_do_not_answer_each_other() -> None:
+    def body(digest: str) -> bytes:
+        return json.dumps({"operationName": "AQuery", "extensions": {"sha256Hash": digest * 32}}).encode()
+
+    made = matcher(walk("w", (request("/q", "POST", body("ab"), JSON), answer(b"a"))))
+    assert made.match(request("/q", "POST", body("cd"), JSON)).grade == "miss"
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "expected"),
+    [
+        ("GET", b"", False),
+        ("POST", b"a=1", True),
+        ("POST", b'{"query": "{ runs }"}', False),
+        ("POST", b'[{"query": "query A { a }"}, {"query": "mutation B { b }"}]', True),
+        ("POST", b'{"query": "fragment F on A { a } mutation B { b }"}', True),
+        ("DELETE", b"", True),
+    ],
+)
+def test_writes(method: str, body: bytes, expected: bool) -> None:
+    assert is_write(request("/q", method, body, JSON if body[:1] in b"[{" else ())) is expected
+
+
+def test_a_multipart_body_matches_whatever_its_boundary() -> None:
+    def parts(boundary: str) -> tuple[bytes, Headers]:
+        body = f'--{boundary}\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--{boundary}--\r\n'
+        return body.encode(), (("Content-Type", f"multipart/form-data; boundary={boundary}"),)
+
+    body, headers = parts("one")
+    made = matcher(walk("w", (request("/up", "POST", body, headers), answer(b"saved"))))
+    body, headers = parts("another")
+    assert made.match(request("/up", "POST", body, headers)).grade == "exact"
+
+
+def test_the_answer_in_the_same_state_is_chosen() -> None:
+    made = matcher(
+        walk(
+            "w",
+            (request("/cart"), answer(b"empty")),
+            (request("/cart/add", "POST", b"id=1"), answer(status=303, headers=(("Location", "/cart"),))),
+            (request("/cart"), answer(b"one lamp")),
+        )
+    )
+    first = made.match(request("/cart"))
+    made.match(request("/cart/add", "POST", b"id=1"))
+    second = made.match(request("/cart"))
+    assert [(each.grade, each.answer and each.answer.body) for each in (first, second)] == [
+        ("state", b"empty"),
+        ("state", b"one lamp"),
+    ]
+
+
+def test_a_page_after_a_write_that_it_was_not_recorded_after_is_uncertain() -> None:
+    made = matcher(
+        walk("w", (request("/cart"), answer(b"empty")), (request("/cart/add", "POST", b"id=1"), answer(b"ok")))
+    )
+    made.match(request("/cart/add", "POST", b"id=1"))
+    assert made.match(request("/cart")).grade == "uncertain"
+
+
+def test_a_missed_write_makes_pages_uncertain_but_not_files() -> None:
+    script = (("Sec-Fetch-Dest", "script"),)
+    made = matcher(
+        walk(
+            "w",
+            (request("/"), answer(b"home")),
+            (request("/app.js", headers=script), answer(b"js", mime="text/javascript", headers=(("ETag", '"1"'),))),
+        )
+    )
+    assert made.match(request("/save", "POST", b"x=1")).grade == "miss"
+    assert made.match(request("/")).grade == "uncertain"
+    assert made.match(request("/app.js", headers=script)).grade == "exact"
+
+
+def test_different_answers_in_the_same_state_come_in_their_order_and_then_are_uncertain() -> None:
+    made = matcher(walk("w", *((request("/poll"), answer(f"{part} %".encode())) for part in (10, 50, 90))))
+    found = [made.match(request("/poll")) for _ in range(4)]
+    assert [each.grade for each in found] == ["order", "order", "order", "uncertain"]
+    assert [each.answer and each.answer.body for each in found[:3]] == [b"10 %", b"50 %", b"90 %"]
+
+
+def test_a_cookie_selects_among_answers() -> None:
+    dark, light = (("Cookie", "theme=dark"),), (("Cookie", "theme=light"),)
+    made = matcher(
+        walk("w", (request("/", headers=dark), answer(b"dark")), (request("/", headers=light), answer(b"light")))
+    )
+    assert made.match(request("/", headers=light)).answer == answer(b"light")
+    assert made.match(request("/", headers=(("Cookie", "theme=blue"),))).grade == "uncertain"
+
+
+def test_an_identifier_of_a_session_does_not_matter() -> None:
+    cookie = (("Set-Cookie", "sid=9f8e7d6c5b4a39281706; HttpOnly"),)
+    made = matcher(walk("w", (request("/"), answer(b"home", headers=cookie))))
+    assert made.match(request("/", headers=(("Cookie", "sid=0a1b2c3d4e5f60718293"),))).grade == "exact"
+
+
+def test_an_etag_that_the_browser_has_is_answered_304() -> None:
+    made = one("/a", headers=(("ETag", '"v1"'), ("Cache-Control", "no-cache")))
+    match = made.match(request("/a", headers=(("If-None-Match", 'W/"v1"'),)))
+    assert (match.grade, match.answer and match.answer.status, match.answer and match.answer.body) == (
+        "synthesised",
+        304,
+        b"",
+    )
+    assert made.match(request("/a", headers=(("If-None-Match", '"old"'),))).grade == "exact"
+
+
+def test_a_recorded_304_stands_for_the_whole_answer() -> None:
+    tagged = (("ETag", '"v1"'),)
+    made = matcher(
+        walk(
+            "w",
+            (request("/a"), answer(b"whole", headers=tagged)),
+            (request("/save", "POST"), answer(b"ok")),
+            (request("/a", headers=(("If-None-Match", '"v1"'),)), answer(b"", 304, headers=tagged)),
+        )
+    )
+    made.match(request("/save", "POST"))
+    match = made.match(request("/a"))
+    assert (match.grade, match.answer and match.answer.body) == ("exact", b"whole")
+
+
+@pytest.mark.parametrize(
+    ("asked", "body", "place"),
+    [
+        ("bytes=0-3", b"0123", "bytes 0-3/10"),
+        ("bytes=7-", b"789", "bytes 7-9/10"),
+        ("bytes=-2", b"89", "bytes 8-9/10"),
+        ("bytes=20-30", b"", "bytes */10"),
+    ],
+)
+def test_a_range_is_cut_from_the_whole(asked: str, body: bytes, place: str) -> None:
+    match = one("/film", b"0123456789").match(request("/film", headers=(("Range", asked),)))
+    assert match.answer is not None
+    assert (match.grade, match.answer.body) == ("synthesised", body)
+    assert header(match.answer.headers, "content-range") == place
+
+
+def test_a_range_is_not_cut_from_an_encoded_answer() -> None:
+    made = one("/film", b"0123456789", headers=(("Content-Encoding", "gzip"),))
+    assert made.match(request("/film", headers=(("Range", "bytes=0-1"),))).grade == "miss"
+
+
+def test_a_preflight_for_a_recorded_request_is_answered() -> None:
+    made = matcher(walk("w", (request("/api", "PUT"), answer(b"ok", headers=(("Access-Control-Allow-Origin", "*"),)))))
+    asked = (("Access-Control-Request-Method", "PUT"), ("Access-Control-Request-Headers", "x-a"))
+    match = made.match(request("/api", "OPTIONS", headers=asked))
+    assert match.answer is not None
+    assert (match.grade, match.answer.status) == ("synthesised", 204)
+    assert header(match.answer.headers, "access-control-allow-headers") == "x-a"
+    assert made.match(request("/other", "OPTIONS", headers=asked)).grade == "miss"
+
+
+def test_a_recorded_failure_is_no_miss() -> None:
+    match = matcher(walk("w", (request("/gone"), None))).match(request("/gone"))
+    assert (match.grade, match.answer, match.exchange and match.exchange.failure) == ("exact", None, "unreachable")
+
+
+MISSES = [
+    ("/", (("Sec-Fetch-Dest", "document"),), "decisive"),
+    ("/", (("Accept", "text/html,*/*"),), "decisive"),
+    ("/a.js", (("Sec-Fetch-Dest", "script"),), "decisive"),
+    ("/a.css", (("Accept", "text/css,*/*;q=0.1"),), "decisive"),
+    ("/api", (("Sec-Fetch-Dest", "empty"),), "decisive"),
+    ("ws://shop.test/", (), "decisive"),
+    ("/a.png", (("Sec-Fetch-Dest", "image"),), "cosmetic"),
+    ("/a.woff2", (("Sec-Fetch-Dest", "font"),), "cosmetic"),
+    ("/a.mp4", (("Sec-Fetch-Dest", "video"),), "cosmetic"),
+    ("/favicon.ico", (), "harmless"),
+    ("/a.js.map", (), "harmless"),
+    ("/next", (("Sec-Purpose", "prefetch"),), "harmless"),
+    ("/csp", (("Sec-Fetch-Dest", "report"),), "harmless"),
+]
+
+
+@pytest.mark.parametrize(("path", "headers", "expected"), MISSES)
+def test_classes_of_misses(path: str, headers: Headers, expected: str) -> None:
+    assert matcher().match(request(path, headers=headers)).miss == expected
+
+
+def test_a_beacon_is_harmless_and_an_unknown_write_is_decisive() -> None:
+    beacon = (("Sec-Fetch-Dest", "empty"), ("Sec-Fetch-Mode", "no-cors"))
+    assert matcher().match(request("/b", "POST", b"x", beacon)).miss == "harmless"
+    assert matcher().match(request("/b", "POST", b"x", (("Sec-Fetch-Dest", "empty"),))).miss == "decisive"
+
+
+@given(st.text(), st.integers(0, 2 * 10**12))
+def test_any_text_can_be_loosened(text: str, now_ms: int) -> None:
+    once = loosened(text, now_ms)
+    assert loosened(once, now_ms) == once
+
+
+@given(st.binary(max_size=300), st.text(max_size=60))
+def test_any_body_has_a_canonical_form(body: bytes, mime_type: str) -> None:
+    assert canonical_body(body, mime_type) == canonical_body(body, mime_type)
+    assert canonical_body(body, "multipart/form-data; boundary=x") is not None
+
+
+@given(
+    st.lists(
+        st.tuples(st.text("abc", min_size=1), st.binary(max_size=30).filter(lambda data: b"--" not in data)), max_size=5
+    )
+)
+def test_parts_are_read_as_they_were_written(fields: list[tuple[str, bytes]]) -> None:
+    mime_type = "multipart/form-data; boundary=mark"
+    body = b"".join(
+        b'--mark\r\nContent-Disposition: form-data; name="%b"\r\n\r\n%b\r\n' % (name.encode(), data)
+        for name, data in fields
+    )
+    parts = parts_of(body + b"--mark--\r\n", mime_type)
+    assert [(part.name, part.data) for part in parts] == fields
+    assert parts_of(written_parts(parts, mime_type), mime_type) == parts
+
+
+@given(st.text(max_size=80), st.lists(st.tuples(st.text(max_size=20), st.text(max_size=40)), max_size=4).map(tuple))
+def test_every_request_is_for_something(path: str, headers: Headers) -> None:
+    assert kind_of(request("/" + path.replace("://", ""), headers=headers))
+
+
+FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
+
+
+def form_page(token: str) -> bytes:
+    return f'<form><input type="hidden" name="csrf_token" value="{token}"></form>'.encode()
+
+
+def test_tokens_that_pages_gave_out_match_each_other_and_no_other_value_does() -> None:
+    one, other = "7ad834b53d7a8f66b4c84303ad8cc2b8", "75d01ca6ce1b5bb9e08debcc33835b54"
+    secrets = Secrets()
+    walks = (
+        walk(
+            name, (request(), answer(form_page(token))), (request("/save", "POST", said(token, field), FORM), answer())
+        )
+        for name, token, field in (("a", one, "ship"), ("b", other, "berth"))
+    )
+    made = Matcher(Index(recording(*(tuple(map(secrets.exchange, each)) for each in walks))), secrets)
+    assert made.match(request("/save", "POST", said("f" * 32, "berth"), FORM)).grade == "miss"
+    again = Matcher(made.index, secrets)
+    assert again.match(request("/save", "POST", said(one, "berth"), FORM)).grade == "fuzzy"
+
+
+def said(token: str, field: str) -> bytes:
+    return f"csrf_token={token}&{field}=1".encode()

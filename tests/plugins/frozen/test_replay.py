@@ -1,0 +1,322 @@
+"""Recording and replay, with the network and the page's end of sockets faked."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from judge.browser.interception import (
+    Headers,
+    RequestFailed,
+    SocketClose,
+    SocketMessage,
+    WireAnswer,
+    WireRequest,
+)
+from judge.plugins.frozen.exchanges import Exchange
+from judge.plugins.frozen.matching.index import Index
+from judge.plugins.frozen.recording import RecordingInterceptor
+from judge.plugins.frozen.replay import ReplayInterceptor
+from plugins.frozen.made import START_MS, answer, recording, request, walk
+
+SOCKET = "ws://shop.test/live"
+EVENTS: Headers = (("Content-Type", "text/event-stream"),)
+
+
+@dataclass
+class End:
+    """One end of a socket: what it receives is put in, what is sent to it is kept."""
+
+    incoming: Sequence[SocketMessage | SocketClose] = ()
+    answer: WireAnswer = field(default_factory=lambda: WireAnswer(101, "Switching Protocols"))
+    sent: list[bytes] = field(default_factory=list)
+    closed: list[int] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.queue: asyncio.Queue[SocketMessage | SocketClose] = asyncio.Queue()
+        for message in self.incoming:
+            self.queue.put_nowait(message)
+        self.changed = asyncio.Condition()
+
+    async def receive(self) -> SocketMessage | SocketClose:
+        return await self.queue.get()
+
+    async def send(self, message: SocketMessage) -> None:
+        self.sent.append(message.data)
+        async with self.changed:
+            self.changed.notify_all()
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        self.closed.append(code)
+        # As a peer does, whose answer ends the socket.
+        self.queue.put_nowait(SocketClose(True, code))
+        async with self.changed:
+            self.changed.notify_all()
+
+    async def accept(self, headers: Headers = ()) -> None:
+        pass
+
+    async def refuse(self, answer: WireAnswer) -> None:
+        self.refused.append(answer.status)
+
+    async def until(self, reached: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10), self.changed:
+            await self.changed.wait_for(reached)
+
+
+@dataclass
+class Network:
+    """A network whose sites answer what it is given."""
+
+    answers: dict[str, WireAnswer | RequestFailed]
+    site: End = field(default_factory=End)
+
+    async def fetch(self, request: WireRequest) -> WireAnswer:
+        found = self.answers[request.url]
+        if isinstance(found, RequestFailed):
+            raise found
+        return found
+
+    async def socket(self, request: WireRequest) -> End:
+        return self.site
+
+
+async def pieces(*parts: bytes, fails: str = "") -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+    if fails:
+        raise RequestFailed(fails)
+
+
+async def whole(body: bytes | AsyncIterator[bytes]) -> bytes:
+    return body if isinstance(body, bytes) else b"".join([piece async for piece in body])
+
+
+def sent(text: str) -> SocketMessage:
+    return SocketMessage(True, True, text.encode())
+
+
+def received(text: str) -> SocketMessage:
+    return SocketMessage(False, True, text.encode())
+
+
+async def test_what_passes_is_recorded_as_it_was_on_the_wire() -> None:
+    made = WireAnswer(200, "Fine", (("content-ENCODING", "br"), ("X", "1")), pieces(b"\x8b", b"\x03"), "1.0")
+    recorder = RecordingInterceptor("w", task_id="t")
+    given = await recorder.answer(request("/a", step=3), Network({"http://shop.test/a": made}))
+    assert await whole(given.body) == b"\x8b\x03"
+    (exchange,) = recorder.exchanges
+    assert exchange.answer is not None
+    assert (exchange.answer.body, exchange.answer.headers, exchange.answer.reason) == (
+        b"\x8b\x03",
+        made.headers,
+        "Fine",
+    )
+    assert (exchange.request.step, exchange.is_whole, exchange.answer.http_version) == (3, True, "1.0")
+    assert recorder.walk.task_id == "t"
+
+
+async def test_an_answer_that_cannot_be_had_is_recorded_and_fails_again() -> None:
+    recorder = RecordingInterceptor("w")
+    with pytest.raises(RequestFailed):
+        await recorder.answer(request("/a"), Network({"http://shop.test/a": RequestFailed("TLS: unknown authority")}))
+    replay = ReplayInterceptor(Index(recorder.recording()))
+    with pytest.raises(RequestFailed, match="TLS: unknown authority"):
+        await replay.answer(request("/a"), None)
+    assert [entry.grade for entry in replay.take()] == ["exact"]
+
+
+async def test_an_answer_that_the_page_left_is_not_whole() -> None:
+    recorder = RecordingInterceptor("w")
+    endless = WireAnswer(200, "OK", EVENTS, pieces(b"data: 1\n\n", b"data: 2\n\n"))
+    given = await recorder.answer(request("/events"), Network({"http://shop.test/events": endless}))
+    assert not isinstance(given.body, bytes)
+    async for _ in given.body:
+        break
+    await given.body.aclose()  # type: ignore[attr-defined]
+    (exchange,) = recorder.exchanges
+    assert (exchange.is_whole, [chunk.end for chunk in exchange.chunks]) == (False, [9])
+
+
+async def test_requests_that_overlap_keep_their_order() -> None:
+    first, second = (WireAnswer(200, "OK", (), pieces(b"x")) for _ in range(2))
+    recorder = RecordingInterceptor("w")
+    network = Network({"http://shop.test/1": first, "http://shop.test/2": second})
+    one = await recorder.answer(request("/1"), network)
+    two = await recorder.answer(request("/2"), network)
+    await whole(two.body)
+    await whole(one.body)
+    outer, inner = recorder.exchanges
+    assert outer.began < inner.began < inner.ended < outer.ended
+
+
+async def test_a_replay_reaches_nothing_and_says_what_it_lacks() -> None:
+    replay = ReplayInterceptor(Index(recording()))
+    assert replay.reaches_out is False
+    page = await replay.answer(request("/a?token=0123456789abcdef0", headers=(("Sec-Fetch-Dest", "document"),)), None)
+    image = await replay.answer(request("/a.png", headers=(("Sec-Fetch-Dest", "image"),)), None)
+    icon = await replay.answer(request("/favicon.ico"), None)
+    assert [each.status for each in (page, image, icon)] == [504, 504, 204]
+    assert b"was not recorded" in await whole(page.body)
+    assert [(entry.kind, entry.miss) for entry in replay.take()] == [
+        ("document", "decisive"),
+        ("image", "cosmetic"),
+        ("icon", "harmless"),
+    ]
+    assert replay.take() == ()
+
+
+async def test_a_missed_address_is_escaped_and_shown_without_its_secrets() -> None:
+    replay = ReplayInterceptor(Index(recording()))
+    page = await replay.answer(request("/a?token=0123456789abcdef0&x=<script>"), None)
+    body = await whole(page.body)
+    assert b"<script>" not in body
+    assert b"0123456789abcdef0" not in body
+    assert "0123456789abcdef0" not in replay.take()[0].url
+
+
+async def test_a_cookie_expires_as_late_as_it_did() -> None:
+    cookies = (
+        ("Set-Cookie", "a=1; Expires=Wed, 21 Oct 2026 07:28:00 GMT; Path=/"),
+        ("Set-Cookie", "b=; expires=Thu, 01 Jan 1970 00:00:00 GMT"),
+        ("Set-Cookie", "c=1; Max-Age=60"),
+    )
+    recorded = walk("w", (request("/"), answer(headers=cookies)))
+    replay = ReplayInterceptor(Index(recording(recorded)))
+    given = await replay.answer(request("/"), None)
+    values = [value for name, value in given.headers if name == "Set-Cookie"]
+    assert START_MS < 1_792_567_680_000
+    assert "21 Oct 2026" not in values[0]
+    assert values[0].endswith("GMT; Path=/")
+    assert values[1:] == [value for _, value in cookies[1:]]
+
+
+async def test_an_event_waits_for_the_write_that_caused_it() -> None:
+    recorder = RecordingInterceptor("w")
+    saved = asyncio.Event()
+
+    async def stream() -> AsyncIterator[bytes]:
+        yield b"data: hello\n\n"
+        await saved.wait()
+        yield b"data: saved\n\n"
+
+    network = Network(
+        {
+            "http://shop.test/events": WireAnswer(200, "OK", EVENTS, stream()),
+            "http://shop.test/save": WireAnswer(200, "OK", (), b"ok"),
+        }
+    )
+    given = await recorder.answer(request("/events"), network)
+    assert not isinstance(given.body, bytes)
+    body = aiter(given.body)
+    await anext(body)
+    await recorder.answer(request("/save", "POST"), network)
+    saved.set()
+    assert [piece async for piece in body] == [b"data: saved\n\n"]
+
+    replay = ReplayInterceptor(Index(recorder.recording()))
+    again = await replay.answer(request("/events"), None)
+    assert not isinstance(again.body, bytes)
+    replayed = aiter(again.body)
+    assert await anext(replayed) == b"data: hello\n\n"
+    waiting = asyncio.ensure_future(anext(replayed))
+    done, _ = await asyncio.wait([waiting], timeout=0.05)
+    assert not done
+    await replay.answer(request("/save", "POST"), None)
+    assert await asyncio.wait_for(waiting, 10) == b"data: saved\n\n"
+
+
+async def recorded_socket(*messages: SocketMessage | SocketClose) -> Exchange:
+    """What is recorded of a socket on which these messages pass, in this order."""
+    page, site = End(), End()
+    recorder = RecordingInterceptor("w")
+    serving = asyncio.create_task(recorder.socket(request(SOCKET), page, Network({}, site)))
+    for message in messages:
+        source, target = (page, site) if message.sent else (site, page)
+        source.queue.put_nowait(message)
+        if isinstance(message, SocketMessage):
+            expected = len(target.sent) + 1
+            await target.until(lambda target=target, expected=expected: len(target.sent) >= expected)  # type: ignore[misc]
+    if not isinstance(messages[-1], SocketClose):
+        page.queue.put_nowait(SocketClose(True, 1001))
+    await asyncio.wait_for(serving, 10)
+    (exchange,) = recorder.exchanges
+    assert [message.data for message in exchange.messages] == [
+        each.data for each in messages if isinstance(each, SocketMessage)
+    ]
+    return exchange
+
+
+async def replayed(exchange: Exchange) -> tuple[ReplayInterceptor, End, "asyncio.Task[None]"]:
+    replay, page = ReplayInterceptor(Index(recording((exchange,)))), End()
+    return replay, page, asyncio.create_task(replay.socket(request(SOCKET), page, None))
+
+
+async def test_what_the_site_sent_follows_what_the_page_sends() -> None:
+    exchange = await recorded_socket(received("hello"), sent("save 1"), received("saved 1"), received("news"))
+    replay, page, serving = await replayed(exchange)
+    await page.until(lambda: page.sent == [b"hello"])
+    page.queue.put_nowait(sent("save 1"))
+    await page.until(lambda: page.sent == [b"hello", b"saved 1", b"news"])
+    page.queue.put_nowait(SocketClose(True, 1000))
+    await asyncio.wait_for(serving, 10)
+    assert [entry.grade for entry in replay.take()] == ["exact"]
+
+
+async def test_a_message_out_of_order_is_uncertain_and_skips_what_belonged_to_others() -> None:
+    exchange = await recorded_socket(received("hello"), sent("a"), received("A"), sent("b"), received("B"))
+    replay, page, serving = await replayed(exchange)
+    await page.until(lambda: page.sent == [b"hello"])
+    page.queue.put_nowait(sent("b"))
+    await page.until(lambda: page.sent == [b"hello", b"B"])
+    page.queue.put_nowait(SocketClose(True, 1000))
+    await asyncio.wait_for(serving, 10)
+    assert [entry.grade for entry in replay.take()] == ["exact", "uncertain"]
+
+
+async def test_a_message_that_was_never_recorded_is_a_decisive_miss() -> None:
+    exchange = await recorded_socket(received("hello"), sent("a"), received("A"))
+    replay, page, serving = await replayed(exchange)
+    page.queue.put_nowait(sent("delete everything"))
+    page.queue.put_nowait(SocketClose(True, 1000))
+    await asyncio.wait_for(serving, 10)
+    assert [(entry.grade, entry.miss) for entry in replay.take()] == [("exact", None), ("miss", "decisive")]
+
+
+async def test_heartbeats_need_not_come_as_often_as_they_did() -> None:
+    beats = [sent("ping"), received("pong")] * 4
+    exchange = await recorded_socket(received("hello"), *beats, sent("save"), received("saved"))
+    replay, page, serving = await replayed(exchange)
+    page.queue.put_nowait(sent("save"))
+    await page.until(lambda: b"saved" in page.sent)
+    page.queue.put_nowait(SocketClose(True, 1000))
+    await asyncio.wait_for(serving, 10)
+    assert [entry.grade for entry in replay.take()] == ["exact"]
+
+
+async def test_a_socket_that_the_site_closed_is_closed_after_its_last_message() -> None:
+    exchange = await recorded_socket(sent("bye"), received("bye"), SocketClose(False, 4001))
+    _, page, serving = await replayed(exchange)
+    page.queue.put_nowait(sent("bye"))
+    await page.until(lambda: bool(page.closed))
+    assert (page.sent, page.closed) == ([b"bye"], [4001])
+    await asyncio.wait_for(serving, 10)
+
+
+async def test_a_socket_that_was_not_recorded_fails() -> None:
+    replay = ReplayInterceptor(Index(recording()))
+    with pytest.raises(RequestFailed):
+        await replay.socket(request(SOCKET), End(), None)
+    assert [(entry.kind, entry.miss) for entry in replay.take()] == [("socket", "decisive")]
+
+
+async def test_a_socket_that_was_refused_is_refused() -> None:
+    page = End()
+    recorder = RecordingInterceptor("w")
+    site = End(answer=WireAnswer(403, "Forbidden", (), b"no"))
+    await recorder.socket(request(SOCKET), page, Network({}, site))
+    again = End()
+    await ReplayInterceptor(Index(recorder.recording())).socket(request(SOCKET), again, None)
+    assert page.refused == again.refused == [403]
