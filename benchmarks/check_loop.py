@@ -24,16 +24,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from judge.records.checks import (
-    ActionCheck,
-    AnswerCheck,
-    ElementCheck,
-    PageCheck,
-    PlainCheck,
-    RequestCheck,
-    as_tuple,
-    plain_checks,
-)
+from judge.evaluators.kinds.action import ActionCheck
+from judge.evaluators.kinds.answer import AnswerCheck
+from judge.evaluators.kinds.element import ElementCheck
+from judge.evaluators.kinds.page import PageCheck
+from judge.evaluators.kinds.request import RequestCheck
+from judge.records.checks import PlainCheck, as_tuple, plain_checks
 from judge.records.elements import parse_element
 from judge.results.suggestions import Suggestion, suggest
 from judge.scenario.toml import load_scenario

@@ -1,7 +1,8 @@
 """`wabe participant`: finds the bundled participants and serves one of them over A2A.
 
-Every module of this package with a function `create(options) -> Decide` is a participant, and so is every provider of
-models under its own name. Other packages add participants as entry points of `wabe.participants`.
+Participants are entry points of `wabe.participants`, ours as well as those of other packages, and every provider of
+models is one under its own name. A module that is put into this package is found without an entry point, if it has a
+function `create(options) -> Decide`.
 """
 
 import ast
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from participants.base import Decide, ParticipantOptions
 
 
+# The modules of this package, which are described by their docstrings.
+_OWN = "participants."
 # Functions `create(options) -> Decide`, under names of Python modules.
 PARTICIPANTS: "Seam[Callable[[ParticipantOptions], Decide]]" = Seam("participants", "participant")
 
@@ -49,8 +52,8 @@ def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
         if any(isinstance(node, ast.FunctionDef) and node.name == "create" for node in tree.body):
             found[path.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
     # Not imported, as modules are not.
-    others = {name: f"Of the package {entry.package}." for name, entry in PARTICIPANTS.entries().items()}
-    return dict(sorted({**others, **found}.items()))
+    others = {name: entry for name, entry in PARTICIPANTS.entries().items() if not entry.module.startswith(_OWN)}
+    return dict(sorted({**{name: f"Of the package {each.package}." for name, each in others.items()}, **found}.items()))
 
 
 def _description(provider: Provider) -> str:

@@ -102,7 +102,7 @@ class Seam(Generic[T]):
         return found
 
     def names(self) -> tuple[str, ...]:
-        """The names, without importing what they stand for: our own in the order of their declaration."""
+        """The names, without importing what they stand for: our own first, by name."""
         return tuple(self.entries())
 
     def entry(self, name: str) -> Entry | None:

@@ -17,7 +17,6 @@ from judge.browser.session import Traffic
 from judge.browser.settle import SettleMode
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
-from judge.evaluators.requests import named_fields
 from judge.records.tasks import Task
 from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction
@@ -86,7 +85,7 @@ async def sent_by(
 def checked(folder: Path, website: str, check: dict[str, Any], traffic: Traffic) -> Assertion:
     """What the check makes of the requests, written as in a run and read back."""
     trajectory = recorded_attempt(folder, [check], [RecordedStep(), RecordedStep()], website=website)
-    redaction = Redaction(salt=b"x", keep=named_fields(trajectory.task))
+    redaction = Redaction(salt=b"x", keep=trajectory.task.named_fields)
     write_har(folder, traffic.entries, redaction.entry, left_out=traffic.left_out, versions={})
     (assertion,) = evaluate(trajectory)
     return assertion
@@ -257,7 +256,7 @@ async def test_a_cookie_that_an_evaluator_reads_is_kept_and_no_other(
     with hostile_site({"/map": page, "/route": "{}"}) as site:
         traffic = await sent_by(tmp_path, settle, site.url, f"{site.url}map", site=site, until="/route")
     task = Task(task_id="t", website=site.url, task="x", keep_fields=keep)
-    redaction = Redaction(secrets, salt=b"x", keep=named_fields(task))
+    redaction = Redaction(secrets, salt=b"x", keep=task.named_fields)
     write_har(tmp_path, traffic.entries, redaction.entry, versions={})
     har = (tmp_path / "network.har").read_text()
     found = tuple(value for value in ("engine_long_name_car", SESSION) if value in har)

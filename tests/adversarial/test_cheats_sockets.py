@@ -17,7 +17,6 @@ from judge.browser.session import Traffic
 from judge.browser.settle import SettleMode
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
-from judge.evaluators.requests import named_fields
 from judge.records.tasks import Task
 from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction
@@ -71,7 +70,7 @@ async def said(settle: SettleMode, website: str, *urls: str, site: Site) -> Traf
 def checked(folder: Path, website: str, check: dict[str, Any], traffic: Traffic) -> Assertion:
     """What the check makes of the messages, written as in a run and read back."""
     trajectory = recorded_attempt(folder, [check], [RecordedStep(), RecordedStep()], website=website)
-    redaction = Redaction(salt=b"x", keep=named_fields(trajectory.task))
+    redaction = Redaction(salt=b"x", keep=trajectory.task.named_fields)
     write_har(
         folder,
         traffic.entries,

@@ -16,7 +16,7 @@ from judge.browser.session import Browser
 from judge.browser.settle import settle_mode
 from judge.commands.states import load_state
 from judge.config import RunConfig
-from judge.evaluators.checks import elements_like
+from judge.evaluators.matching import elements_like
 from judge.records.elements import STATES, Element, parse_element
 from judge.records.notices import notice_text
 from judge.records.tasks import Task

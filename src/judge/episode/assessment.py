@@ -18,7 +18,6 @@ from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
 from judge.episode.reset import SiteTurns
-from judge.evaluators.requests import named_fields
 from judge.events import (
     RunDone,
     RunStarted,
@@ -246,7 +245,7 @@ class Assessment:
             stepped=stepped,
             in_real_time=in_real_time,
             can_replay=self._sites.can_reset(task),
-            redaction=Redaction((*self.config.secrets, *task.secrets), keep=named_fields(task), salt=self._salt),
+            redaction=Redaction((*self.config.secrets, *task.secrets), keep=task.named_fields, salt=self._salt),
         )
         return await episode.run()
 

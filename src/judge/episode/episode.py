@@ -18,8 +18,8 @@ from judge.browser.settle import ClockStalled, SettleMode, settle_mode
 from judge.browser.tools import CheckedAction
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
-from judge.evaluators.fetches import Fetches
-from judge.evaluators.probes import Probes
+from judge.evaluators.kinds.fetch import Fetches
+from judge.evaluators.kinds.probe import Probes
 from judge.records.notices import GIVEN_UP, notice_text
 from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason, Timings
 from judge.records.tasks import Task

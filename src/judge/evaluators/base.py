@@ -1,12 +1,14 @@
-"""The result types of evaluators: assertions with the expected, found and compared values."""
+"""The types of evaluators: a kind of check, and results with the expected, found and compared values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from judge.evaluators.evidence import Recording
 from judge.evaluators.findings import Fact, FromList
-from judge.records.checks import PluginCheck
+from judge.records.checks import KindCheck
 from judge.records.verdicts import Verdict
 from shared.models import Record
 
@@ -78,12 +80,40 @@ class Decision(NamedTuple):
     near_step: int | None = None
 
 
-class CheckKind(NamedTuple):
-    """A kind of check that a package adds: an entry point of `wabe.checks` with the kind's name.
+def _nothing(*_: Any) -> tuple[str, ...]:
+    return ()
 
-    `model` is the record of its keys. `decide` is called with the check, the recording
-    (`judge.evaluators.evidence.Recording`), and whether the check must not pass.
+
+def _unknown(*_: Any) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class CheckKind:
+    """A kind of check: an entry point of `wabe.checks` with the kind's name.
+
+    `model` is the record of its keys. `decide` is called with the check, the recording, and whether the check must not
+    pass. The others may be left out: `near` finds the index of the last step that was nearly the expected one,
+    `warnings` the probable mistakes in a check, and `contradicts` says why no attempt can pass two checks of this kind.
+    `with_key` holds the forms of the kind that other keys select: a check in which the key is set, and not false,
+    belongs to that form.
     """
 
-    model: type[PluginCheck]
-    decide: Callable[[Any, Any, bool], Decision]
+    model: type[KindCheck]
+    decide: Callable[[Any, Recording, bool], Decision]
+    near: Callable[[Any, Recording], int | None] = _unknown
+    warnings: Callable[[Any], Iterable[str]] = _nothing
+    contradicts: Callable[[Any, Any], str | None] = _unknown
+    with_key: Mapping[str, "CheckKind"] = field(default_factory=dict)
+
+    def form(self, check: object) -> "CheckKind":
+        """The kind itself, or the one of its forms to which a check, or the table of one, belongs."""
+        if isinstance(check, Mapping):
+            keys = (key for key in self.with_key if check.get(key) not in (None, False))
+            return self.with_key.get(next(keys, ""), self)
+        return next((form for form in self.with_key.values() if isinstance(check, form.model)), self)
+
+    def forms(self) -> "Iterator[CheckKind]":
+        """The kind itself, and its other forms."""
+        yield self
+        yield from self.with_key.values()

@@ -7,14 +7,20 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 
 from judge.judges.base import files_checksum
-from judge.records.checks import CHECKS, PluginCheck, plain_checks
+from judge.records.checks import CHECKS, plain_checks
 from judge.records.verdicts import Verdict
 from judge.trajectory.formats import READERS, reader_of
 from judge.trajectory.record import Trajectory
 from shared.seams import PluginInfo
 
 # Code that can change the verdict on a trajectory: packages, and single files.
-_JUDGING = ("judge/evaluators", "judge/evaluators/rules_1", "judge/judges", "judge/parsing")
+_JUDGING = (
+    "judge/evaluators",
+    "judge/evaluators/kinds",
+    "judge/evaluators/rules_1",
+    "judge/judges",
+    "judge/parsing",
+)
 _JUDGING_FILES = (
     "judge/records/checks.py",
     "judge/records/elements.py",
@@ -71,7 +77,7 @@ def with_plugins(verdict: Verdict, trajectory: Trajectory) -> Verdict:
         return verdict
     is_read_by_plugin = trajectory.is_foreign and not (trajectory.folder / "result.json").exists()
     reader = reader_of(trajectory.folder) if is_read_by_plugin else None
-    kinds = [check.kind for check in plain_checks(trajectory.task.checks) if isinstance(check, PluginCheck)]
+    kinds = {check.kind for check in plain_checks(trajectory.task.checks)}
     read_by = READERS.plugin(reader[0]) if reader else None
     plugins = found_plugins(*verdict.judge.plugins, read_by, *map(CHECKS.plugin, kinds))
     return verdict.model_copy(update={"judge": verdict.judge.model_copy(update={"plugins": plugins})})

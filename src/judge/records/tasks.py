@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from judge.records.access import HttpCredentials, StorageState, secrets_of
-from judge.records.checks import Check
+from judge.records.checks import Check, plain_checks
 from shared.models import Record
 
 TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -45,6 +45,12 @@ class Task(Record):
     http_credentials: tuple[HttpCredentials, ...] = Field(default=(), exclude=True, repr=False)
     reference: str | None = Field(default=None, exclude=True)
     excluded: str | None = Field(default=None, exclude=True)
+
+    @property
+    def named_fields(self) -> frozenset[str]:
+        """Names, in lower case, whose values the checks or an evaluator compare, so that they must not be redacted."""
+        compared = {name for check in plain_checks(self.checks) for name in check.compared}
+        return frozenset(compared | {name.lower() for name in self.keep_fields})
 
     @property
     def secrets(self) -> tuple[str, ...]:

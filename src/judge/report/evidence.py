@@ -14,8 +14,6 @@ from shared.text import counted
 
 _MAX_PIECES = 500
 _MAX_DEPTH = 8
-# The kinds of checks whose results name the step of the action itself, not of a look at the page.
-_OF_ACTIONS = frozenset({"action", "answer", "request"})
 _TITLES = ("stage", "description", "key_point")
 _MARKS: Mapping[str, bool] = {
     "True": True,
@@ -184,7 +182,7 @@ def _steps_of(item: Mapping[str, Any], check: Check | None) -> dict[str, Any]:
     if item.get("passed"):
         step = _index(item.get("step"))
         # What a page shows is the effect of the action before it; no action led to the first page.
-        is_own = {each.kind for each in plain_checks([check])} <= _OF_ACTIONS if check else False
+        is_own = all(each.of_actions for each in plain_checks([check])) if check else False
         return {} if step is None else {"helped": step + 1 if is_own else step or None}
     last, near = _index(item.get("last_step")), _index(item.get("near_step"))
     wrong = near if last is None else last

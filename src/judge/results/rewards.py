@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from judge.records.checks import Check, ProbeCheck, expressions_of
+from judge.evaluators.kinds.probe import ProbeCheck, expressions_of
+from judge.records.checks import Check
 from judge.trajectory.record import Attempt
 
 # `exact`: a raw reward of 1. `positive`: any above 0, which BrowserGym counts.

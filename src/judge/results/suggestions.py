@@ -19,7 +19,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
-from judge.evaluators.requests import own_requests
+from judge.evaluators.kinds.request import own_requests
 from judge.records.checks import Check
 from judge.records.normalise import parse_number
 from judge.results.clues import Clues, is_filler, varying

@@ -12,8 +12,8 @@ from judge.browser.pool import browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.evaluators.checks import evaluate
+from judge.evaluators.kinds.probe import expressions_of
 from judge.judges.factory import OFFLINE, open_judge
-from judge.records.checks import expressions_of
 from judge.runner.launch import child_environ, launched, site_members
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.site_logins import SiteLogins

@@ -12,8 +12,10 @@ from urllib.parse import urljoin, urlsplit
 from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapter, ValidationInfo, model_validator
 
 from judge.config import AllowedSites, Reason, RunConfig
+from judge.evaluators.kinds.fetch import MAX_FETCHES, fetches_of
+from judge.evaluators.kinds.probe import MAX_EXPRESSIONS, expressions_of
 from judge.records.access import Credentials, DeclaredLogin, DeclaredState, StateContent
-from judge.records.checks import MAX_EXPRESSIONS, MAX_FETCHES, Check, expressions_of, fetches_of
+from judge.records.checks import Check
 from judge.records.ids import USABLE, is_reserved
 from judge.records.tasks import TASK_ID, Exclusion, Level, Task
 from judge.sites import origin_of

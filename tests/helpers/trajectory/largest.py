@@ -2,7 +2,7 @@
 
 from helpers.results import JPEG
 from judge.config import MAX_STEPS
-from judge.records.checks import MAX_EXPRESSIONS
+from judge.evaluators.kinds.probe import MAX_EXPRESSIONS
 from judge.records.steps import Outcome, ProbeValue, Step
 from judge.records.tasks import Task
 from judge.store.bounds import bounded

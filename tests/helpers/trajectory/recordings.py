@@ -9,7 +9,6 @@ from pydantic import Field
 
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
-from judge.evaluators.requests import named_fields
 from judge.records.steps import Outcome, ProbeValue, Step
 from judge.records.tasks import Task
 from judge.trajectory.fetched import Fetched
@@ -155,7 +154,7 @@ def recorded_attempt(
     entries = [one.har_entry(number) for number, seen_one in enumerate(seen, 1) for one in seen_one.requests]
     known = {"task_id": "t", "website": f"{SHOP}/", "task": "Do it.", "checks": list(checks), **task}
     played = Task.model_validate(known)
-    redacted = Redaction(salt=b"test", keep=named_fields(played)).entry
+    redacted = Redaction(salt=b"test", keep=played.named_fields).entry
     write_har(folder, entries, redacted, messages_left_out=messages_left_out, versions={})
     attempt = Attempt(
         task=played,

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from helpers.browser.hostile_site import Page, Site, hostile_site
 from judge.commands.app import app
-from judge.evaluators.checks import elements_like
+from judge.evaluators.matching import elements_like
 from judge.records.elements import parse_element
 from shared.errors import ConfigError
 from shared.snapshot import parse_snapshot

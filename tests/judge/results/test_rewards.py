@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from helpers.results import a_finished_run, a_result, a_step, a_submission, verdict_of_checks
-from judge.records.checks import ProbeCheck
+from judge.evaluators.kinds.probe import ProbeCheck
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.results.leaderboard import rows

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from judge.evaluators.kinds.probe import ProbeCheck
 from judge.plugins.miniwob.tasks import MiniwobTask, chosen_tasks, settings_for, site_entry
-from judge.records.checks import ProbeCheck
 from judge.results.rewards import SuccessRule, success_rule
 from judge.scenario.sources import scenario_toml
 from judge.scenario.toml import load_scenario

@@ -15,7 +15,6 @@ from playwright.async_api import async_playwright
 from helpers.browser.hostile_site import Site, hostile_site
 from helpers.browser.sessions import a_browser, browser_settings
 from helpers.interop.environments import environment
-from judge.evaluators.requests import named_fields
 from judge.plugins.webarena.package import WebArenaPackage
 from judge.records.tasks import Task
 from judge.trajectory.network import NETWORK_FILE, write_har
@@ -121,7 +120,7 @@ async def judges_trace(folder: Path, url: str, task: Task) -> dict[str, Any]:
         while traffic is None or traffic.is_pending:
             await asyncio.sleep(0.01)
             traffic = browser.traffic()
-    write_har(folder, traffic.entries, Redaction(salt=b"x", keep=named_fields(task)).entry, versions={})
+    write_har(folder, traffic.entries, Redaction(salt=b"x", keep=task.named_fields).entry, versions={})
     return dict(json.loads((folder / NETWORK_FILE).read_text()))
 
 

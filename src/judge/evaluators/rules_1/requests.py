@@ -2,7 +2,6 @@
 
 from judge.evaluators.base import Decision, Found
 from judge.evaluators.evidence import MissingEvidence
-from judge.records.checks import RequestCheck
 from judge.sites import Site
 from judge.trajectory.network import Entry, Log
 from shared.text import counted
@@ -21,9 +20,9 @@ def is_sent_by(site: Site, entry: Entry) -> bool:
     return entry.sender is None if origin is None else site.holds(origin)
 
 
-def pushed_out(traffic: Log, check: RequestCheck, last: Found, *, inverted: bool) -> Decision | None:
+def pushed_out(traffic: Log, last: Found, *, at: str, inverted: bool) -> Decision | None:
     """The decision if requests were left out that could have decided: nothing says which ones."""
-    if not traffic.dropped or not (inverted or check.at == "end"):
+    if not traffic.dropped or not (inverted or at == "end"):
         return None
     # Otherwise a participant could hide a request behind more than are recorded.
     text = f"{counted(traffic.dropped, 'later request')} went unrecorded; before, {last.text}"

@@ -7,7 +7,7 @@ is exactly right, so that no participant can reach a raw reward of 1.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from judge.records.checks import ProbeCheck
+from judge.evaluators.kinds.probe import ProbeCheck
 from judge.results.rewards import REWARD, SuccessRule
 
 # Less than any reward above 0 that a page gives. A check's `min` counts as reached.

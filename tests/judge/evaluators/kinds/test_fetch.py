@@ -11,8 +11,7 @@ from helpers.episode.scripted import SkippingLoop
 from helpers.trajectory.recordings import SHOP, RecordedStep, recorded_attempt
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
-from judge.evaluators.fetches import Fetches
-from judge.evaluators.requests import named_fields
+from judge.evaluators.kinds.fetch import Fetches
 from judge.records.tasks import Task
 from judge.trajectory.fetched import MAX_BODY_BYTES, Answer, Fetched, stored
 from judge.trajectory.redaction import REDACTED, Redaction
@@ -27,7 +26,7 @@ def task_with(*checks: dict[str, Any], **more: Any) -> Task:
 
 
 def redacted(task: Task, *secrets: str) -> Callable[..., dict[str, Any]]:
-    return Redaction(secrets, keep=named_fields(task), salt=b"x").entry
+    return Redaction(secrets, keep=task.named_fields, salt=b"x").entry
 
 
 def stored_answer(check: dict[str, Any], answer: Answer, *secrets: str) -> Fetched:

@@ -1,52 +1,91 @@
-"""Evaluates `request` checks on the recorded network trace.
+"""`request` checks: what was sent and answered, on the recorded network trace.
 
 A request counts only if it went to the task's site and was sent by that site or by the browser itself (for an address
 that the participant named). Otherwise a participant could send it from a page of its own. Who sent it was decided when
 it was recorded (`judge.browser.senders`); an unknown sender is not the task's site.
 """
 
-import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
+from pydantic import BeforeValidator, Field
+
 from judge.evaluators.addresses import is_address
-from judge.evaluators.base import Decision, Found
-from judge.evaluators.evidence import Look, MissingEvidence, Recording
+from judge.evaluators.base import CheckKind, Decision, Found
+from judge.evaluators.evidence import MissingEvidence, Recording
 from judge.evaluators.findings import ValueFound
+from judge.evaluators.kinds import socket
+from judge.evaluators.looks import looks_at
 from judge.evaluators.rules_1 import requests as rules_1
-from judge.records.checks import FetchCheck, RequestCheck, SocketCheck, as_tuple, plain_checks
-from judge.records.json_paths import parse_path, values_at
-from judge.records.patterns import glob
-from judge.records.tasks import Task
+from judge.evaluators.values import differences, json_differences, of_name, text_of
+from judge.records.checks import (
+    Address,
+    IsWhole,
+    LookCheck,
+    OneOrMore,
+    PathValues,
+    Text,
+    Values,
+    as_tuple,
+    names_compared,
+)
 from judge.sites import Site
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import BROWSER, RULES, Body, Entry, LeftOut, Log
 from judge.trajectory.redaction import REDACTED
+from shared.fields import at_most
 from shared.strict_json import parse_json
 from shared.text import clip, counted, plain
 
 _ERROR_STATUS = 400
-_COMPARING = RequestCheck | FetchCheck | SocketCheck
 _MAX_SHOWN = 3
 _MAX_QUERY_FIELDS = 1_000
 
 
-def named_fields(task: Task) -> frozenset[str]:
-    """Names, in lower case, whose values the task's checks or evaluator compare, so that they must not be redacted."""
-    checks = plain_checks(task.checks)
-    compared = {name for check in checks if isinstance(check, _COMPARING) for name in check.compared}
-    return frozenset(compared | {name.lower() for name in task.keep_fields})
+def _upper(value: object) -> object:
+    return value.upper() if isinstance(value, str) else value
 
 
-def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], *, inverted: bool) -> Decision:
+class RequestCheck(LookCheck):
+    """The last request to `url` has these values. Several addresses must be requested in order; the last one counts."""
+
+    of_actions: ClassVar[bool] = True
+    needs_network: ClassVar[bool] = True
+    is_redacted: ClassVar[bool] = True
+
+    kind: Literal["request"]
+    method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$"), BeforeValidator(_upper)] | None = None
+    url: OneOrMore[Address]
+    query: Values | None = None
+    post_data: PathValues | None = None
+    headers: Annotated[dict[str, Text], Field(min_length=1), at_most(100)] | None = None
+    status: Annotated[int, Field(ge=100, le=599), IsWhole] | None = None
+    response: PathValues | None = None
+
+    @property
+    def compared(self) -> frozenset[str]:
+        """The names, in lower case, of every value that is compared."""
+        names = [*(self.query or ()), *(self.headers or ())]
+        for url in as_tuple(self.url):
+            names += [name for name, _ in parse_qsl(url.partition("#")[0].partition("?")[2], keep_blank_values=True)]
+        in_bodies = names_compared(self.post_data or {}) | names_compared(self.response or {})
+        return in_bodies | {name.lower() for name in names}
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Those that must be requested."""
+        return as_tuple(self.url)
+
+
+def decide(check: RequestCheck, recording: Recording, inverted: bool) -> Decision:
     """Whether the check passes, what was found, and the index of the step that caused the deciding request.
 
     The last request with the method and address is compared; with `at = "any"`, one match is enough. Inverted: the last
-    one (or any) must not match, whoever sent it. `looks` are those at which `on` lets an action count.
+    one (or any) must not match, whoever sent it.
     """
+    looks = looks_at(check, recording)
     traffic = recording.traffic
     entries = _sent_to_site(recording) if inverted else own_requests(recording)
     if check.on is not None:
@@ -71,7 +110,7 @@ def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], 
     else:
         last = found[hits[0]] if check.at == "any" and hits else found[-1]
     if is_old:
-        lost = rules_1.pushed_out(traffic, check, last, inverted=inverted)
+        lost = rules_1.pushed_out(traffic, last, at=check.at, inverted=inverted)
     else:
         lost = _pushed_out(recording, check, last, candidates[-1][0] if candidates else -1, inverted=inverted)
     if lost is not None:
@@ -99,7 +138,7 @@ def _sent_to_site(recording: Recording) -> list[tuple[int, Entry]]:
 
 def _require_recorded(check: RequestCheck, recording: Recording, entries: Sequence[Entry]) -> None:
     """Raises `MissingEvidence` if the check compares a value that was redacted, because no check named it back then."""
-    unkept = check.compared - named_fields(recording.played)
+    unkept = check.compared - recording.played.named_fields
     paths = [url.partition("?")[0] for url in as_tuple(check.url)]
     for entry in entries if unkept else ():
         if any(entry.request.url.partition("?")[0].endswith(path) for path in paths) and _is_redacted(entry, unkept):
@@ -128,7 +167,7 @@ def _holds_redacted(body: Body, names: Collection[str]) -> bool:
     while todo:
         value = todo.pop()
         if isinstance(value, dict):
-            if any(key.lower() in names and REDACTED in _text(item) for key, item in value.items()):
+            if any(key.lower() in names and REDACTED in text_of(item) for key, item in value.items()):
                 return True
             todo += value.values()
         elif isinstance(value, list):
@@ -231,11 +270,11 @@ def _problems(entry: Entry, check: RequestCheck, *, inverted: bool, is_old: bool
         yield _Problem("the address is too long to be compared", is_certain=False)
     elif check.query is not None:
         query = parse_qsl(urlsplit(entry.request.url).query, keep_blank_values=True)
-        yield from map(_Problem.of, _differences("query", check.query, lambda name: _of_name(query, name)))
+        yield from map(_Problem.of, differences("query", check.query, lambda name: of_name(query, name)))
     if check.headers is not None:
         headers = [(header.name.lower(), header.value) for header in entry.request.headers]
         is_complete = not entry.has_headers_left_out
-        for fact in _differences("header", check.headers, lambda name: _of_name(headers, name.lower())):
+        for fact in differences("header", check.headers, lambda name: of_name(headers, name.lower())):
             yield _Problem(f"{fact}{'' if is_complete else ', and not all headers were recorded'}", is_complete, fact)
     if check.post_data is not None:
         yield from _body_differences("post_data", check.post_data, entry.request.body)
@@ -265,7 +304,7 @@ def _body_differences(what: str, wanted: Mapping[str, Any], body: Body | None) -
         yield _Problem(f"{what} was too large to be recorded", is_certain=False)
     elif body.params:
         fields = [(field.name, field.value) for field in body.params]
-        yield from map(_Problem.of, _differences(what, wanted, lambda name: _of_name(fields, name)))
+        yield from map(_Problem.of, differences(what, wanted, lambda name: of_name(fields, name)))
     elif body.text is not None and body.encoding is None and is_json(body.mime_type, body.text):
         try:
             content = parse_json(body.text)
@@ -275,60 +314,6 @@ def _body_differences(what: str, wanted: Mapping[str, Any], body: Body | None) -
         yield from map(_Problem.of, json_differences(what, wanted, content))
     else:
         yield _Problem(f"{what} is neither JSON nor a form", is_certain=body.text is not None)
-
-
-def json_differences(what: str, wanted: Mapping[str, Any], content: Any) -> Iterator[ValueFound]:
-    """How a JSON value differs from the values that are wanted at its paths."""
-    return _differences(what, wanted, lambda path: _of_path(content, path))
-
-
-def _differences(what: str, wanted: Mapping[str, Any], found: Callable[[str], list[Any]]) -> Iterator[ValueFound]:
-    for name, expected in wanted.items():
-        actual = found(name)
-        if not any(_is_value(expected, value) for value in actual):
-            yield ValueFound.of(what, name, actual)
-
-
-def _of_name(pairs: Iterable[tuple[str, str]], name: str) -> list[Any]:
-    """The value of a name; a list if the name occurs several times, so that no single value equals it."""
-    values = [value for key, value in pairs if key == name]
-    return values if len(values) < 2 else [values]
-
-
-def _of_path(content: Any, path: str) -> list[Any]:
-    # A form field's name with dots and brackets in it may be written literally.
-    if isinstance(content, dict) and path in content:
-        return [content[path]]
-    return values_at(content, parse_path(path))
-
-
-def _is_value(expected: Any, actual: Any) -> bool:
-    """Whether a value is the expected one; `*` in a string matches anything. Unlisted keys of a table are ignored."""
-    match expected:
-        case dict():
-            return isinstance(actual, dict) and all(
-                key in actual and _is_value(value, actual[key]) for key, value in expected.items()
-            )
-        case list():
-            is_list = isinstance(actual, list) and len(actual) == len(expected)
-            return is_list and all(map(_is_value, expected, actual))
-        case str():
-            return not isinstance(actual, dict | list) and glob(plain(expected)).fullmatch(plain(_text(actual)))
-        case bool() | None:
-            return actual is expected or (isinstance(actual, str) and actual.lower() == _text(expected))
-    # Form values are always strings.
-    return not isinstance(actual, bool) and _number(actual) == _number(expected)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _number(value: Any) -> Decimal | None:
-    try:
-        return Decimal(str(value).strip()) if isinstance(value, int | float | str) else None
-    except InvalidOperation:
-        return None
 
 
 def _instead(check: RequestCheck, target: str, entries: Sequence[Entry]) -> str:
@@ -352,3 +337,12 @@ def _shown(entry: Entry, compared: Collection[str] = ()) -> str:
         sent = "&".join(f"{field.name}={field.value}" for field in first)
     sent = f" {clip(plain(sent), 250)}" if sent else ""
     return f"{request.method} {where}{sent}: {entry.response.status or 'no answer'}"
+
+
+def warnings(check: RequestCheck) -> Iterator[str]:
+    """A request that the participant could cause itself."""
+    if check.method is None and not check.inverted:
+        yield "whoever opens the address could pass it: add method"
+
+
+KIND = CheckKind(RequestCheck, decide, warnings=warnings, with_key={"socket": socket.KIND})

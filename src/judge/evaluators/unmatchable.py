@@ -3,11 +3,10 @@
 The roles of each state are those of Playwright's snapshots (`packages/injected/src/roleUtils.ts`, 1.65).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from judge.records.checks import ElementCheck, PlainCheck, TextCheck
-from judge.records.elements import Element, parse_element
+from judge.records.elements import Element
 from shared.text import plain
 
 _NEVER_SHOWN = frozenset({"none", "presentation"})
@@ -39,12 +38,8 @@ _ROLES_OF: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 
 
-def unmatchable(check: PlainCheck) -> Iterator[str]:
-    """Why elements of the check can never match, one sentence each."""
-    within = getattr(check, "within", None)
-    elements = check.elements if isinstance(check, ElementCheck) else ()
-    if isinstance(check, ElementCheck | TextCheck) and within is not None:
-        elements = (*elements, parse_element(within))
+def unmatchable(elements: Iterable[Element]) -> Iterator[str]:
+    """Why elements can never match, one sentence each."""
     for element in elements:
         if why := _why(element):
             yield f"{element.written} can never match: {why}"

@@ -1,17 +1,21 @@
-"""Evaluates `request` checks with `socket = true`: text messages of web sockets, as they were recorded.
+"""`request` checks with `socket = true`: text messages of web sockets, as they were recorded.
 
 The rule of senders is that of requests: a socket counts if a document of the task's site opened it, which its recording
 says. Inverted, sockets to the task's site count whoever opened them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Discriminator, Tag
 
 from judge.evaluators.addresses import is_address
-from judge.evaluators.base import Decision, Found
-from judge.evaluators.evidence import Look, MissingEvidence, Recording
-from judge.evaluators.requests import json_differences
-from judge.records.checks import SocketCheck
+from judge.evaluators.base import CheckKind, Decision, Found
+from judge.evaluators.evidence import MissingEvidence, Recording
+from judge.evaluators.looks import looks_at
+from judge.evaluators.values import json_differences
+from judge.records.checks import Address, LookCheck, PathValues, PatternText, names_compared
 from judge.records.patterns import Pattern
 from judge.sites import Site
 from judge.trajectory.forms import inner_json
@@ -23,11 +27,40 @@ _TYPES: Mapping[str, str] = MappingProxyType({"sent": "send", "received": "recei
 _MAX_SHOWN = 3
 
 
-def messaged(check: SocketCheck, recording: Recording, looks: Sequence[Look], *, inverted: bool) -> Decision:
-    """Whether one message matches (inverted: none), what was found, and the step that caused the first match.
+def _is_pattern_or_table(value: object) -> str:
+    return "<pattern>" if isinstance(value, str) else "<paths>"
 
-    `looks` are those at which `on` lets an action count.
-    """
+
+class SocketCheck(LookCheck):
+    """A text message of a web socket to `url` matches `message`: values at JSON paths, or a pattern."""
+
+    of_actions: ClassVar[bool] = True
+    needs_network: ClassVar[bool] = True
+    is_redacted: ClassVar[bool] = True
+
+    kind: Literal["request"]
+    socket: Literal[True]
+    url: Address
+    direction: Literal["sent", "received"]
+    message: Annotated[
+        Annotated[PatternText, Tag("<pattern>")] | Annotated[PathValues, Tag("<paths>")],
+        Discriminator(_is_pattern_or_table),
+    ]
+
+    @property
+    def compared(self) -> frozenset[str]:
+        """The names, in lower case, of every value that is compared."""
+        return names_compared(self.message)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The socket's."""
+        return (self.url,)
+
+
+def decide(check: SocketCheck, recording: Recording, inverted: bool) -> Decision:
+    """Whether one message matches (inverted: none), what was found, and the step that caused the first match."""
+    looks = looks_at(check, recording)
     traffic = recording.traffic
     if traffic.messages_left_out is None:
         raise MissingEvidence("messages of web sockets were not recorded: an older version or another program did it")
@@ -110,3 +143,14 @@ def _instead(check: SocketCheck, sockets: Sequence[Entry], messages: Sequence[Me
 
 def _shown(message: Message) -> str:
     return clip(plain(message.text or "one that was not recorded"), 150)
+
+
+def warnings(check: SocketCheck) -> Iterator[str]:
+    """A key without meaning, and messages that hold what the participant typed."""
+    if "at" in check.model_fields_set:
+        yield "'at' has no meaning for messages, of which any may match: remove it"
+    if check.direction == "sent" and not check.inverted:
+        yield "what is sent at each keystroke holds what the participant typed: prefer what is received"
+
+
+KIND = CheckKind(SocketCheck, decide, warnings=warnings)

@@ -1,19 +1,23 @@
-"""`fetch` checks: asks the task's site after the last look, and compares what is stored of the answers."""
+"""`fetch` checks: what the judge itself gets from the task's site after the last look."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 from urllib.parse import urljoin
 
-from judge.evaluators.base import Decision, Found
+from pydantic import AfterValidator, Discriminator, Field, Tag
+
+from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import MissingEvidence, Recording
-from judge.evaluators.requests import json_differences
-from judge.records.checks import LOCAL_STORAGE, AnyOf, Check, FetchCheck, fetches_of
+from judge.evaluators.values import json_differences
+from judge.records.checks import Address, AnyOf, Check, KindCheck, PathValues, Text, names_compared, plain_checks
 from judge.records.patterns import glob
 from judge.records.tasks import Task
 from judge.sites import Site, own_site
 from judge.trajectory.fetched import Answer, Fetched, Redacted, stored
 from judge.trajectory.forms import is_json
+from shared.fields import Invalid
 from shared.strict_json import parse_json
 from shared.text import clip, excerpt, plain
 
@@ -22,6 +26,61 @@ RETRY_S = 2.0
 PAUSE_S = 0.2
 _MAX_REDIRECTS = 5
 _NOT_ASKED = "the attempt ended before the judge could ask"
+
+
+# Limited because each answer is recorded, and asking takes time.
+MAX_FETCHES = 5
+
+
+def _is_one_address(value: str) -> str:
+    if not re.match(r"https?://|/", value) or "*" in value:
+        raise Invalid("not one address", "write the whole path, without *", column=1)
+    return value
+
+
+# Where the value of a header comes from: an item of the browser's local storage.
+LOCAL_STORAGE = "localStorage:"
+Bearer = Annotated[str, Field(pattern=rf"^{LOCAL_STORAGE}[!-~]([ -~]{{0,198}}[!-~])?$")]
+
+
+def _is_text_or_table(value: object) -> str:
+    return "<text>" if isinstance(value, str) else "<paths>"
+
+
+class FetchCheck(KindCheck):
+    """What the judge itself gets from `url` after the last look, with the attempt's cookies, is `response`.
+
+    `bearer` names the item of the local storage that is sent as a token.
+    """
+
+    is_redacted: ClassVar[bool] = True
+
+    kind: Literal["fetch"]
+    url: Annotated[Address, AfterValidator(_is_one_address)]
+    response: Annotated[
+        Annotated[Text, Tag("<text>")] | Annotated[PathValues, Tag("<paths>")], Discriminator(_is_text_or_table)
+    ]
+    bearer: Bearer | None = None
+
+    @property
+    def asked(self) -> tuple[str, str | None]:
+        """What is asked for: the address, and the name in the local storage."""
+        return self.url, self.bearer
+
+    @property
+    def compared(self) -> frozenset[str]:
+        """The names, in lower case, of every value that is compared."""
+        return names_compared(self.response)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """What is asked for."""
+        return (self.url,)
+
+
+def fetches_of(checks: Sequence[Check]) -> tuple[tuple[str, str | None], ...]:
+    """The distinct addresses, each with its header, that a task's `fetch` checks ask for."""
+    return tuple(dict.fromkeys(each.asked for each in plain_checks(checks) if isinstance(each, FetchCheck)))
 
 
 class Asker(Protocol):
@@ -90,7 +149,7 @@ def _fetch_checks(checks: Iterable[Check]) -> Iterator[tuple[FetchCheck, bool]]:
                 yield each, each.inverted != is_outer_inverted
 
 
-def fetched(check: FetchCheck, recording: Recording, *, inverted: bool) -> Decision:
+def decide(check: FetchCheck, recording: Recording, inverted: bool) -> Decision:
     """Whether the stored answer passes the check. Raises `MissingEvidence` if the recording has none."""
     attempt = recording.trajectory.attempt
     known = {(each.url, each.bearer): each for each in (attempt.fetched if attempt else ())}
@@ -120,3 +179,6 @@ def _compared(wanted: str | Mapping[str, Any], found: Fetched) -> Found:
         return Found(False, f"an answer that is not readable as JSON: {shown}", counts=False)
     problem = next(json_differences("response", wanted, content), None)
     return Found(True, shown) if problem is None else Found(False, f"{problem} in {shown}", facts=(problem,))
+
+
+KIND = CheckKind(FetchCheck, decide)

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from judge.evaluators.probes import Probes
+from judge.evaluators.kinds.probe import Probes
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from shared.models import Page

@@ -7,7 +7,6 @@ import pytest
 
 from helpers.trajectory.recordings import SHOP, RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
 from judge.evaluators.checks import evaluate
-from judge.evaluators.requests import named_fields
 from judge.records.tasks import Task
 from judge.trajectory.network import LeftOut, write_har
 from judge.trajectory.redaction import Redaction
@@ -157,5 +156,5 @@ def test_every_name_that_a_check_compares_is_kept() -> None:
         {"kind": "page", "url": "/?secret=1"},
     ]
     task = Task.model_validate({"task_id": "t", "website": "", "task": "x", "checks": checks})
-    assert named_fields(task) >= {"form_key", "api_token", "pin", "session", "key", "x-token"}
-    assert "secret" not in named_fields(task)
+    assert task.named_fields >= {"form_key", "api_token", "pin", "session", "key", "x-token"}
+    assert "secret" not in task.named_fields

@@ -1,0 +1,142 @@
+"""`action` checks: what the participant did."""
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from judge.evaluators.base import CheckKind, Decision, Found
+from judge.evaluators.evidence import ActionDone, Recording
+from judge.evaluators.looks import looks_at
+from judge.evaluators.nearest import is_similar
+from judge.records.checks import Editable, LookCheck, OneOrMore, PatternText, Text, as_tuple
+from judge.records.patterns import Pattern
+from judge.records.tools import verb_of
+from shared.fields import Invalid
+from shared.text import counted, plain, split_line
+
+_POINT = r"[(\[] ?-?[\d.]+ ?, ?-?[\d.]+ ?[)\]]"
+# The subject of an element without a name (`judge.browser.unnamed`): `button in row "sales.csv"`.
+_DESCRIBED = re.compile(r'^[A-Za-z][\w-]* ((?:in|beside|under|with)(?: [a-z]+)?) ".*"$')
+# As in `CLICK (12, 34)`, `CLICK: at (12, 34)` and `DRAG: to page (12, 34) to (56, 78)`.
+_COORDINATES = re.compile(rf":?(?: ?at)? ?{_POINT}(?: to {_POINT})?$")
+
+
+class ActionCheck(LookCheck):
+    """An executed action equals `line` or matches `pattern`, at any step."""
+
+    of_actions: ClassVar[bool] = True
+
+    kind: Literal["action"]
+    line: OneOrMore[Text] | None = None
+    pattern: PatternText | None = None
+    editable: Editable = False
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if (self.line is None) == (self.pattern is None):
+            raise Invalid("needs either line or pattern", "give exactly one of them")
+        return self
+
+
+def decide(check: ActionCheck, recording: Recording, inverted: bool) -> Decision:
+    """Whether the actions were executed, and the step of the last one."""
+    actions = list(recording.actions(looks_at(check, recording)))
+    found, step = _acted(check, actions, inverted=inverted)
+    passed = found.passed != inverted
+    return Decision(passed, found, step if passed and not inverted else None)
+
+
+def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool) -> tuple[Found, int | None]:
+    """Whether the actions were executed in this order, and the step of the last one.
+
+    Only those on what the task's own site wrote count; inverted, all do.
+    """
+    counting = [each for each in actions if inverted or each.counts(editable=check.editable)]
+    last, missing = _executed(check, counting)
+    if last is not None:
+        return Found(True, last.line), last.step
+    where = f" on {check.on}" if check.on else ""
+    problem = "no such action" if check.pattern is not None else f"no {missing}"
+    if not inverted and (last := _executed(check, actions)[0]):
+        why = next(
+            each.left_out
+            for each in reversed(actions)
+            if each.step <= last.step and not each.counts(editable=check.editable)
+        )
+        return Found(False, f"{problem}{where} that counts: an element was {why}"), None
+    executed = [each.line for each in actions]
+    wanted = check.pattern if check.pattern is not None else as_tuple(check.line)[0]
+    close = difflib.get_close_matches(wanted, executed, n=3, cutoff=0.3) or executed[-3:]
+    if not close:
+        return Found(False, f"{problem}, since none was executed{where}"), None
+    return Found(False, f"{problem} among {counted(len(actions), 'action')}{where}: {'; '.join(close)}"), None
+
+
+def _executed(check: ActionCheck, actions: Sequence[ActionDone]) -> tuple[ActionDone | None, str]:
+    """The action that completes what is expected, or `None` and the first line that is missing."""
+    if check.pattern is not None:
+        pattern = Pattern(check.pattern)
+        fitting = (each for each in actions if _says(pattern, each.line) or _says(pattern, _line_key(each.line)))
+        return next(fitting, None), ""
+    waiting = list(as_tuple(check.line))
+    for each in actions:
+        if _line_key(each.line) == _line_key(waiting[0]):
+            waiting.pop(0)
+            if not waiting:
+                return each, ""
+    return None, waiting[0]
+
+
+def _line_key(line: str) -> str:
+    """The line as compared: white space collapsed, coordinates at its end removed.
+
+    Coordinates are only removed where nothing was typed: trimming could turn typed text into the expected text.
+    """
+    line = plain(line)
+    parts = split_line(line)
+    return _COORDINATES.sub("", line) if parts is not None and verb_of(parts[1]).at_point else line
+
+
+def _says(pattern: Pattern, line: str) -> bool:
+    """Whether a line matches. A match that begins inside text that was typed, chosen or visited does not count."""
+    span = pattern.search(line)
+    parts = split_line(line)
+    if span is None or parts is None:
+        return False
+    # What describes an element is the name of another one: only a pattern that says so is about this one.
+    described = _DESCRIBED.search(parts[0])
+    if described is not None and described[1] not in pattern.source:
+        return False
+    return parts[2] is None or span[0] < len(line) - len(parts[2])
+
+
+def near(check: ActionCheck, recording: Recording) -> int | None:
+    """The last step with the same action elsewhere, where it does not count, with another value, or beside it."""
+    if check.pattern is not None:
+        return None
+    actions = tuple(recording.actions(recording.looks))
+    done = [(each.step, split_line(each.line)) for each in actions]
+    lines = {plain(each.line) for each in actions if each.counts(editable=check.editable)}
+    # Those that were executed on another page are missing as well.
+    missing = [line for line in as_tuple(check.line) if check.on is not None or plain(line) not in lines]
+    wanted = split_line(missing[0]) if missing else None
+    if wanted is None:
+        return None
+    near = [step for step, parts in done if parts and parts[1] == wanted[1] and is_similar(parts[0], wanted[0])]
+    return max(near, default=None)
+
+
+def warnings(check: ActionCheck) -> Iterator[str]:
+    """Patterns that typed text could match, lines that are never recorded, and keys without meaning."""
+    if check.pattern is not None and not check.pattern.lstrip("^").startswith("<"):
+        yield "typed text could match the pattern: begin it with ^<"
+    if unlike := [line for line in as_tuple(check.line) if " -> " not in line]:
+        yield f"no action is recorded like {unlike[0]!r}: write it like <Save button> -> CLICK"
+    if "at" in check.model_fields_set:
+        yield "'at' has no meaning for action: remove it"
+
+
+KIND = CheckKind(ActionCheck, decide, near=near, warnings=warnings)

@@ -1,0 +1,153 @@
+"""`answer` checks: the participant's final answer, as a text or as a typed value."""
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from judge.evaluators.base import CheckKind, Decision, Found
+from judge.evaluators.evidence import Recording
+from judge.records.checks import LookCheck, PatternText, Text, tables_in
+from judge.records.normalise import NormaliseError, ValueType, is_same, normalise, only_value, shown, string
+from judge.records.patterns import Pattern
+from shared.fields import Invalid
+from shared.text import clip, excerpt, plain
+
+_MAX_SCHEMA_CHARS = 10_000
+
+
+def _is_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Accept only a schema that applies in bounded time: RE2 patterns, and no references (exponential nesting)."""
+    # Imported here because few tasks have a schema, and the import takes a tenth of a second.
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        size = len(json.dumps(schema))
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise Invalid(f"not a JSON schema: {error.message[:200]}", "correct it") from None
+    except (TypeError, ValueError, RecursionError):
+        raise Invalid("not a JSON schema", "write plain texts, numbers, lists and tables") from None
+    if size > _MAX_SCHEMA_CHARS:
+        raise Invalid(f"more than {_MAX_SCHEMA_CHARS} characters", "shorten it")
+    for table in tables_in(schema):
+        refused = next((key for key in ("$ref", "$dynamicRef", "patternProperties") if key in table), None)
+        if refused:
+            raise Invalid(f"{refused} is not supported", "write the schema out")
+        if isinstance(table.get("pattern"), str):
+            Pattern(table["pattern"])
+    return schema
+
+
+class AnswerCheck(LookCheck):
+    """The final answer has `contains`, matches `pattern`, or its only value of `type` is `expected`."""
+
+    of_actions: ClassVar[bool] = True
+
+    kind: Literal["answer"]
+    contains: Text | None = None
+    pattern: PatternText | None = None
+    type: ValueType | None = None
+    expected: Any = None
+    ordered: Annotated[bool, Field(strict=True)] = False
+    schema_: Annotated[dict[str, Any], AfterValidator(_is_schema)] | None = Field(default=None, alias="schema")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _dates_as_text(cls, value: Any) -> Any:
+        # TOML has dates but JSON requests do not, and a task must be the same in both.
+        if isinstance(value, dict) and isinstance(value.get("expected"), date):
+            return {**value, "expected": value["expected"].isoformat()}
+        return value
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if [self.contains, self.pattern, self.type].count(None) != 2:
+            raise Invalid("needs one of contains, pattern or type", "give exactly one of them")
+        if self.type is None:
+            extra = [key for key in ("expected", "ordered", "schema_") if key in self.model_fields_set]
+            if extra:
+                raise Invalid("needs a type", 'add type = "string"', key=extra[0].rstrip("_"))
+            return self
+        if self.schema_ is not None and self.type != "json":
+            raise Invalid('needs type = "json"', "change the type, or remove it", key="schema")
+        if self.ordered and self.type != "list":
+            raise Invalid('needs type = "list"', "change the type, or remove it", key="ordered")
+        if "expected" in self.model_fields_set:
+            try:
+                normalise(self.expected, self.type)
+            except NormaliseError as error:
+                problem = f"{str(self.expected)[:60]!a} is not of type {self.type}: {error}"
+                raise Invalid(problem, "correct it", key="expected") from None
+        elif self.schema_ is None:
+            raise Invalid("missing", "add the value that is expected", key="expected")
+        return self
+
+
+def decide(check: AnswerCheck, recording: Recording, inverted: bool) -> Decision:
+    """Whether the final answer is the expected one. Without an answer it fails, inverted or not."""
+    found = _answered(check, recording.trajectory.final_answer)
+    passed = found.counts and found.passed != inverted
+    steps = [look.step.index for look in recording.looks if look.step.outcome is not None]
+    return Decision(passed, found, steps[-1] if steps and passed else None)
+
+
+def _answered(check: AnswerCheck, answer: str | None) -> Found:
+    if answer is None or not answer.strip():
+        return Found(False, "no answer was given", counts=False)
+    quoted = excerpt(answer, 300)
+    if check.contains is not None:
+        return Found(plain(check.contains).casefold() in plain(answer).casefold(), quoted)
+    if check.pattern is not None:
+        return Found(Pattern(check.pattern).search(answer) is not None, quoted)
+    kind = check.type or "string"
+    has_expected = "expected" in check.model_fields_set
+    expected = normalise(check.expected, kind) if has_expected else None
+    try:
+        actual = only_value(answer, kind, expected=expected)
+    except NormaliseError as error:
+        return Found(False, f"{error} in {quoted}", counts=False)
+    if check.schema_ is not None and (problem := _schema_problem(check.schema_, actual)):
+        return Found(False, f"{quoted}: {problem}", shown(actual))
+    is_passed = not has_expected or is_same(actual, expected, kind, ordered=check.ordered)
+    return Found(is_passed, quoted, string(shown(actual)) if kind == "string" else shown(actual))
+
+
+def _schema_problem(schema: dict[str, Any], value: Any) -> str | None:
+    # Imported here because few tasks have a schema, and the import takes longer than judging a task without one.
+    from jsonschema import Draft202012Validator, ValidationError, validators
+    from jsonschema.exceptions import best_match
+
+    def matches(_: Any, written: Any, text: Any, __: Any) -> Any:
+        if isinstance(text, str) and Pattern(written).search(text) is None:
+            yield ValidationError(f"{text[:60]!r} does not match {written!r}")
+
+    # RE2 instead of `re`, because a foreign pattern could make `re` run for hours.
+    validator = validators.extend(Draft202012Validator, {"pattern": matches})
+    try:
+        error = best_match(validator(schema).iter_errors(value))
+    except RecursionError:
+        return "nested too deeply"
+    return None if error is None else clip(plain(str(error.message)), 200)
+
+
+def warnings(check: AnswerCheck) -> Iterator[str]:
+    """Keys without meaning."""
+    if "at" in check.model_fields_set:
+        yield "'at' has no meaning for answer: remove it"
+    if check.on is not None:
+        yield "'on' has no meaning for answer: remove it"
+
+
+def contradicts(one: AnswerCheck, other: AnswerCheck) -> str | None:
+    """Two values of one type are one too many."""
+    if not one.type or one.type != other.type:
+        return None
+    both = not (one.inverted or other.inverted) and one.schema_ is None and other.schema_ is None
+    return "the only value of one type cannot be two" if both and one.expected != other.expected else None
+
+
+KIND = CheckKind(AnswerCheck, decide, warnings=warnings, contradicts=contradicts)

@@ -1,0 +1,162 @@
+"""`element` checks: an element on a page, or several in an order."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from judge.evaluators.base import CheckKind, Decision, Found
+from judge.evaluators.evidence import Look, Recording
+from judge.evaluators.findings import NodesFound
+from judge.evaluators.looks import over_content
+from judge.evaluators.matching import fits, fitting, node_found
+from judge.evaluators.nearest import CONTROLS, is_similar
+from judge.evaluators.unmatchable import unmatchable
+from judge.records.checks import ElementText, OneOrMore, ShownCheck, as_tuple, plain_checks
+from judge.records.elements import Element, parse_element
+from shared.fields import Invalid
+from shared.snapshot import Node, Snapshot
+
+_MAX_SHOWN = 5
+# Roles in whose name or text pages often repeat typed text: results for "…", you searched for …
+_REFLECTING = ("heading", "paragraph", "status", "alert", "generic", "text", "listitem", "cell", "link")
+
+
+class ElementCheck(ShownCheck):
+    """The page shows `element`; for a list, all of them in this order."""
+
+    kind: Literal["element"]
+    element: OneOrMore[ElementText]
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.count is not None and isinstance(self.element, tuple):
+            raise Invalid("a list of elements cannot be counted", "write one check for each", key="count")
+        return self
+
+    @property
+    def elements(self) -> tuple[Element, ...]:
+        """The elements, parsed."""
+        return tuple(map(parse_element, as_tuple(self.element)))
+
+
+def decide(check: ElementCheck, recording: Recording, inverted: bool) -> Decision:
+    """Whether the page shows the element, or all of them in this order."""
+    # Parsed once for all looks.
+    wanted = check.elements
+
+    def compare(look: Look, page: Snapshot, roots: Sequence[Node] | None, explains: bool) -> Found:
+        return _elements_shown(check, wanted, look, page, roots, explains)
+
+    return over_content(check, recording, inverted, compare)
+
+
+def _elements_shown(
+    check: ElementCheck,
+    wanted: Sequence[Element],
+    look: Look,
+    page: Snapshot,
+    roots: Sequence[Node] | None,
+    explains: bool,
+) -> Found:
+    places: Sequence[int] = range(len(page.nodes))
+    if roots is not None:
+        places = sorted({node.position for root in roots for node in page.subtree(root)} - {r.position for r in roots})
+    seen = [fitting(page, element, places) for element in wanted]
+    if check.in_view:
+        seen = [[node for node in nodes if look.is_in_view(node)] for nodes in seen]
+    if check.count is not None:
+        return Found(len(seen[0]) == check.count, f"{len(seen[0])} of them")
+    at = -1
+    for element, nodes in zip(wanted, seen, strict=True):
+        following = next((node.position for node in nodes if node.position > at), None)
+        if following is None and not explains:
+            return Found(False, "")
+        if following is None:
+            earlier = Found(False, "it comes earlier on the page")
+            found = earlier if nodes else _instead(page, element, places, check.in_view)
+            return found._replace(text=f"no {element.written}: {found.text}") if len(wanted) > 1 else found
+        at = following
+    return Found.of(True, NodesFound(nodes=tuple(node_found(page, nodes[0]) for nodes in seen)))
+
+
+def _instead(page: Snapshot, element: Element, places: Sequence[int], in_view: bool) -> Found:
+    """The elements closest to the expected one."""
+    if in_view and fitting(page, element, places):
+        return Found(False, "it is not in view")
+    nodes = [page.nodes[at] for at in places if element.role in (None, page.nodes[at].role)]
+    named = (node_found(page, node) for node in nodes if page.name_of(node) or element.role)
+    listed = {str(node): node for node in named}
+    # `difflib` is slow, and a page may have thousands of elements.
+    close = difflib.get_close_matches(element.written, list(listed)[:500], n=_MAX_SHOWN, cutoff=0.3)
+    shown = close or list(listed)[:_MAX_SHOWN]
+    return Found.of(False, NodesFound(nodes=tuple(listed[words] for words in shown), role=element.role))
+
+
+def near(check: ElementCheck, recording: Recording) -> int | None:
+    """The last action beside the expected element, or on it with another result.
+
+    Elements that another check of the task expects are not wrong.
+    """
+    wanted = [_bare(element) for element in check.elements if element.role in CONTROLS]
+    others = [
+        _bare(element)
+        for other in plain_checks(recording.trajectory.task.checks)
+        if isinstance(other, ElementCheck) and other is not check
+        for element in other.elements
+        if element.name is not None or element.pattern is not None
+    ]
+    within = parse_element(check.within) if check.within else None
+    found = None
+    for look in recording.looks:
+        page, node = _acted_on(look, editable=check.editable)
+        if page is None or node is None or any(fits(page, node, other) for other in others):
+            continue
+        if within is not None and not any(fits(page, parent, within) for parent in page.parents(node)):
+            continue
+        if any(_is_near(page, node, element, is_inside=within is not None) for element in wanted):
+            found = look.step.index
+    return found
+
+
+def _bare(element: Element) -> Element:
+    return replace(element, states=(), value=None)
+
+
+def _acted_on(look: Look, *, editable: bool) -> tuple[Snapshot | None, Node | None]:
+    """What counts of the page, and the element of the look's executed action if that counts."""
+    action, outcome = look.step.action, look.step.outcome
+    if action is None or outcome is None or not outcome.ok or look.snapshot is None:
+        return None, None
+    refs = outcome.refs or (action.params.get("target"), action.params.get("ref"))
+    ref = next((ref for ref in refs if isinstance(ref, str) and ref), None)
+    page = look.evidence(editable=editable)
+    return page, page.by_ref(ref) if ref else None
+
+
+def _is_near(page: Snapshot, node: Node, element: Element, *, is_inside: bool) -> bool:
+    if fits(page, node, element):
+        return True
+    if node.role != element.role:
+        return False
+    if is_inside or (element.name is not None and is_similar(page.name_of(node), element.name)):
+        return True
+    # Beside the expected element, as in a group of radio buttons.
+    beside = (page.nodes[at] for at in range(len(page.nodes)) if page.nodes[at].parent == node.parent)
+    return any(fits(page, each, element) for each in beside)
+
+
+def warnings(check: ElementCheck) -> Iterator[str]:
+    """Elements that never match, and those that a page could show merely by repeating typed text."""
+    elements = check.elements
+    yield from unmatchable(elements if check.within is None else (*elements, parse_element(check.within)))
+    if check.inverted or check.on is not None or check.within is not None:
+        return
+    for element in elements:
+        if element.role in (None, *_REFLECTING) and element.pattern is not None:
+            yield f"a page that repeats typed text could show {element.written}: add within or on"
+
+
+KIND = CheckKind(ElementCheck, decide, near=near, warnings=warnings)

@@ -1,0 +1,119 @@
+"""`page` checks: the address of a page, or its title."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from judge.evaluators.addresses import is_at, query_difference
+from judge.evaluators.base import CheckKind, Decision, Found
+from judge.evaluators.evidence import Look, Recording
+from judge.evaluators.findings import AddressFound
+from judge.evaluators.looks import looks_at, over_looks
+from judge.records.checks import Address, LookCheck, OneOrMore, Text, as_tuple
+from shared.fields import Invalid
+from shared.text import excerpt, one_line, plain
+
+_MAX_SHOWN = 5
+
+
+class PageCheck(LookCheck):
+    """The address is `url`, or the title is `title`."""
+
+    kind: Literal["page"]
+    url: OneOrMore[Address] | None = None
+    title: Text | None = None
+    extra_query: Annotated[bool, Field(strict=True)] = False
+
+    @model_validator(mode="after")
+    def _has_something(self) -> Self:
+        if self.url is None and self.title is None:
+            raise Invalid("neither url nor title", "add one of them")
+        if self.title is not None and isinstance(self.url, tuple):
+            raise Invalid("a list of addresses and a title", "write two checks", key="title")
+        if self.extra_query and self.url is None:
+            raise Invalid("nothing to apply it to", "add url, or remove it", key="extra_query")
+        return self
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Those that it expects."""
+        return as_tuple(self.url)
+
+
+def decide(check: PageCheck, recording: Recording, inverted: bool) -> Decision:
+    """Whether address and title are the expected ones; of several addresses, whether they were visited in order."""
+    looks = looks_at(check, recording)
+    return over_looks(check, looks, inverted, _page_test(check, looks))
+
+
+def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look, bool], Found]:
+    """Tests address and title; of several addresses, whether the look is at the last one after all others in order."""
+    *earlier, target = as_tuple(check.url) or ("",)
+    missing: dict[int, str] = {}
+    for look in looks:
+        if earlier:
+            missing[look.step.index] = earlier[0]
+            if is_at(look, earlier[0], extra_query=check.extra_query):
+                earlier.pop(0)
+
+    def test(look: Look, _explains: bool) -> Found:
+        there = AddressFound.of(look.step.url, is_own=look.is_own)
+        if look.step.index in missing:
+            return Found(False, f"{missing[look.step.index]} was not visited before {there}", facts=(there,))
+        if target and not is_at(look, target, extra_query=check.extra_query):
+            return Found(False, f"{_other_query(check, look, target)}{there}", facts=(there,))
+        if check.title is not None and not (look.is_own and plain(look.step.title) == plain(check.title)):
+            return Found.of(False, AddressFound.of(look.step.url, is_own=look.is_own, title=look.step.title))
+        return Found.of(True, there)
+
+    return test
+
+
+def _other_query(check: PageCheck, look: Look, target: str) -> str:
+    """The parameters that are missing, different or not expected, for the finding; empty if more than they differ."""
+    found = query_difference(look, target, extra_query=check.extra_query)
+    if found is None:
+        return ""
+    instead = dict(found.instead)
+    parts = [
+        f"{one_line(name, 60)} is {excerpt(instead[name])}"
+        if name in instead
+        else f"no {one_line(f'{name}={value}', 100)}"
+        for name, value in found.missing
+    ]
+    parts += [f"also {one_line(f'{name}={value}', 100)}" for name, value in found.extra]
+    more = [f"{len(parts) - _MAX_SHOWN} more differences"] if len(parts) > _MAX_SHOWN else []
+    return f"{', '.join([*parts[:_MAX_SHOWN], *more])} in " if parts else ""
+
+
+def near(check: PageCheck, recording: Recording) -> int | None:
+    """The action that led to the last address, if that has the expected path and another query."""
+    looks = recording.looks
+    address = (as_tuple(check.url) or ("",))[-1]
+    if "?" not in address or not looks or not is_at(looks[-1], address.partition("?")[0], extra_query=True):
+        return None
+    first = len(looks) - 1
+    while first and looks[first - 1].step.url == looks[-1].step.url:
+        first -= 1
+    return looks[first - 1].step.index if first else None
+
+
+def warnings(check: PageCheck) -> Iterator[str]:
+    """A title that any page could have."""
+    if check.title is not None and check.url is None and not check.inverted:
+        yield "a page that repeats typed text in its title could pass it: add url"
+
+
+def contradicts(one: PageCheck, other: PageCheck) -> str | None:
+    """Two ends are one too many."""
+    if one.inverted or other.inverted:
+        return None
+    last = [as_tuple(check.url)[-1:] for check in (one, other)]
+    ends = all(check.at == "end" and check.on is None and not check.extra_query for check in (one, other))
+    if ends and all(last) and last[0] != last[1] and not any("*" in url for urls in last for url in urls):
+        return f"the end cannot be both {last[0][0]} and {last[1][0]}"
+    return None
+
+
+KIND = CheckKind(PageCheck, decide, near=near, warnings=warnings, contradicts=contradicts)

@@ -1,0 +1,148 @@
+"""`probe` checks: values that the judge reads in the page, and whether one ends the attempt."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Literal, Protocol, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from judge.evaluators.addresses import is_address
+from judge.evaluators.base import CheckKind, Decision, Found
+from judge.evaluators.evidence import Look, MissingEvidence, Recording
+from judge.evaluators.looks import looks_at, over_looks
+from judge.records.checks import Check, LookCheck, Text, plain_checks
+from judge.records.normalise import shown
+from judge.records.steps import ProbeValue
+from judge.records.tasks import Task
+from judge.sites import Site, own_site
+from shared.fields import Invalid, at_most
+from shared.fields import shown as shown_in_errors
+from shared.models import Page
+from shared.text import excerpt, one_line, plain
+
+# Limited because each value is recorded at every step.
+MAX_EXPRESSIONS = 10
+
+
+def _is_value(value: object) -> object:
+    if not isinstance(value, bool | int | float | str):
+        raise Invalid(f"{shown_in_errors(value)} is neither a text, a number nor a boolean", "correct it")
+    return value
+
+
+class ProbeCheck(LookCheck):
+    """A value that the judge reads in the page after every action equals `expected` or lies within `min` and `max`."""
+
+    kind: Literal["probe"]
+    expression: Annotated[Text, at_most(1_000)]
+    expected: Annotated[bool | int | float | str | None, BeforeValidator(_is_value)] = None
+    min: float | None = None
+    max: float | None = None
+    keep: Literal["first"] | None = None
+    ends: Annotated[bool, Field(strict=True)] = False
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if (self.expected is None) == (self.min is None and self.max is None):
+            raise Invalid("needs either expected, or min or max", "write expected = 1")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise Invalid(f"min {self.min:g} is larger than max {self.max:g}", "correct one of them", key="min")
+        return self
+
+
+def probes_of(checks: Sequence[Check]) -> tuple[ProbeCheck, ...]:
+    """The probes among a task's checks, including those inside `any_of`."""
+    return tuple(each for each in plain_checks(checks) if isinstance(each, ProbeCheck))
+
+
+def expressions_of(checks: Sequence[Check]) -> tuple[str, ...]:
+    """The distinct expressions of a task's probes, in the order in which they are read in the page and recorded."""
+    return tuple(dict.fromkeys(probe.expression for probe in probes_of(checks)))
+
+
+def decide(check: ProbeCheck, recording: Recording, inverted: bool) -> Decision:
+    """Whether the value is the expected one, or within the limits."""
+    looks = looks_at(check, recording)
+    return over_looks(check, looks, inverted, _probe_test(check, looks, expressions_of(recording.played.checks)))
+
+
+def _probe_test(check: ProbeCheck, looks: Sequence[Look], expressions: Sequence[str]) -> Callable[[Look, bool], Found]:
+    """Tests the value read in the page; with `keep`, the first value read so far."""
+    if check.expression not in expressions:
+        raise MissingEvidence("the value of this expression was not read when the attempt was played: play it again")
+    at = expressions.index(check.expression)
+    found: dict[int, Found] = {}
+    kept: Found | None = None
+    for look in looks:
+        if len(look.step.probes) != len(expressions):
+            raise MissingEvidence(f"no value was read at step {look.step.index + 1}")
+        read = look.step.probes[at]
+        now = _compared(check, read.value) if read.value is not None else _without_value(look, read.error)
+        if check.keep == "first" and kept is None and read.value is not None:
+            kept = now
+        found[look.step.index] = kept or now
+    return lambda look, _explains: found[look.step.index]
+
+
+def _without_value(look: Look, error: str | None) -> Found:
+    why = one_line(error, 300) if error else "null"
+    where = "" if look.is_own else f": {excerpt(look.step.url, 200)}"
+    return Found(False, f"no value, {why}{where}", counts=False)
+
+
+def _compared(check: ProbeCheck, value: bool | int | float | str) -> Found:
+    text = excerpt(value, 300) if isinstance(value, str) else shown(value)
+    if check.expected is not None:
+        if isinstance(value, str) and isinstance(check.expected, str):
+            return Found(plain(value) == plain(check.expected), text)
+        # In Python `True == 1`.
+        return Found(isinstance(value, bool) == isinstance(check.expected, bool) and value == check.expected, text)
+    if isinstance(value, bool | str):
+        return Found(False, f"{text} is not a number", counts=False)
+    return Found((check.min is None or value >= check.min) and (check.max is None or value <= check.max), text)
+
+
+class Reader(Protocol):
+    """Reads expressions in the last observed page: a `judge.browser.session.Browser`."""
+
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]: ...
+
+
+class Probes:
+    """The probes of a task in one attempt. The first page read shows where the website redirects."""
+
+    def __init__(self, task: Task, allowed_sites: Iterable[str] = ()) -> None:
+        self._task = task
+        self._allowed_sites = tuple(allowed_sites)
+        self._expressions = expressions_of(task.checks)
+        self._ending = [probe for probe in probes_of(task.checks) if probe.ends]
+        self._site: Site | None = None
+
+    async def read(self, browser: Reader, page: Page) -> tuple[ProbeValue, ...]:
+        """A value for each expression of the task, or an error for each on a page of another site."""
+        if not self._expressions:
+            return ()
+        self._site = self._site or own_site(self._task, self._allowed_sites, landed=page.url)
+        if not self._site.holds(page.url):
+            why = "a page of another site"
+        elif page.dialog is not None:
+            why = "a dialog is open"
+        elif page.notice is not None and not page.snapshot:
+            why = "the page cannot be observed"
+        else:
+            return await browser.probe(page, self._expressions)
+        return tuple(ProbeValue(error=why) for _ in self._expressions)
+
+    def has_ended(self, page: Page, values: Sequence[ProbeValue]) -> bool:
+        """Whether a probe with `ends` has a value; never on a page of another site."""
+        if self._site is None:
+            return False
+        found = dict(zip(self._expressions, values, strict=True))
+        is_home = self._site.is_home(page.url)
+        return any(
+            found[probe.expression].value is not None
+            and (probe.on is None or is_address(page.url, probe.on, is_home=is_home, extra_query=True))
+            for probe in self._ending
+        )
+
+
+KIND = CheckKind(ProbeCheck, decide)

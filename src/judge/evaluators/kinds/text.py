@@ -1,0 +1,119 @@
+"""`text` checks: what a page's text contains, and the numbers in it."""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from judge.evaluators.base import CheckKind, Decision, Found
+from judge.evaluators.evidence import Look, Recording
+from judge.evaluators.findings import NumbersFound
+from judge.evaluators.looks import over_content
+from judge.evaluators.unmatchable import unmatchable
+from judge.records.checks import OneOrMore, PatternText, ShownCheck, Text, as_tuple
+from judge.records.elements import parse_element
+from judge.records.normalise import parse_number
+from judge.records.patterns import Pattern
+from shared.fields import Invalid
+from shared.snapshot import Node, Snapshot
+from shared.text import counted, excerpt, plain
+
+
+class TextCheck(ShownCheck):
+    """The page's text has `contains` or matches `pattern`; the pattern's one group obeys `min`, `max` and `sorted`."""
+
+    kind: Literal["text"]
+    contains: OneOrMore[Text] | None = None
+    pattern: PatternText | None = None
+    min: float | None = None
+    max: float | None = None
+    sorted: Literal["ascending", "descending"] | None = None
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if (self.contains is None) == (self.pattern is None):
+            raise Invalid("needs either contains or pattern", "give exactly one of them")
+        if isinstance(self.contains, tuple) and self.count is not None:
+            raise Invalid("a list of texts cannot be counted", "write one check for each", key="count")
+        if self.reads_numbers:
+            if self.pattern is None:
+                raise Invalid("min, max and sorted need a pattern", r"write pattern = '€(\d+)'")
+            if Pattern(self.pattern).groups != 1:
+                raise Invalid(
+                    f"{Pattern(self.pattern).groups} groups, where min, max and sorted need one",
+                    "put one pair of parentheses around the number, (?:…) elsewhere",
+                    key="pattern",
+                )
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise Invalid(f"min {self.min:g} is larger than max {self.max:g}", "correct one of them", key="min")
+        return self
+
+    @property
+    def reads_numbers(self) -> bool:
+        """Whether the pattern's group is read as numbers."""
+        return not (self.min is None and self.max is None and self.sorted is None)
+
+
+def decide(check: TextCheck, recording: Recording, inverted: bool) -> Decision:
+    """Whether the page's text is as expected."""
+    # Parsed once for all looks.
+    pattern = Pattern(check.pattern) if check.pattern else None
+
+    def compare(look: Look, page: Snapshot, roots: Sequence[Node] | None, _explains: bool) -> Found:
+        text = look.texts(page, roots, check.in_view)
+        if pattern is None:
+            return _contained(text, as_tuple(check.contains), check.count)
+        return _matched(text, pattern, check)
+
+    return over_content(check, recording, inverted, compare)
+
+
+def _contained(text: str, wanted: Sequence[str], count: int | None) -> Found:
+    if count is not None:
+        number = text.count(plain(wanted[0]))
+        return Found(number == count, counted(number, "time"))
+    at = 0
+    for each in map(plain, wanted):
+        place = text.find(each, at)
+        if place < 0:
+            order = " after what comes before it" if each in text else ""
+            return Found(False, f'no "{each}"{order} in: {excerpt(text, 200)}')
+        at = place + len(each)
+    return Found(True, f'"{plain(wanted[-1])}"')
+
+
+def _matched(text: str, pattern: Pattern, check: TextCheck) -> Found:
+    if not check.reads_numbers and check.count is None:
+        span = pattern.search(text)
+        return Found(span is not None, excerpt(text[slice(*span)] if span else text, 200))
+    matches = list(pattern.matches(text))
+    is_counted = check.count is None or check.count == len(matches)
+    if not check.reads_numbers:
+        return Found(is_counted, counted(len(matches), "match", "matches"))
+    if not matches:
+        # With nothing to compare, the check fails even when inverted.
+        return Found(False, f"no match in: {excerpt(text, 200)}", counts=False)
+    written = [match.group(1) or "" for match in matches]
+    values = []
+    for each in written:
+        value = parse_number(each)
+        if value is None:
+            return Found(False, f"{excerpt(each, 60)} is not a number", counts=False)
+        values.append(value)
+    low, high = (None if limit is None else Decimal(str(limit)) for limit in (check.min, check.max))
+    is_within = all((low is None or value >= low) and (high is None or value <= high) for value in values)
+    is_sorted = check.sorted is None or values == sorted(values, reverse=check.sorted == "descending")
+    is_passed = is_within and is_sorted and is_counted
+    return Found.of(is_passed, NumbersFound.of(written), ", ".join(map(str, values[:20])))
+
+
+def warnings(check: TextCheck) -> Iterator[str]:
+    """A part of the page that never matches, and texts that any page could repeat."""
+    if check.within is not None:
+        yield from unmatchable((parse_element(check.within),))
+    if not check.inverted and check.on is None and check.within is None:
+        yield "any page that repeats typed text could pass it (a search for it, say): add within or on"
+
+
+KIND = CheckKind(TextCheck, decide, warnings=warnings)

@@ -1,0 +1,51 @@
+"""Which elements of a page are those that a check describes."""
+
+from collections.abc import Sequence
+
+from judge.evaluators.findings import NodeFound
+from judge.records.elements import Element
+from shared.snapshot import Node, Snapshot
+from shared.text import plain
+
+
+def elements_like(page: Snapshot, element: Element) -> list[Node]:
+    """The elements of a page that an `element` check would find, whoever wrote them."""
+    return fitting(page, element, range(len(page.nodes)))
+
+
+def fitting(page: Snapshot, element: Element, places: Sequence[int]) -> list[Node]:
+    """The nodes that match the element. Of nested ones that only repeat each other's content, the innermost."""
+    found = [page.nodes[at] for at in places if fits(page, page.nodes[at], element)]
+    if element.role is not None:
+        return found
+    outer = {node.parent for node in found if node.parent is not None}
+    return [node for node in found if node.name or node.position not in outer]
+
+
+def fits(page: Snapshot, node: Node, element: Element) -> bool:
+    """Whether a node is the element."""
+    # Two names of the same ARIA role.
+    if element.role is not None and node.role != element.role and {node.role, element.role} != {"img", "image"}:
+        return False
+    for state, value in element.states:
+        actual = str(node.level) if state == "level" else node.states.get(state, "false")
+        if actual != value:
+            return False
+    if element.value is not None and plain(element.value) not in _values_of(page, node):
+        return False
+    if element.name is None and element.pattern is None:
+        return True
+    name = plain(page.name_of(node))
+    if element.pattern is None:
+        return name == plain(element.name or "")
+    return bool(name) and element.pattern.search(name) is not None
+
+
+def _values_of(page: Snapshot, node: Node) -> list[str]:
+    """The value of an element, or what is selected in it."""
+    return [plain(value) for value in (page.choices_in(node) or (page.value_of(node),))]
+
+
+def node_found(page: Snapshot, node: Node) -> NodeFound:
+    """A node as a finding."""
+    return NodeFound.of(page, node, _values_of(page, node)[0])
