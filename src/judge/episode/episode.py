@@ -156,6 +156,8 @@ class Episode:
         self._versions: dict[str, str] = {}
         self._route = Route(self.task.website, (*self.config.allowed_sites, *self.task.allowed_sites))
         self._probes = Probes(self.task, self.config.allowed_sites)
+        # The line of the action that is being executed, for policies: it may take effect although it fails.
+        self._attempted: str | None = None
         self._fetches = Fetches(self.task, self.config.allowed_sites, self.redaction.entry)
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
@@ -345,7 +347,8 @@ class Episode:
                 stop = await self._act_on(text, page, browser, limit, record)
             self._acted_s = limit.used_s - used_s
         except WabeError as error:
-            record["outcome"] = Outcome(ok=False, message=f"{error.blame}: {error.message}")
+            message = f"{error.blame}: {error.message}"
+            record["outcome"] = Outcome(ok=False, message=message, attempted=self._attempted)
             raise
         finally:
             record["flags"] = tuple(dict.fromkeys(record["flags"]))
@@ -512,7 +515,9 @@ class Episode:
             self._answer = None if answer is None else str(answer)
             record["outcome"] = Outcome(ok=True, line=understood.line)
             return "finished"
+        self._attempted = understood.line if self.task.policies else None
         result = await self._execute(checked, browser, limit, record)
+        attempted, self._attempted = self._attempted if self._overdue else None, None
         if not result.ok:
             self._feedback = result.text
         else:
@@ -522,7 +527,9 @@ class Episode:
         line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
         line = with_downloads(line, result.downloads)
         refs = acted_on(checked, snapshot, result.hit) if result.ok else ()
-        record["outcome"] = Outcome(ok=result.ok, message=result.text, line=line if result.ok else None, refs=refs)
+        record["outcome"] = Outcome(
+            ok=result.ok, message=result.text, line=line if result.ok else None, refs=refs, attempted=attempted
+        )
         record["downloads"] += result.downloads
         self._downloads = result.downloads
         if result.found_again:

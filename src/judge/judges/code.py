@@ -24,11 +24,13 @@ _JUDGING = (
 _JUDGING_FILES = (
     "judge/records/checks.py",
     "judge/records/elements.py",
+    "judge/records/findings.py",
     "judge/records/ids.py",
     "judge/records/json_paths.py",
     "judge/records/lines.py",
     "judge/records/normalise.py",
     "judge/records/patterns.py",
+    "judge/records/policies.py",
     "judge/records/tools.py",
     "judge/trajectory/fetched.py",
     "judge/trajectory/files.py",

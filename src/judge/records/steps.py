@@ -24,13 +24,16 @@ class Outcome(Record):
     """The result of an action. `line` is the factual action line; only executed actions have one.
 
     `message` is the browser's text, bounded; the participant receives it as feedback if `ok` is false. `refs` are the
-    references of the elements that the line names; an empty one is an element without a reference.
+    references of the elements that the line names; an empty one is an element without a reference. `attempted` is the
+    line of an action that may have taken effect although it failed, because it took too long or broke the browser;
+    recorded for tasks with policies.
     """
 
     ok: bool
     message: Annotated[str, Recorded(3_000)] = ""
     line: Annotated[str | None, Recorded(3_000)] = None
     refs: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    attempted: Annotated[str | None, Recorded(3_000)] = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Timings(Record):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from judge.records.policies import PolicyResult
 from judge.records.steps import Step
 from judge.records.tasks import TASK_ID, key_of
 from judge.records.verdicts import ImageScore, Verdict
@@ -228,6 +229,7 @@ class TaskView:
     earlier_attempts: int = 0
     network: NetworkView = field(default_factory=NetworkView)
     console: ConsoleView = field(default_factory=ConsoleView)
+    policies: tuple[PolicyResult, ...] = ()
 
     @property
     def snapshots(self) -> str:
@@ -403,6 +405,7 @@ def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
         earlier_attempts=earlier_attempts,
         network=network_view(store.folder, result),
         console=console_view(store.folder),
+        policies=result.policies,
     )
 
 

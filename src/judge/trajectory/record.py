@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, ValidationError
 
+from judge.records.policies import PolicyResult, under_policy
 from judge.records.steps import BlameFacts, Navigation, Step, StopReason, Timings
 from judge.records.tasks import Task
 from judge.records.verdicts import TaskOutcome, Verdict
@@ -29,6 +30,8 @@ SHARED_STATE = "shared_state"
 FIRST_RULES, CURRENT_RULES = "1", "2"
 BLAME_FACTS = "blame_facts"
 FETCHED = "fetched"
+# In `result.json`: the policies that the task declares, what became of them, and the digests of earlier attempts.
+DECLARED_POLICIES, POLICIES, EARLIER_ATTEMPTS = "scenario_policies", "policies", "earlier_attempts"
 # Stop reasons outside the participant's control; such attempts are not scored. `excluded` ones were never played.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled", "excluded")
 # Stop reasons after which the verdict decides.
@@ -40,7 +43,16 @@ _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
 _LATER_OF_VERDICT = ("reason_code", "price_date")
-_EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED, "rules_version", BLAME_FACTS, FETCHED)
+_EVIDENCE_IF_THERE = (
+    "final_look",
+    "start_urls",
+    SELF_RECORDED,
+    "rules_version",
+    BLAME_FACTS,
+    FETCHED,
+    DECLARED_POLICIES,
+    EARLIER_ATTEMPTS,
+)
 # The keys that the digest covers: the evidence for a verdict, but not the verdict itself, keys derived from these
 # (`action_history`, `thoughts`) or times. `probes` is always null, because the values of probes are in the steps; so is
 # a missing `network`. Keys added in later versions are covered only if present, so that older attempts keep their
@@ -85,6 +97,8 @@ class Attempt(Record):
     `participant_usage` is the agent's usage according to a foreign layout. `rules_version`: the rules by which checks
     are decided on this recording. `blame_facts` decided who is to blame for a fault that a participant can cause
     (`judge.episode.blame`); older versions did not record them. `fetched` are the answers that `fetch` checks compare.
+    `policies`: what became of each of the task's. `earlier_attempts` are the digests of those at the same task and
+    epoch, which count for policies; recorded for tasks with policies.
     """
 
     task: Task
@@ -114,6 +128,8 @@ class Attempt(Record):
     participant_usage: TokenUsage | None = None
     blame_facts: BlameFacts | None = None
     fetched: tuple[Fetched, ...] = ()
+    policies: Annotated[tuple[PolicyResult, ...], Recorded(2_000_000)] = ()
+    earlier_attempts: Annotated[tuple[str, ...], Recorded(100_000)] = ()
 
     @property
     def is_aborted(self) -> bool:
@@ -144,6 +160,12 @@ class Attempt(Record):
         if self.stop_reason not in JUDGED_ENDS:
             return "failure"
         return self.verdict.outcome if self.verdict else "unscored"
+
+    @property
+    def completed_under_policy(self) -> bool | None:
+        """Whether the attempt succeeded and nothing was violated; `None` without policies, or if that is unknown."""
+        found = under_policy(self.outcome, self.policies) if self.policies else ""
+        return None if found not in ("success", "failure") else found == "success"
 
     @property
     def cause(self) -> str | None:
@@ -203,6 +225,8 @@ class Attempt(Record):
             **{key: fields[key] for key in ("steps", "final_look", "navigations", *_OF_ATTEMPT)},
             **({BLAME_FACTS: fields[BLAME_FACTS]} if self.blame_facts else {}),
             **({FETCHED: fields[FETCHED]} if self.fetched else {}),
+            **({DECLARED_POLICIES: self._declared_policies()} if self.task.policies else {}),
+            **{key: fields[key] for key in (POLICIES, EARLIER_ATTEMPTS) if fields[key]},
             "settle": self.settle,
             **({SELF_RECORDED: True} if self.self_recorded else {}),
             **({"shared_state": True} if self.shared_state else {}),
@@ -233,6 +257,7 @@ class Attempt(Record):
             if value["schema_version"] not in (RESULT_SCHEMA, *OLDER_RESULT_SCHEMAS):
                 raise TrajectoryError(f"{source}: unknown schema_version {str(value['schema_version'])[:60]!a}")
             task = {key: value[key] for key in _OF_TASK} | {key: value[key] for key in _LATER_OF_TASK if key in value}
+            task |= {"policies": value[DECLARED_POLICIES]} if DECLARED_POLICIES in value else {}
             times, outcome = value["times"], value["verdict_of_judge"]
             return cls.model_validate(
                 {
@@ -258,6 +283,7 @@ class Attempt(Record):
                     "settle": value.get("settle"),
                     BLAME_FACTS: value.get(BLAME_FACTS),
                     FETCHED: value.get(FETCHED, ()),
+                    **{key: value.get(key, ()) for key in (POLICIES, EARLIER_ATTEMPTS)},
                     "self_recorded": value.get(SELF_RECORDED, False),
                     "shared_state": value.get("shared_state", False),
                     "rules_version": value.get("rules_version", FIRST_RULES),
@@ -271,6 +297,9 @@ class Attempt(Record):
         except (TypeError, ValueError, AttributeError) as error:
             problem = f"not a result: {error!a:.200}"
         raise TrajectoryError(f"{source}: {problem}", remedy="run this task again")
+
+    def _declared_policies(self) -> list[dict[str, Any]]:
+        return [each.model_dump(mode="json", exclude_defaults=True) for each in self.task.policies]
 
     def _times(self) -> dict[str, Any]:
         phases = {name: math.fsum(getattr(step.timings, name) for step in self.steps) for name in Timings.model_fields}
