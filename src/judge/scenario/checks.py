@@ -34,7 +34,7 @@ def warnings_of(task: Task, allowed_sites: Sequence[str] = ()) -> list[str]:
 
 
 def unrecorded(task: Task, config: RunConfig) -> list[str]:
-    """The checks and policies that can never pass or be decided, because of what the settings leave out of recordings."""
+    """The checks and policies that can never pass or be decided, because of what the settings leave unrecorded."""
     lines = []
     named = [(f"check {number}", check) for number, check in enumerate(task.checks, 1)]
     for name, check in (*named, *((f"policy {policy.name}", policy.check) for policy in task.policies)):
