@@ -70,6 +70,7 @@ async def assess_in_shop(
     shop: type[OnePageShop] = OnePageShop,
     website: str = "https://example.org/",
     checks: Sequence[Mapping[str, Any]] = (),
+    policies: Sequence[Mapping[str, Any]] = (),
     **config: Any,
 ) -> tuple[TaskSummary, ...]:
     """Run `number` tasks, one after the other, in the run `r` under `folder`; `events` takes what is emitted."""
@@ -87,9 +88,8 @@ async def assess_in_shop(
 
     judge = judge or open_judge(settings, Settings(), cache_dir=None)
     named = [f"t{each}" for each in range(number)]
-    tasks = tuple(
-        Task.model_validate({"task_id": name, "website": website, "task": "Go.", "checks": checks}) for name in named
-    )
+    declared = {"website": website, "task": "Go.", "checks": checks, "policies": policies}
+    tasks = tuple(Task.model_validate({"task_id": name, **declared}) for name in named)
 
     def emit(event: Event) -> None:
         if events is not None:
