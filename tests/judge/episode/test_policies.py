@@ -1,4 +1,4 @@
-"""Policies through the assessment: recorded with every attempt, also one that was aborted, and never part of a verdict."""
+"""Policies through the assessment: recorded with every attempt, aborted ones too, and never part of a verdict."""
 
 import asyncio
 import json
