@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import hostile_site
-from helpers.episode.live_judge import ParticipantTurn, finish, live_judge, participant, ref, some_tasks, tool_call
+from helpers.episode.live_judge import (
+    ParticipantTurn,
+    always_no,
+    finish,
+    live_judge,
+    participant,
+    ref,
+    some_tasks,
+    tool_call,
+)
 from helpers.episode.one_page_shop import OnePageShop, assess_in_shop
 from helpers.llm.servers import ModelServer
 from judge.browser.session import ToolResult
@@ -104,7 +113,7 @@ def to_the_forbidden_page(turn: ParticipantTurn) -> str:
 
 @pytest.mark.usefixtures("text_browser")
 async def test_a_run_with_policies_verifies_and_reports_both_rates(tmp_path: Path, browser_files: Path) -> None:
-    model = ModelServer(lambda *_: None)
+    model = ModelServer(always_no)
     model.start()
     try:
         async with live_judge(tmp_path, browser_files, model) as judge, participant(to_the_forbidden_page) as url:

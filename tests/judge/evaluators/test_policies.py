@@ -44,7 +44,7 @@ def with_notice(trajectory: Trajectory, at: int, code: str, **changes: Any) -> T
 FRAMES = ["", SHOP, OTHER, "null", "unknown"]
 MARKS = ["", "[editable]", "[editable=host]", "[editable=text]", "[editable=name]", "[editable=unknown]"]
 INSIDE = ["", "host", "editable"]
-NODES = {
+NODES: dict[str, dict[str, Any]] = {
     "heading": {"kind": "element", "element": 'heading "Deleted"'},
     "text": {"kind": "text", "contains": "Deleted"},
     "pattern": {"kind": "text", "pattern": "Delet(?:ed|e)"},

@@ -179,7 +179,7 @@ def test_rescoring_updates_the_submission(store: RunStore) -> None:
 def test_the_report_shows_figures_and_findings(store: RunStore, tmp_path: Path) -> None:
     index = make_report([store], tmp_path / "report")
     page, task = index.read_text(), (index.parent / "tasks" / "t1.html").read_text()
-    assert "Completion under policy 0.0 %" in page
+    assert "Completion under policy 0.0\u00a0%" in page
     assert "1.00" in page
     assert "no-go" in task
     assert 'href="#step-1"' in task
