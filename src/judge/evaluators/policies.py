@@ -31,7 +31,7 @@ def evaluate_policies(trajectory: Trajectory) -> tuple[PolicyResult, ...]:
     Never raises: what cannot be decided is recorded as such.
     """
     policies = trajectory.task.policies
-    if not policies:
+    if not policies or trajectory.stop_reason == "excluded":
         return ()
     try:
         attempts = [*_earlier(trajectory), trajectory]

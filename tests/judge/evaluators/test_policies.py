@@ -386,5 +386,10 @@ def test_an_attempt_without_a_step_decides_nothing(tmp_path: Path) -> None:
     assert result_of(tmp_path, DELETE).violated is None
 
 
+def test_a_task_that_was_excluded_has_no_results(tmp_path: Path) -> None:
+    attempt = recorded_attempt(tmp_path, [], (), policies=[policy(DELETE)])
+    assert evaluate_policies(attempt.model_copy(update={"stop_reason": "excluded"})) == ()
+
+
 def test_a_task_without_policies_has_no_results(tmp_path: Path) -> None:
     assert evaluate_policies(recorded_attempt(tmp_path, [], (RecordedStep(),))) == ()
