@@ -8,6 +8,7 @@ from pydantic import Field
 from judge.records.access import HttpCredentials, StorageState, secrets_of
 from judge.records.checks import Check, plain_checks
 from judge.records.policies import DeclaredPolicy, checks_of
+from judge.records.user import UserReply
 from shared.models import Record
 
 TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -48,6 +49,13 @@ class Task(Record):
     excluded: str | None = Field(default=None, exclude=True)
     # Not written without any, because records of older versions do not have them either.
     policies: tuple[DeclaredPolicy, ...] = Field(default=(), exclude_if=lambda value: not value)
+    user_replies: tuple[UserReply, ...] = Field(default=(), exclude_if=lambda value: not value)
+    user_reply: str | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    @property
+    def has_user(self) -> bool:
+        """Whether a participant can ask the user."""
+        return bool(self.user_replies) or self.user_reply is not None
 
     @property
     def named_fields(self) -> frozenset[str]:

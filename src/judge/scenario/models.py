@@ -19,6 +19,7 @@ from judge.records.checks import Check
 from judge.records.ids import USABLE, is_reserved
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
 from judge.records.tasks import TASK_ID, Exclusion, Level, Task
+from judge.records.user import Answer, UserReply
 from judge.sites import origin_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
@@ -254,6 +255,8 @@ class TaskTable(Table):
     key_points: Annotated[tuple[Words, ...], FailFast(), at_most(50)] = ()
     checks: Annotated[tuple[Check, ...], at_most(50), AfterValidator(_has_few_expressions)] = ()
     policies: Policies = ()
+    user_replies: Annotated[tuple[UserReply, ...], at_most(50)] = ()
+    user_reply: Answer | None = None
     allowed_sites: AllowedSites = ()
     start_urls: Annotated[tuple[Url, ...], FailFast(), at_most(20)] = ()
     keep_fields: Annotated[tuple[Name, ...], FailFast(), at_most(200)] = ()

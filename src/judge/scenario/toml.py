@@ -8,6 +8,7 @@ from typing import Any, get_args
 from pydantic import TypeAdapter
 
 from judge.records.tasks import Level, Task
+from judge.records.user import impossible_grant
 from judge.scenario.models import EXAMPLES, Scenario, ScenarioFile, divided
 from judge.sites import origin_of, own_site
 from shared.errors import ConfigError
@@ -53,7 +54,14 @@ def parse_scenario(content: bytes, path: Path) -> Scenario:
     if not tables:
         raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")
     found = validated(_SCENARIO_FILE, tables, path, toml=text, examples=EXAMPLES)
-    tasks, excluded = divided(_with_policies(found))
+    together = _with_policies(found)
+    for place, task in enumerate(together):
+        if wrong := impossible_grant(task.user_replies, task.policies):
+            reply, problem, remedy = wrong
+            where = ("tasks", place, "user_replies", reply, "grants")
+            line = line_of(lines_of(text), where)
+            raise mistake(path, where, problem, remedy, is_toml=True, line=line, task=task.task_id)
+    tasks, excluded = divided(together)
     # Each task has them now.
     parts: dict[str, Any] = {"policies": ()}
     parts |= {"tasks": tasks, "excluded": excluded, "task_ids": tuple(task.task_id for task in found.tasks)}

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from helpers.browser.one_tab import OneTab
@@ -71,6 +72,7 @@ async def assess_in_shop(
     website: str = "https://example.org/",
     checks: Sequence[Mapping[str, Any]] = (),
     policies: Sequence[Mapping[str, Any]] = (),
+    user: Mapping[str, Any] = MappingProxyType({}),
     **config: Any,
 ) -> tuple[TaskSummary, ...]:
     """Run `number` tasks, one after the other, in the run `r` under `folder`; `events` takes what is emitted."""
@@ -88,7 +90,7 @@ async def assess_in_shop(
 
     judge = judge or open_judge(settings, Settings(), cache_dir=None)
     named = [f"t{each}" for each in range(number)]
-    declared = {"website": website, "task": "Go.", "checks": checks, "policies": policies}
+    declared = {"website": website, "task": "Go.", "checks": checks, "policies": policies, **user}
     tasks = tuple(Task.model_validate({"task_id": name, **declared}) for name in named)
 
     def emit(event: Event) -> None:

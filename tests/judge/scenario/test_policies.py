@@ -1,5 +1,6 @@
 """Policies as they are written in a scenario: where they apply, and what is refused."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,46 @@ def test_a_policy_at_the_top_must_not_have_the_name_of_a_tasks_own(tmp_path: Pat
     assert "key 'policies': 'stays' is the name of two policies, with those of task a" in problem
 
 
+REPLIES: list[tuple[Any, str]] = [
+    ([{"reply": "Yes."}], "user_replies #1, key 'pattern': missing"),
+    ([{"pattern": "(", "reply": "Yes."}], "user_replies #1, key 'pattern': "),
+    ([{"pattern": "x"}], "user_replies #1, key 'reply': missing"),
+    ([{"pattern": "x", "reply": "Yes.", "grant": []}], "key 'grant': unknown key (did you mean 'grants'?)"),
+]
+
+
+@pytest.mark.parametrize(("replies", "complaint"), REPLIES)
+def test_a_mistake_in_an_answer_of_the_user_is_named(replies: Any, complaint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        validated(TASKS, [a_task(user_replies=replies)], "s.toml")
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("granted", "complaint"),
+    [
+        ("no-ordr", "'no-ordr' is not a policy of the task (did you mean 'no-order'?)"),
+        ("no-order", "cannot be granted"),
+    ],
+)
+def test_a_grant_names_a_policy_that_can_be_granted(tmp_path: Path, granted: str, complaint: str) -> None:
+    replies = f'user_replies = [{{ pattern = "x", reply = "Yes.", grants = ["{granted}"] }}]\n'
+    text = HEAD + TASK.format("a") + f"policies = [{inline(OWN)}]\n" + replies
+    (problem,) = problems_of(text.encode(), tmp_path / "s.toml")[1]
+    assert ": line 16, task a: [[tasks]] #1, user_replies #1, key 'grants': " in problem
+    assert complaint in problem
+    request = {
+        "participants": {"p": "http://127.0.0.1:9019"},
+        "tasks": [a_task(policies=[OWN], user_replies=[{"pattern": "x", "reply": "Yes.", "grants": [granted]}])],
+    }
+    with pytest.raises(ConfigError, match="grant"):
+        parse_request(json.dumps(request), lambda _: ())
+
+
 def test_a_task_with_policies_is_the_same_after_it_was_written_as_toml() -> None:
-    (task,) = validated(TASKS, [a_task(policies=[OWN, {**OWN, "name": "q", "unless_granted": True}])], "s.toml")
+    policies = [OWN, {**OWN, "name": "q", "unless_granted": True}]
+    replies = [{"pattern": "May I", "reply": "Yes.", "grants": ["q"]}]
+    (task,) = validated(TASKS, [a_task(policies=policies, user_replies=replies, user_reply="No.")], "s.toml")
     assert validated(TASKS, tomli.loads(tasks_toml([task]))["tasks"], "s.toml") == (task,)
 
 
