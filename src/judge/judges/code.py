@@ -32,6 +32,8 @@ _JUDGING_FILES = (
     "judge/records/patterns.py",
     "judge/records/policies.py",
     "judge/records/tools.py",
+    "judge/records/user.py",
+    "judge/trajectory/earlier.py",
     "judge/trajectory/fetched.py",
     "judge/trajectory/files.py",
     "judge/trajectory/foreign.py",
