@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from judge.records.ledger import Coverage
+from judge.records.policies import Policy
 from judge.records.steps import StopReason, Timings
 from judge.records.tasks import Exclusion, Level, Task
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth, Verdict
@@ -58,6 +59,7 @@ RESULT = create_model(
     **fields_of(Task, "task_id", "task", "website", "level", "reference_length"),
     scenario_key_points=(list[str], ...),
     **fields_of(Task, "checks", "allowed_sites", "start_urls", "keep_fields", optional=True),
+    **fields_of(Task, "user_replies", "user_reply", optional=True),
     action_history=(list[str], ...),
     thoughts=(list[str], ...),
     final_result_response=(str, ...),
@@ -66,6 +68,8 @@ RESULT = create_model(
     **fields_of(Attempt, "versions", "settle"),
     **fields_of(Attempt, "self_recorded", "shared_state", "epoch", "blame_facts", "fetched", "frozen", optional=True),
     coverage=(Coverage, Field(None, description="Frozen sites only: what the evidence rests on.")),
+    scenario_policies=(tuple[Policy, ...], Field(None, description="The policies that the task declares.")),
+    **fields_of(Attempt, "policies", "earlier_attempts", optional=True),
     **fields_of(Attempt, "network", "network_missing"),
     is_aborted=(bool, ...),
     attempt=(int, Field(ge=1)),
@@ -91,6 +95,21 @@ COVERED = create_model(
 )
 _NUMBERS["coverage"] = (COVERED, Field(None, description="Frozen sites only."))
 COUNTS = create_model("Counts", __doc__="Counts of attempts, and rates in percent.", **_NUMBERS)
+POLICY = create_model(
+    "PolicyEntry", name=(str, ...), dimension=(str, ...), violated=(bool | None, Field(description="null: unknown."))
+)
+RISK = create_model("RiskCounts", policies=(int, ...), violated=(int, ...), undecided=(int, ...))
+POLICY_COUNTS = create_model(
+    "PolicyCounts",
+    __doc__="The tasks that declare policies, and the policies of each dimension in all attempts.",
+    tasks=(int, ...),
+    scored_tasks=(int, ...),
+    completion=(float, Field(None, description="The success rate of the same tasks.")),
+    by_dimension=(
+        dict[str, create_model("RiskCounts", policies=(int, ...), violated=(int, ...), undecided=(int, ...))],
+        ...,
+    ),  # type: ignore[misc]
+)
 # The keys with a closer description than their column's type.
 _ENTRY = Fields(
     **fields_of(Task, "task_id", "website"),
@@ -118,6 +137,7 @@ _ENTRY = Fields(
     reward=(float | None, None),
     success_rule=(SuccessRule | None, None),
     coverage=(Coverage, Field(None, description="Frozen sites only: what the evidence rests on.")),
+    policies=(list[POLICY], Field(None, description="What became of each of the task's policies.")),  # type: ignore[valid-type]
 )
 
 
@@ -146,6 +166,9 @@ DETAIL = create_model(
     judge=(JudgeInfo | dict[str, Any], ...),
     cost_usd=(float | None, ...),
     repeats=(dict[str, Any] | None, None),
+    completion_under_policy=(float, Field(None, description="In percent of the scored tasks with policies.")),
+    risk_ratio=(dict[str, float], Field(None, description="Violations per policy, by dimension.")),
+    policies=(POLICY_COUNTS, Field(None)),
     excluded=(list[Exclusion], Field(None, description="The tasks that were not played on purpose.")),
     provenance=(dict[str, Any], ...),
     self_recorded=(bool, False),

@@ -124,10 +124,12 @@ class Site:
     """The task's own site: its website's origin, where that redirects before the first action, and `allowed_sites`.
 
     An allowed site is an origin (`https://pay.example`), or a host with all its subdomains (`example.org`).
+    `is_any`: every address belongs to it, as for policies; relative addresses still belong to `home`.
     """
 
     home: frozenset[Origin]
     allowed: tuple[str, ...] = ()
+    is_any: bool = False
 
     def is_home(self, url: str) -> bool:
         """Whether an address is on the website's own origin, to which relative addresses belong."""
@@ -135,6 +137,8 @@ class Site:
 
     def holds(self, url: str) -> bool:
         """Whether an address belongs to the task's site."""
+        if self.is_any:
+            return True
         origin = origin_of(url)
         return origin is not None and (origin in self.home or any(_allows(entry, origin) for entry in self.allowed))
 

@@ -10,6 +10,8 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from helpers.paths import ROOT, load_file
 from helpers.results import A_TRACE, a_finished_run, a_result
+from judge.records.policies import PolicyResult
+from judge.records.tasks import Task
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +22,11 @@ def script() -> ModuleType:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = (a_result("t1", network=A_TRACE), a_result("t2", "environment_fault", error="x", blame="browser"))
-    return a_finished_run(tmp_path_factory.mktemp("out"), *results).folder
+    policy = {"name": "no-go", "dimension": "consent", "kind": "action", "line": "<Go button> -> CLICK"}
+    task = Task.model_validate({**results[0].task.model_dump(), "task_id": "t3", "policies": [policy]})
+    found = PolicyResult(name="no-go", dimension="consent", violated=True, attempt=1, step=0, found="it")
+    with_policies = a_result("t3", task=task, policies=(found,), earlier_attempts=("ab" * 32,))
+    return a_finished_run(tmp_path_factory.mktemp("out"), *results, with_policies).folder
 
 
 def check(script: ModuleType, name: str, document: Any) -> None:
@@ -36,6 +42,7 @@ def test_the_committed_schemas_are_those_of_the_models(script: ModuleType, capsy
     [
         ("results/t1/result.json", "result.schema.json"),
         ("results/t2/result.json", "result.schema.json"),
+        ("results/t3/result.json", "result.schema.json"),
         ("results.json", "results.schema.json"),
         ("results/t1/network.har", "network.schema.json"),
     ],

@@ -16,7 +16,7 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from judge.browser.points import Viewport, point_outside
 from judge.config import Actions
-from judge.records.tools import DESCRIPTIONS, TARGETS, Tool, tool_of, tools
+from judge.records.tools import ASK_USER, DESCRIPTIONS, TARGETS, Tool, tool_of, tools
 from shared.models import Action, Record, ToolSpec
 from shared.protocol import MAX_URL_CHARS
 from shared.snapshot import REF, Snapshot
@@ -30,7 +30,13 @@ MAX_ITEMS = 50
 
 _KEPT_KEYWORDS = ("type", "enum", "items", "minimum", "maximum")
 _OLDER_NAMES = {"ref": "target", "startRef": "startTarget", "endRef": "endTarget"}
-_LIMITS = {"text": MAX_TEXT_CHARS, "answer": MAX_TEXT_CHARS, "url": MAX_URL_CHARS, "key": MAX_KEY_CHARS}
+_LIMITS = {
+    "text": MAX_TEXT_CHARS,
+    "answer": MAX_TEXT_CHARS,
+    "question": MAX_TEXT_CHARS,
+    "url": MAX_URL_CHARS,
+    "key": MAX_KEY_CHARS,
+}
 # Longer numbers would lose digits as floats.
 _NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?")
 # A reference as written in snapshots or by other programs: `[ref=e12]`, `ref=e12`, `@e12`.
@@ -57,8 +63,16 @@ def offered_tools(server_tools: Sequence[ToolSpec], actions: Actions = "refs") -
     )
 
 
+def asking_tool() -> ToolSpec:
+    """`ask_user`, which is offered for tasks that have answers of a user."""
+    tool = tool_of(ASK_USER)
+    return ToolSpec(name=ASK_USER, description=tool.offered, parameters=_parameters(tool, None) or {})
+
+
 def _is_left_out(tool: Tool, actions: Actions) -> bool:
     """Whether participants that identify targets in this way cannot use a tool."""
+    if tool.is_asked_for:
+        return True
     return bool(tool.points) if actions == "refs" else tool.needs_element and actions == "coordinates"
 
 

@@ -19,6 +19,7 @@ from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
 from judge.episode.reset import SiteTurns
+from judge.evaluators.policies import evaluate_policies
 from judge.events import (
     RunDone,
     RunStarted,
@@ -39,6 +40,7 @@ from judge.results.submission import TaskSummary
 from judge.sites import NetworkPolicy
 from judge.store.bounds import bounded
 from judge.store.layout import RunStore, TaskStore
+from judge.trajectory.earlier import earlier_digests
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
@@ -120,6 +122,7 @@ class Assessment:
         try:
             stored = _stored(task, store)
             made = None if stored is None else recomputed(judge, stored[1], self.config.off_site)
+            is_current = stored is None or evaluate_policies(stored[1]) == stored[0].policies
         # `_settle` meets any error again inside the isolation boundary, and reports it.
         except Exception:  # noqa: BLE001
             return None
@@ -136,7 +139,8 @@ class Assessment:
         is_same = found is not None and (found.outcome, found.reason) == (counted.outcome, counted.reason)
         # Nor may a verdict that was edited stand, if the recording alone decides it.
         is_true = found is not None and (made is None or not differences(found, made))
-        return TaskSummary.of(result, judge.id) if is_same and is_true and is_by_this_code(found, judge) else None
+        is_fit = is_same and is_true and is_current and is_by_this_code(found, judge)
+        return TaskSummary.of(result, judge.id) if is_fit else None
 
     async def _settle(self, task: Task, store: TaskStore) -> Attempt:
         if (reason := self.config.exclude.get(task.task_id)) is not None:
@@ -163,6 +167,7 @@ class Assessment:
             # Page time failed, which is the judge's fault, so this does not use up a retry. Only on a site that can be
             # reset, because the failed attempt may have changed it.
             if end.needs_real_time and self._sites.can_reset(task):
+                self._keep(end, store)
                 self._retried(store, number, f"{end.error}: now in real time")
                 end = await self._attempt(task, store, number, in_real_time=True)
             acted += [end.has_acted] if end.steps else []
@@ -171,12 +176,29 @@ class Assessment:
             # A fault of the participant's is final: such an attempt does not count as aborted.
             if not end.is_aborted or number == last:
                 break
+            self._keep(end, store)
             self._retried(store, number, end.error or end.stop_reason)
-        # Except the task, which is not foreign text and must not be cut.
-        result = bounded(end).model_copy(update={"task": task})
+        result = _as_recorded(end, store)
         # Written before judging, so that a crash from here on does not cost an attempt.
         store.write_result(result.to_json())
-        return self._done(result) if end.is_aborted else await self._judge(result, store)
+        if not end.is_aborted:
+            return await self._judge(result, store)
+        if task.policies:
+            result = await self._with_policies(result, store)
+            store.write_result(result.to_json())
+        return self._done(result)
+
+    def _keep(self, end: EpisodeEnd, store: TaskStore) -> None:
+        """Record the end of an attempt that is played again: it counts for policies."""
+        if end.task.policies:
+            store.write_result(_as_recorded(end, store).to_json())
+
+    async def _with_policies(self, result: Attempt, store: TaskStore) -> Attempt:
+        """The attempt with what became of its policies, from the files on disk."""
+        if not result.task.policies:
+            return result
+        found = await asyncio.to_thread(lambda: evaluate_policies(load_trajectory(store.folder)))
+        return result.model_copy(update={"policies": found})
 
     async def _blamed(self, end: EpisodeEnd, *, has_acted: bool) -> EpisodeEnd:
         """The end of an attempt on a site that became unreachable after the participant had been on it.
@@ -292,6 +314,7 @@ class Assessment:
         )
         # No verdict means that the folder could not be read or written, which is not a failure of the participant.
         verdict = scored.verdict or Verdict(outcome="unscored", reason=scored.reason, judge=self.judge.info)
+        result = await self._with_policies(result, store)
         judged = result.model_copy(update={"verdict": verdict, "judge_s": round(time.monotonic() - began, 3)})
         store.write_result(judged.to_json())
         return self._done(judged)
@@ -310,6 +333,20 @@ class Assessment:
             )
         )
         return result
+
+
+def _as_recorded(end: EpisodeEnd, store: TaskStore) -> Attempt:
+    """The attempt within the limits of records; not the task, which is not foreign text and must not be cut."""
+    recorded = bounded(end).model_copy(update={"task": end.task})
+    if not end.task.policies:
+        return recorded
+    try:
+        earlier = earlier_digests(store.folder)
+    except (TrajectoryError, OSError) as error:
+        _log.warning("task %s: %s", store.key, error)
+        # Known by nobody: policies stay undecided.
+        earlier = ("unreadable",)
+    return recorded.model_copy(update={"earlier_attempts": earlier})
 
 
 def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:

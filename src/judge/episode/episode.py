@@ -16,7 +16,7 @@ from judge.browser.archives import Intercepted
 from judge.browser.replies import understand
 from judge.browser.session import Browser, BrowserFactory, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
-from judge.browser.tools import CheckedAction
+from judge.browser.tools import CheckedAction, asking_tool
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
 from judge.evaluators.kinds.fetch import Fetches
@@ -25,7 +25,8 @@ from judge.records.ledger import Frozen
 from judge.records.notices import GIVEN_UP, notice_text
 from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason, Timings
 from judge.records.tasks import Task
-from judge.records.tools import tool_of
+from judge.records.tools import ASK_USER, tool_of
+from judge.records.user import MAX_QUESTIONS, answered
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
 from judge.store.bounds import clip_text
 from judge.store.layout import TaskStore
@@ -43,7 +44,7 @@ from shared.errors import (
     TrajectoryError,
     WabeError,
 )
-from shared.models import Notice, Observation, Page, Tab
+from shared.models import Notice, Observation, Page, Tab, ToolSpec
 from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, render_observation
 from shared.snapshot import as_shown, cut_snapshot, parse_snapshot
 from shared.text import excerpt, without_surrogates
@@ -161,6 +162,8 @@ class Episode:
         self._versions: dict[str, str] = {}
         self._route = Route(self.task.website, (*self.config.allowed_sites, *self.task.allowed_sites))
         self._probes = Probes(self.task, self.config.allowed_sites)
+        # The line of the action that is being executed, for policies: it may take effect although it fails.
+        self._attempted: str | None = None
         self._fetches = Fetches(self.task, self.config.allowed_sites, self.redaction.entry)
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
@@ -372,7 +375,8 @@ class Episode:
                 stop = await self._act_on(text, page, browser, limit, record)
             self._acted_s = limit.used_s - used_s
         except WabeError as error:
-            record["outcome"] = Outcome(ok=False, message=f"{error.blame}: {error.message}")
+            message = f"{error.blame}: {error.message}"
+            record["outcome"] = Outcome(ok=False, message=message, attempted=self._attempted)
             raise
         finally:
             record["flags"] = tuple(dict.fromkeys(record["flags"]))
@@ -507,7 +511,7 @@ class Episode:
         snapshot = cut_snapshot(shown, self.config.max_snapshot_chars)
         return Observation(
             page=page.model_copy(update={"snapshot": snapshot}),
-            tools=browser.tools,
+            tools=self._tools(browser),
             instruction=self.task.task if index == 0 else None,
             website=self.task.website if index == 0 else None,
             feedback=self._feedback,
@@ -521,7 +525,7 @@ class Episode:
         snapshot = parse_snapshot(page.snapshot)
         understood = understand(
             text,
-            browser.tools,
+            self._tools(browser),
             snapshot,
             open_tabs=max(1, len(page.tabs)),
             viewport=record["viewport"],
@@ -539,7 +543,12 @@ class Episode:
             self._answer = None if answer is None else str(answer)
             record["outcome"] = Outcome(ok=True, line=understood.line)
             return "finished"
+        if checked.tool == ASK_USER:
+            record["outcome"] = self._asked(str(checked.params["question"]), understood.line, record)
+            return None
+        self._attempted = understood.line if self.task.policies else None
         result = await self._execute(checked, browser, limit, record)
+        attempted, self._attempted = self._attempted if self._overdue else None, None
         if not result.ok:
             self._feedback = result.text
         else:
@@ -549,7 +558,9 @@ class Episode:
         line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
         line = with_downloads(line, result.downloads)
         refs = acted_on(checked, snapshot, result.hit) if result.ok else ()
-        record["outcome"] = Outcome(ok=result.ok, message=result.text, line=line if result.ok else None, refs=refs)
+        record["outcome"] = Outcome(
+            ok=result.ok, message=result.text, line=line if result.ok else None, refs=refs, attempted=attempted
+        )
         record["downloads"] += result.downloads
         self._downloads = result.downloads
         if result.found_again:
@@ -558,6 +569,18 @@ class Episode:
             record["refused"] += result.refused
             record["flags"] += (BLOCKED,)
         return None
+
+    def _tools(self, browser: Browser) -> tuple[ToolSpec, ...]:
+        return (*browser.tools, asking_tool()) if self.task.has_user else browser.tools
+
+    def _asked(self, question: str, line: str, record: dict[str, Any]) -> Outcome:
+        """The user's answer goes to the participant with the next observation."""
+        if sum(step.asked is not None for step in self._steps) >= MAX_QUESTIONS:
+            self._feedback = f"The user answers at most {MAX_QUESTIONS} questions."
+            return Outcome(ok=False, message=self._feedback)
+        record["asked"] = answered(question, self.task.user_replies, self.task.user_reply)
+        self._feedback = RESULT + record["asked"].reply
+        return Outcome(ok=True, message=record["asked"].reply, line=line)
 
     async def _execute(
         self, checked: CheckedAction, browser: Browser, limit: Clock, record: dict[str, Any]

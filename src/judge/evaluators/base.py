@@ -7,8 +7,8 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, TypeAdapter, ValidationError
 
 from judge.evaluators.evidence import Recording
-from judge.evaluators.findings import Fact, FromList
 from judge.records.checks import KindCheck
+from judge.records.findings import Fact, FromList
 from judge.records.verdicts import Verdict
 from shared.models import Record
 

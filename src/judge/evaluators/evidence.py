@@ -2,6 +2,8 @@
 
 Of the text that a participant writes (replies, thoughts, answer) only the answer is evidence, and only for `answer`
 checks. A participant cannot add a page, because pages of other origins are never evidence.
+
+For policies everything counts instead (`Recording.counts_all`), whoever wrote or sent it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,6 +14,7 @@ from typing import NamedTuple
 
 from judge.evaluators.provenance import LeftOut, Written, evidence, why_left_out, written_by
 from judge.evaluators.rules_1.evidence import Typed, typed_by
+from judge.records.notices import GIVEN_UP
 from judge.records.steps import Step
 from judge.records.tasks import Task
 from judge.sites import Site, own_site
@@ -23,6 +26,10 @@ from shared.snapshot import Node, Snapshot, parse_snapshot
 from shared.text import without_downloads
 
 _VIEW_SHARE = 0.5
+# Of pages without a snapshot that says what they show.
+_UNSEEN = frozenset({"cannot_be_shown", "keeps_changing", "no_snapshot"})
+# An empty tab has taken the place of the page.
+_LOST = GIVEN_UP | {"tab_crashed"}
 
 
 class MissingEvidence(Exception):
@@ -72,6 +79,16 @@ class Look:
             raise MissingEvidence(f"{self.path.name}: {reason_of(error)}") from None
         return parse_snapshot(text) if text.strip() and self.step.dialog is None else None
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the page was replaced by an empty tab before it could be observed."""
+        return self.step.notice is not None and self.step.notice.code in _LOST
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether the page had no snapshot that says what it showed."""
+        return self.step.notice is not None and self.step.notice.code in _UNSEEN
+
     @cached_property
     def written(self) -> tuple[Written, ...]:
         """Who wrote each node of the snapshot."""
@@ -98,6 +115,26 @@ class Look:
             page, self.written, lambda origin: site.holds(origin) or origin == other_origin, editable=editable
         )
 
+    def views(self, *, editable: bool = False) -> tuple[Snapshot, ...]:
+        """What of the page counts: one page. For policies: the page in every way in which a check could see it."""
+        return self._all_views if self.site.is_any else (self.evidence(editable=editable),)
+
+    @cached_property
+    def _all_views(self) -> tuple[Snapshot, ...]:
+        page = self.snapshot or Snapshot()
+        if not self.is_marked:
+            return (page,)
+        own = replace(self.site, is_any=False)
+        # An unknown origin counts as well.
+        known = tuple(fact._replace(origin=fact.origin or "null") for fact in self.written)
+        found = [
+            evidence(page, facts, counts, editable=editable)
+            for editable in (False, True)
+            for facts, counts in ((known, lambda _: True), (self.written, own.holds))
+        ]
+        # Without a foreign document or an editor, all of them are the page itself.
+        return tuple({id(view): view for view in (page, *found)}.values())
+
     @cached_property
     def other_origins(self) -> tuple[str, ...]:
         """The origins of documents in the page that are not the task's site, as far as they are recorded."""
@@ -112,7 +149,7 @@ class Look:
     @cached_property
     def hidden(self) -> frozenset[int]:
         """Positions of elements that are not fields but contain typed text, in recordings of version 1."""
-        nodes = self.snapshot.nodes if self.snapshot and self.typed_into else ()
+        nodes = self.snapshot.nodes if self.snapshot and self.typed_into and not self.site.is_any else ()
         return frozenset(node.position for node in nodes if (node.ref, node.role) in self.typed_into)
 
     def texts(self, page: Snapshot, roots: Iterable[Node] | None, in_view: bool) -> str:
@@ -128,7 +165,7 @@ class Look:
 
     def left_out(self, refs: Iterable[str]) -> LeftOut | None:
         """Why an action on these elements does not count, or `None`."""
-        if not self.is_marked or self.snapshot is None:
+        if not self.is_marked or self.snapshot is None or self.site.is_any:
             return None
         nodes = [self.snapshot.by_ref(ref) for ref in refs]
         found = [LeftOut("origin") if node is None else self._why(node) for node in nodes]
@@ -159,16 +196,20 @@ class Look:
 
 @dataclass(frozen=True)
 class Recording:
-    """A trajectory as evidence. Files are read only when a check needs them."""
+    """A trajectory as evidence. Files are read only when a check needs them.
+
+    `counts_all`: as for policies, evidence is what any origin wrote, sent or did.
+    """
 
     trajectory: Trajectory
     allowed_sites: tuple[str, ...] = ()
+    counts_all: bool = False
 
     @cached_property
     def site(self) -> Site:
         """The task's own site, including the one to which its website redirected."""
         landed = next((step.url for step in self.trajectory.observations), "")
-        return own_site(self.trajectory.task, self.allowed_sites, landed=landed)
+        return replace(own_site(self.trajectory.task, self.allowed_sites, landed=landed), is_any=self.counts_all)
 
     @property
     def played(self) -> Task:
@@ -206,11 +247,13 @@ class Recording:
             raise MissingEvidence(f"{path.name}: {error.problem}") from None
 
     def actions(self, looks: Iterable[Look]) -> Iterator[ActionDone]:
-        """Every action that was executed on the task's own site."""
+        """Every action that was executed on the task's own site. For policies also those that may have been."""
         for look in looks:
             outcome = look.step.outcome
             if look.is_own and outcome is not None and outcome.ok and outcome.line:
                 yield ActionDone(look.step.index, without_downloads(outcome.line), look.left_out(outcome.refs))
+            elif self.counts_all and outcome is not None and outcome.attempted:
+                yield ActionDone(look.step.index, outcome.attempted)
 
 
 def rules_of(trajectory: Trajectory) -> str:

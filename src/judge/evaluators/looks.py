@@ -14,10 +14,17 @@ from shared.text import excerpt
 
 
 def looks_at(check: LookCheck, recording: Recording) -> list[Look]:
-    """The looks at the pages that `on` names. Raises `MissingEvidence` if the recording has no looks."""
+    """The looks at the pages that `on` names. Raises `MissingEvidence` if the recording has no looks.
+
+    For policies also those at pages that were lost: they may have been any page.
+    """
     if not recording.looks:
         raise MissingEvidence("no steps were recorded")
-    return [look for look in recording.looks if check.on is None or is_at(look, check.on, extra_query=True)]
+    return [
+        look
+        for look in recording.looks
+        if check.on is None or is_at(look, check.on, extra_query=True) or (recording.counts_all and look.is_lost)
+    ]
 
 
 def over_looks(
@@ -80,7 +87,10 @@ def over_content(
         if look.snapshot is None:
             what = f"an open dialog: {excerpt(look.step.dialog, 100)}" if look.step.dialog else "an empty page"
             return Found(False, what, counts=False)
-        found = shown(look, look.evidence(editable=check.editable), explains)
+        views = look.views(editable=check.editable)
+        found = shown(look, views[0], explains)
+        for view in views[1:]:
+            found = found if found.passed else shown(look, view)
         if found.passed:
             return found
         if inverted:
@@ -92,7 +102,7 @@ def over_content(
         return found._replace(text=f"it is {left_out}; elsewhere {found.text}") if left_out else found
 
     looks = looks_at(check, recording)
-    if check.on is not None:
+    if check.on is not None and not recording.counts_all:
         looks = [look for look in looks if look.snapshot is not None]
     return over_looks(check, looks, inverted, test)
 

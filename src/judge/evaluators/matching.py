@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from judge.evaluators.findings import NodeFound
 from judge.records.elements import Element
+from judge.records.findings import NodeFound
 from shared.snapshot import Node, Snapshot
 from shared.text import plain
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from judge.evaluators.findings import ValueFound
+from judge.records.findings import ValueFound
 from judge.records.json_paths import parse_path, values_at
 from judge.records.patterns import glob
 from shared.text import plain

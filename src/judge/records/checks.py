@@ -130,6 +130,8 @@ class KindCheck(BaseCheck):
         kind: str
     # Whether the step that its results name is that of an action, rather than of a look at a page.
     of_actions: ClassVar[bool] = False
+    # Whether it is about the address of a page, which is known even of one whose content cannot be observed.
+    of_addresses: ClassVar[bool] = False
     # Whether it needs the recorded requests.
     needs_network: ClassVar[bool] = False
     # Whether what it compares is recorded with secrets redacted.

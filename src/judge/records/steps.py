@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from judge.records.user import Asked
 from shared.models import Action, Address, Notice, Record, Recorded, Tab, Title
 
 StopReason = Literal[
@@ -24,13 +25,16 @@ class Outcome(Record):
     """The result of an action. `line` is the factual action line; only executed actions have one.
 
     `message` is the browser's text, bounded; the participant receives it as feedback if `ok` is false. `refs` are the
-    references of the elements that the line names; an empty one is an element without a reference.
+    references of the elements that the line names; an empty one is an element without a reference. `attempted` is the
+    line of an action that may have taken effect although it failed, because it took too long or broke the browser;
+    recorded for tasks with policies.
     """
 
     ok: bool
     message: Annotated[str, Recorded(3_000)] = ""
     line: Annotated[str | None, Recorded(3_000)] = None
     refs: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    attempted: Annotated[str | None, Recorded(3_000)] = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Timings(Record):
@@ -94,6 +98,7 @@ class Step(Record):
     step, so they include the ones that led to this observation. `probes` are the values of the expressions that the
     task's checks name, in order. `origin` is that of whoever wrote the main document; the snapshot holds those of
     frames (`judge.browser.provenance`). `is_mixed` is as in `Page`. `notice`: why the page was not observed as usual.
+    `asked`: the participant's question to the user, with the answer.
     """
 
     index: int
@@ -122,4 +127,5 @@ class Step(Record):
     probes: tuple[ProbeValue, ...] = ()
     # Not written when there is none, because records of older versions do not have it either.
     notice: Notice | None = Field(default=None, exclude_if=lambda value: value is None)
+    asked: Asked | None = Field(default=None, exclude_if=lambda value: value is None)
     timings: Timings = Timings()

@@ -7,6 +7,8 @@ from pydantic import Field
 
 from judge.records.access import HttpCredentials, StorageState, secrets_of
 from judge.records.checks import Check, plain_checks
+from judge.records.policies import DeclaredPolicy, checks_of
+from judge.records.user import UserReply
 from shared.models import Record
 
 TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -45,11 +47,21 @@ class Task(Record):
     http_credentials: tuple[HttpCredentials, ...] = Field(default=(), exclude=True, repr=False)
     reference: str | None = Field(default=None, exclude=True)
     excluded: str | None = Field(default=None, exclude=True)
+    # Not written without any, because records of older versions do not have them either.
+    policies: tuple[DeclaredPolicy, ...] = Field(default=(), exclude_if=lambda value: not value)
+    user_replies: tuple[UserReply, ...] = Field(default=(), exclude_if=lambda value: not value)
+    user_reply: str | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    @property
+    def has_user(self) -> bool:
+        """Whether a participant can ask the user."""
+        return bool(self.user_replies) or self.user_reply is not None
 
     @property
     def named_fields(self) -> frozenset[str]:
-        """Names, in lower case, whose values the checks or an evaluator compare, so that they must not be redacted."""
-        compared = {name for check in plain_checks(self.checks) for name in check.compared}
+        """Names, in lower case, whose values checks, policies or an evaluator compare: they must not be redacted."""
+        checks = (*plain_checks(self.checks), *checks_of(self.policies))
+        compared = {name for check in checks for name in check.compared}
         return frozenset(compared | {name.lower() for name in self.keep_fields})
 
     @property

@@ -13,9 +13,11 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from judge.records import lines
+from judge.records.user import MAX_QUESTIONS
 from shared.protocol import CLOSE, FINISH
 
 SCROLL = "browser_scroll"
+ASK_USER = "ask_user"
 DEFAULT_SCROLL_PX = 600
 MAX_SCROLL_PX = 10_000
 MAX_WAIT_S = 30
@@ -106,6 +108,8 @@ class Tool:
     answers: bool = False
     # It takes time because the participant asks for it.
     waits: bool = False
+    # Offered only for tasks that say so.
+    is_asked_for: bool = False
     # Rules that the schema does not express, given the number of open tabs: a sentence of refusal, or `None`. May
     # remove parameters without effect, and set defaults.
     rule: Callable[[dict[str, Any], int | None], str | None] = lambda params, open_tabs: None
@@ -459,6 +463,16 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             ),
             rule=_scroll_rule,
         ),
+        ASK_USER: Tool(
+            offered=f"Ask the user a question, at most {MAX_QUESTIONS} times",
+            by_server=False,
+            is_asked_for=True,
+            ours={"question": {"type": "string", "description": "What to ask"}},
+            required=("question",),
+            does="looks",
+            line=lambda params, _: Line("user", "ASK", lines.value(params["question"])),
+            answers=True,
+        ),
         FINISH: Tool(
             offered="End the task",
             by_server=False,
@@ -503,6 +517,7 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
         ),
         "WAIT": Verb(_WAITING, texts=lambda value: (value,) if '"' in value else (), asks=True),
         "FIND": Verb(_WAITING, asks=True),
+        "ASK": Verb(_WAITING, asks=True),
         "SNAPSHOT": Verb(_WAITING, texts=_none),
         "FINISH": Verb(_WAITING, texts=_none),
         "CLOSE": Verb(_WAITING, texts=_none),

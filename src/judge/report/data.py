@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from judge.records.ledger import Frozen
+from judge.records.policies import PolicyResult
 from judge.records.steps import Step
 from judge.records.tasks import TASK_ID, key_of
 from judge.records.verdicts import ImageScore, Verdict
@@ -231,6 +232,7 @@ class TaskView:
     console: ConsoleView = field(default_factory=ConsoleView)
     # What an attempt on frozen sites rests on.
     frozen: Frozen | None = None
+    policies: tuple[PolicyResult, ...] = ()
 
     @property
     def snapshots(self) -> str:
@@ -407,6 +409,7 @@ def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
         network=network_view(store.folder, result),
         console=console_view(store.folder),
         frozen=result.frozen,
+        policies=result.policies,
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from judge.records.tasks import key_of
 from judge.report.data import LEVELS, Phases, TaskRow
 from judge.results.judgings import Judged, JudgeName, cost_of, judge_names, judged_by, method_of, once
+from judge.results.policies import PolicyTotals, policies_of_row
 from judge.results.rates import Counted, Rate, RowOutcome
 from judge.results.run_record import NO_RESULT
 from judge.results.statistics import bootstrap, repeats_of, tallies_of
@@ -57,6 +58,8 @@ class Totals:
     by_truth: dict[str, Rate]
     # `repeats_of`; `None` for a run of one epoch.
     repeats: dict[str, Any] | None
+    # `None` for a run without policies.
+    policies: PolicyTotals | None
 
     @property
     def cost_per_success(self) -> float | None:
@@ -255,6 +258,7 @@ def totals_of(rows: Sequence[TaskRow]) -> Totals:
         judge_names=names,
         of_completed=Rate.of(completed),
         repeats=repeats_of(tallies_of((each.task, each.outcome) for each in attempts)),
+        policies=PolicyTotals.of((row.counted, policies_of_row(row)) for row in rows),
     )
 
 

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from judge.evaluators.addresses import is_address
 from judge.evaluators.base import Assertion, assertions_in
-from judge.evaluators.findings import NodesFound, NumbersFound, ValueFound
 from judge.evaluators.kinds.element import ElementCheck
 from judge.evaluators.kinds.page import PageCheck
 from judge.evaluators.kinds.request import RequestCheck
@@ -20,6 +19,7 @@ from judge.evaluators.kinds.text import TextCheck
 from judge.evaluators.nearest import CONTROLS
 from judge.evaluators.rules_1.findings import facts_in
 from judge.records.checks import Check, as_tuple, plain_checks
+from judge.records.findings import NodesFound, NumbersFound, ValueFound
 from judge.records.steps import Step
 from judge.records.verdicts import Verdict
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED, origin_of

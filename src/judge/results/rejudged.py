@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from judge.config import RunConfig
+from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
 from judge.records.verdicts import Verdict
@@ -25,7 +26,7 @@ from judge.results.run_record import (
 from judge.results.submission import TaskSummary, build_submission, entry_key
 from judge.store.layout import OLDER_RUN_SCHEMAS, RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt
-from judge.trajectory.record import SELF_RECORDED
+from judge.trajectory.record import POLICIES, SELF_RECORDED
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.fields import as_mapping
 from shared.files import read_json
@@ -104,7 +105,7 @@ def _unjudged(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _differs(published: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> bool:
     """Whether a task's outcome or deciding verdict has changed; older submissions do not name the verdict."""
-    keys = ("verdict", "decided_by", "reason")
+    keys = ("verdict", "decided_by", "reason", *(key for key in (POLICIES,) if key in entry))
     return published is None or any(published.get(key, entry[key]) != entry[key] for key in keys)
 
 
@@ -122,7 +123,7 @@ def _deciding(task: TaskStore, record: Mapping[str, Any]) -> str:
 def _judged(task: TaskStore, judge_id: str, recomputation: Recomputation) -> TaskSummary:
     """A task's summary with the current verdict of its judge, written to disk before this returns.
 
-    A verdict that the recording contradicts is replaced.
+    A verdict that the recording contradicts is replaced, and policies are decided again.
     """
     # Compares digests first: files that were modified must not be rewritten with a matching digest.
     trajectory = load_trajectory(task.folder)
@@ -135,8 +136,13 @@ def _judged(task: TaskStore, judge_id: str, recomputation: Recomputation) -> Tas
         if verdict is not found:
             task.write_verdict(judge_id, verdict)
     counted = attempt.verdict
+    changes: dict[str, Any] = {}
     if verdict is not None and (counted is None or _said(verdict) != _said(counted)):
-        attempt = attempt.model_copy(update={"verdict": verdict})
+        changes["verdict"] = verdict
+    if (policies := evaluate_policies(trajectory)) != attempt.policies:
+        changes[POLICIES] = policies
+    if changes:
+        attempt = attempt.model_copy(update=changes)
         task.write_result(attempt.to_json())
     return TaskSummary.of(attempt, judge_id)
 

@@ -7,7 +7,7 @@ recorded with the plug-in has the same rows without it.
 from collections.abc import Iterable
 from typing import Literal
 
-from judge.evaluators.kinds.probe import ProbeCheck, expressions_of
+from judge.evaluators.kinds.probe import ProbeCheck, expressions_of, expressions_read
 from judge.records.checks import Check
 from judge.trajectory.record import Attempt
 
@@ -22,8 +22,8 @@ def reward_of(attempt: Attempt) -> float | None:
     expressions = expressions_of(attempt.task.checks)
     if REWARD not in expressions:
         return None
-    at = expressions.index(REWARD)
-    read = (step.probes[at].value for step in attempt.observations if len(step.probes) == len(expressions))
+    at, count = expressions.index(REWARD), len(expressions_read(attempt.task))
+    read = (step.probes[at].value for step in attempt.observations if len(step.probes) == count)
     numbers = (float(value) for value in read if isinstance(value, int | float) and not isinstance(value, bool))
     return next(numbers, None)
 

@@ -190,6 +190,12 @@ class AttemptRow:
         added=True,
     )
     not_executed: int = column(lambda it: it.rejected, entry=True, heading="Not executed", added=True)
+    completed_under_policy: bool | None = column(
+        lambda it: it.attempt.completed_under_policy, entry=True, when=lambda it: bool(it.attempt.policies), added=True
+    )
+    policies: Mapping[str, str] = column(lambda it: {each.name: each.dimension for each in it.attempt.policies})
+    violated_policies: Mapping[str, str] = column(lambda it: _policies(it.attempt, violated=True))
+    undecided_policies: Mapping[str, str] = column(lambda it: _policies(it.attempt, violated=None))
 
     @classmethod
     def of(cls, played: Played, *, max_chars: int | None = None, **more: Any) -> Self:
@@ -235,6 +241,11 @@ def decided_by(attempt: Attempt, judge_id: str | None = None) -> Truth:
         return "webarena_verified"
     # The judge of an offline run is that of checks, even for a task without any.
     return "checks" if attempt.task.checks and method in (None, "checks") else "judge"
+
+
+def _policies(attempt: Attempt, *, violated: bool | None) -> dict[str, str]:
+    """The dimensions by name of the policies of which this is known."""
+    return {each.name: each.dimension for each in attempt.policies if each.violated is violated}
 
 
 def _failed_check(verdict: Verdict | None) -> str | None:

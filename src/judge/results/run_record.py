@@ -406,7 +406,7 @@ def epochs_of(record: Mapping[str, Any]) -> int:
 
 def _without_unset(task: Task) -> dict[str, Any]:
     """The task without unset keys that older versions lacked, so that its checksum is the one that they recorded."""
-    later = ("checks", "allowed_sites", "start_urls", "keep_fields")
+    later = ("checks", "allowed_sites", "start_urls", "keep_fields", "policies", "user_replies")
     return task.model_dump(mode="json", exclude={key for key in later if not getattr(task, key)})
 
 

@@ -21,11 +21,12 @@ from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
 from judge.records.tasks import Level, Task, key_of
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
+from judge.results.policies import PolicyTotals, policies_in, policy_entries
 from judge.results.rates import COVERAGES, Counted, Rate
 from judge.results.rows import EXCLUDED, Played, entry_of
 from judge.results.statistics import repeats_of, tallies_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
-from judge.trajectory.record import SELF_RECORDED, Attempt
+from judge.trajectory.record import POLICIES, SELF_RECORDED, Attempt
 from shared.errors import ConfigError
 from shared.fields import Invalid, as_mappings
 from shared.files import read_errors, read_json, sha256_json
@@ -160,6 +161,7 @@ def _entry(attempt: Attempt, judge_id: str | None) -> dict[str, Any]:
         "action_history": [clip(line, _MAX_ACTION_CHARS) for line in attempt.action_history[:_MAX_ENTRIES]],
         "screenshots": screenshots[:_MAX_ENTRIES],
         "settle": attempt.settle,
+        **({POLICIES: policy_entries(attempt)} if attempt.policies else {}),
         # Without defaults, so that keys added to tasks in later versions do not change existing digests.
         "task_sha256": sha256_json(task.model_dump(mode="json", exclude_defaults=True)),
     }
@@ -269,6 +271,7 @@ def detail_of(
         truth: counts_of(entry for entry in entries if entry.get("decided_by") == truth) for truth in decided(entries)
     }
     repeats = repeats_in(entries)
+    policies = PolicyTotals.of(zip(_counted(entries), map(policies_in, entries), strict=True))
     return {
         **counts,
         "by_level": by_level,
@@ -281,6 +284,7 @@ def detail_of(
         "by_truth": by_truth,
         **of_attempts,
         **({"repeats": repeats} if repeats else {}),
+        **(policies.published() if policies else {}),
         **({EXCLUDED: left_out} if left_out else {}),
     }
 

@@ -13,6 +13,7 @@ from judge.records.tasks import key_of
 from judge.records.verdicts import Verdict
 from judge.results.folders import FoundTask
 from judge.results.identity import player
+from judge.results.policies import PolicyTotals, policies_of_row, policy_text
 from judge.results.rates import Counted, Rate
 from judge.results.rows import COLUMNS, EXCLUDED, AttemptRow, Played
 from judge.results.run_record import excluded_by_scenario, judge_id_of
@@ -187,6 +188,8 @@ def markdown(
     note = incomplete_note(counts)
     of_all = f"of all tasks: {counts['success_rate_of_all']} %"
     lines += [f"**{rate_text(counts)}**; {of_all}{f' ({note})' if note else ''}", ""]
+    if policies := PolicyTotals.of((row.counted, policies_of_row(row)) for row in rows):
+        lines += [f"{policy_text(policies.published())}", ""]
     if missing:
         lines += [f"{len(missing)} of {counted(counts['attempts'], 'attempt')} without a result: see the run.", ""]
     excluded = {row.task_id: row.excluded for row in rows if row.excluded is not None}

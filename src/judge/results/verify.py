@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from judge.config import RunConfig
+from judge.evaluators.policies import evaluate_policies
 from judge.judges.checked import METHOD, OFFLINE
 from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
@@ -46,7 +47,7 @@ from judge.trajectory.files import (
     with_digests,
 )
 from judge.trajectory.network import NETWORK_FILE
-from judge.trajectory.record import RESULT_SCHEMA, Attempt, Trajectory
+from judge.trajectory.record import POLICIES, RESULT_SCHEMA, Attempt, Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import LfsPointer, read_file, read_json, reason_of
@@ -226,6 +227,7 @@ def _task(
         load = partial(own_trajectory, task.folder, recorded, attempt, digested)
         stored = _readable(verdicts)
         problems += _recomputed(recomputation.differences(stored, attempt.stop_reason, judge_id, left_out, load))
+        problems += _policies(attempt, load) if attempt.task.policies else ()
     except TrajectoryError as error:
         return None, [f"/{error.message[:200]}"], left_out
     problems = [f"/{problem}" for problem in problems]
@@ -279,6 +281,17 @@ def _derived(recorded: Mapping[str, Any], attempt: Attempt) -> Iterator[str]:
     made = attempt.to_json()
     for key in sorted({*made, *recorded} - {"trajectory_sha256", "times"}):
         yield from _differs(f"result.json: {key}", recorded.get(key), made.get(key))
+
+
+def _policies(attempt: Attempt, load: Callable[[], Trajectory]) -> Iterator[str]:
+    """Compare what became of the policies with what the recordings of all attempts give."""
+    try:
+        made = evaluate_policies(load())
+    except (TrajectoryError, OSError):
+        # Reported where the files are compared.
+        return
+    stored = [each.model_dump(mode="json") for each in attempt.policies]
+    yield from _differs(f"result.json: {POLICIES}", stored, [each.model_dump(mode="json") for each in made])
 
 
 def _verdicts(folder: Path) -> dict[str, Verdict | str]:

@@ -13,7 +13,8 @@ from judge.browser.pool import browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.evaluators.checks import evaluate
-from judge.evaluators.kinds.probe import expressions_of
+from judge.evaluators.kinds.probe import expressions_read
+from judge.evaluators.policies import evaluate_policies
 from judge.judges.factory import OFFLINE, open_judge
 from judge.runner.launch import child_environ, launched, site_members
 from judge.runner.playable import require_first_pages, require_folders
@@ -38,13 +39,13 @@ class _Idle:
 async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str], list[str]]:
     """Problems and notes, one line each: tasks that pass without an action or cannot be tried, and checks that pass.
 
-    Starts the scenario's sites, and opens each website that has checks in the judge's own browser.
+    Starts the scenario's sites, and opens each website that has checks or policies in the judge's own browser.
     Raises `ConfigError` if a login needs a variable that is not set.
     """
     scenario = on_archives(scenario)
     config = scenario.config
     archives = open_archives(config)
-    tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks], settings.environ)
+    tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks or task.policies], settings.environ)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
     sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings, archives)
     if archives is not None:
@@ -80,15 +81,20 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
                 problems.append(f"task {task.task_id} cannot be tried: {result.entry['error']}")
                 continue
             trajectory = load_trajectory(store.task(task.task_id).folder)
-            for expression, read in zip(expressions_of(task.checks), trajectory.steps[0].probes, strict=False):
+            for expression, read in zip(expressions_read(task), trajectory.steps[0].probes, strict=False):
                 # Other errors may go away once the page is used; this one stays.
                 if read.error and read.error.startswith("SyntaxError"):
                     problems.append(
                         f"task {task.task_id}: the expression {expression!r} is not JavaScript: {read.error}"
                     )
+            violated = [each for each in evaluate_policies(trajectory) if each.violated]
+            problems += [
+                f"task {task.task_id}: the policy {each.name} is violated when nothing is done: {each.found}"
+                for each in violated
+            ]
             assertions = evaluate(trajectory, config.allowed_sites)
             passed = [each for each in assertions if each.passed]
-            if len(passed) == len(assertions):
+            if assertions and len(passed) == len(assertions):
                 problems.append(f"task {task.task_id}: all its checks already pass when nothing is done")
             for each in passed:
                 notes.append(f"task {task.task_id}, {each.check} already passes: {each.description}")

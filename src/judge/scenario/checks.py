@@ -34,16 +34,17 @@ def warnings_of(task: Task, allowed_sites: Sequence[str] = ()) -> list[str]:
 
 
 def unrecorded(task: Task, config: RunConfig) -> list[str]:
-    """The checks that can never pass, or never be decided, because of what the settings exclude from recordings."""
+    """The checks and policies that can never pass or be decided, because of what the settings leave unrecorded."""
     lines = []
-    for number, check in enumerate(task.checks, 1):
+    named = [(f"check {number}", check) for number, check in enumerate(task.checks, 1)]
+    for name, check in (*named, *((f"policy {policy.name}", policy.check) for policy in task.policies)):
         if any(each.needs_network for each in plain_checks([check])) and not config.record_network:
-            lines.append(f"check {number}: requests are not recorded: remove record_network = false")
+            lines.append(f"{name}: requests are not recorded: remove record_network = false")
         compared = [each for each in plain_checks([check]) if each.is_redacted]
         text = json.dumps([each.model_dump(mode="json") for each in compared], ensure_ascii=False)
         # `[1:-1]`: as the secret is written inside a JSON string.
         if any(json.dumps(secret, ensure_ascii=False)[1:-1] in text for secret in config.secrets):
-            lines.append(f"check {number}: a value that it expects is listed in secrets, so it is never recorded")
+            lines.append(f"{name}: a value that it expects is listed in secrets, so it is never recorded")
     return lines
 
 

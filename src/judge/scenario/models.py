@@ -17,7 +17,9 @@ from judge.evaluators.kinds.probe import MAX_EXPRESSIONS, expressions_of
 from judge.records.access import Credentials, DeclaredLogin, DeclaredState, StateContent
 from judge.records.checks import Check
 from judge.records.ids import USABLE, is_reserved
+from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
 from judge.records.tasks import TASK_ID, Exclusion, Level, Task
+from judge.records.user import Answer, UserReply
 from judge.sites import origin_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
@@ -88,6 +90,14 @@ def _has_few_expressions(checks: tuple[Check, ...]) -> tuple[Check, ...]:
     return checks
 
 
+def _have_names_of_their_own(policies: tuple[Policy, ...]) -> tuple[Policy, ...]:
+    if (name := repeated_name(policies)) is not None:
+        raise Invalid(f"'{name}' is the name of two policies", "give each its own name")
+    if (count := len(expressions_of(checks_of(policies)))) > MAX_EXPRESSIONS:
+        raise Invalid(f"{count} different expressions of probes, more than {MAX_EXPRESSIONS}", "read fewer values")
+    return policies
+
+
 def _is_role(value: str) -> str:
     if value != value.strip():
         raise Invalid("a role name has spaces around it", "remove them")
@@ -100,6 +110,8 @@ def _escape_spaces(url: object) -> object:
     return f"{head}/{path.strip().replace(' ', '%20')}" if slash else url
 
 
+MAX_POLICIES = 50
+Policies = Annotated[tuple[DeclaredPolicy, ...], at_most(MAX_POLICIES), AfterValidator(_have_names_of_their_own)]
 Words = Annotated[Prose, Field(min_length=1), at_most(1000)]
 Command = Annotated[Line, at_most(4000), AfterValidator(_is_command)]
 Endpoint = Annotated[Url, AfterValidator(_is_endpoint)]
@@ -251,6 +263,9 @@ class TaskTable(Table):
     reference_length: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
     key_points: Annotated[tuple[Words, ...], FailFast(), at_most(50)] = ()
     checks: Annotated[tuple[Check, ...], at_most(50), AfterValidator(_has_few_expressions)] = ()
+    policies: Policies = ()
+    user_replies: Annotated[tuple[UserReply, ...], at_most(50)] = ()
+    user_reply: Answer | None = None
     allowed_sites: AllowedSites = ()
     start_urls: Annotated[tuple[Url, ...], FailFast(), at_most(20)] = ()
     keep_fields: Annotated[tuple[Name, ...], FailFast(), at_most(200)] = ()
@@ -301,7 +316,22 @@ class ScenarioFile(Table):
     participants: Annotated[tuple[AgentEntry, ...], Field(min_length=1), at_most(16)]
     sites: Annotated[tuple[SiteEntry, ...], at_most(16)] = ()
     config: Annotated[RunConfig, BeforeValidator(partial(RunConfig.model_validate, strict=True))] = RunConfig()
+    # What must never happen in any task.
+    policies: Policies = ()
     tasks: Annotated[tuple[DeclaredTask, ...], at_most(MAX_TASKS)] = ()
+
+    @model_validator(mode="after")
+    def _has_policies_that_fit(self) -> Self:
+        for task in self.tasks if self.policies else ():
+            try:
+                _have_names_of_their_own(together := (*self.policies, *task.policies))
+            except Invalid as error:
+                problem = f"{error.problem}, with those of task {task.task_id}"
+                raise Invalid(problem, error.remedy, key="policies") from None
+            if len(together) > MAX_POLICIES:
+                problem = f"{len(together)} with those of task {task.task_id}, more than {MAX_POLICIES}"
+                raise Invalid(problem, "declare fewer", key="policies")
+        return self
 
     @model_validator(mode="after")
     def _has_tasks(self) -> Self:

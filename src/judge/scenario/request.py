@@ -9,6 +9,7 @@ from pydantic import BaseModel, TypeAdapter
 from judge.config import CONFIG, RunConfig
 from judge.records.access import StorageState
 from judge.records.tasks import Exclusion, Task
+from judge.records.user import impossible_grant
 from judge.scenario.logins import login_problem
 from judge.scenario.models import (
     EXAMPLES,
@@ -59,6 +60,9 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
         raise mistake(_SOURCE, ("tasks",), "every task is excluded", "send one that is to be played")
     _require_tasks_to_exclude(config, tasks, body.launch)
     for task in tasks:
+        if wrong := impossible_grant(task.user_replies, task.policies):
+            reply, said, remedy = wrong
+            raise mistake(f"{_SOURCE}: task {task.task_id}", ("user_replies", reply, "grants"), said, remedy)
         if problem := login_problem(task, config.allowed_sites):
             path, said, remedy = problem
             raise mistake(f"{_SOURCE}: task {task.task_id}", path, said, remedy)

@@ -3,11 +3,12 @@
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
 from judge.records.tasks import Level, Task
+from judge.records.user import impossible_grant
 from judge.scenario.models import EXAMPLES, Scenario, ScenarioFile, divided
 from judge.sites import origin_of, own_site
 from shared.errors import ConfigError
@@ -53,9 +54,25 @@ def parse_scenario(content: bytes, path: Path) -> Scenario:
     if not tables:
         raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")
     found = validated(_SCENARIO_FILE, tables, path, toml=text, examples=EXAMPLES)
-    tasks, excluded = divided(found.tasks)
-    parts = {"tasks": tasks, "excluded": excluded, "task_ids": tuple(task.task_id for task in found.tasks)}
+    together = _with_policies(found)
+    for place, task in enumerate(together):
+        if wrong := impossible_grant(task.user_replies, task.policies):
+            reply, problem, remedy = wrong
+            where = ("tasks", place, "user_replies", reply, "grants")
+            line = line_of(lines_of(text), where)
+            raise mistake(path, where, problem, remedy, is_toml=True, line=line, task=task.task_id)
+    tasks, excluded = divided(together)
+    # Each task has them now.
+    parts: dict[str, Any] = {"policies": ()}
+    parts |= {"tasks": tasks, "excluded": excluded, "task_ids": tuple(task.task_id for task in found.tasks)}
     return Scenario(**{**dict(found), **parts}, path=path, source_checksum=hashlib.sha256(content).hexdigest())
+
+
+def _with_policies(found: ScenarioFile) -> tuple[Task, ...]:
+    """The tasks, each also with the policies of the whole file, which come first."""
+    if not found.policies:
+        return found.tasks
+    return tuple(task.model_copy(update={"policies": (*found.policies, *task.policies)}) for task in found.tasks)
 
 
 def line_in_file(scenario: Scenario, path: KeyPath) -> int | None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, ValidationError
 
 from judge.records.ledger import Frozen
+from judge.records.policies import PolicyResult, under_policy
 from judge.records.steps import BlameFacts, Navigation, Step, StopReason, Timings
 from judge.records.tasks import Task
 from judge.records.verdicts import TaskOutcome, Verdict
@@ -31,18 +32,32 @@ FIRST_RULES, CURRENT_RULES = "1", "2"
 BLAME_FACTS = "blame_facts"
 FETCHED = "fetched"
 FROZEN = "frozen"
+# In `result.json`: the policies that the task declares, what became of them, and the digests of earlier attempts.
+DECLARED_POLICIES, POLICIES, EARLIER_ATTEMPTS = "scenario_policies", "policies", "earlier_attempts"
 # Stop reasons outside the participant's control; such attempts are not scored. `excluded` ones were never played.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled", "excluded")
 # Stop reasons after which the verdict decides.
 JUDGED_ENDS: tuple[StopReason, ...] = ("finished", "ended_by_page")
 # Keys of `result.json` with the same name and value as the field of the record.
 _OF_TASK = ("task_id", "task", "website", "level", "reference_length")
-_LATER_OF_TASK = ("checks", "allowed_sites", "start_urls", "keep_fields")
+_LATER_OF_TASK = ("checks", "allowed_sites", "start_urls", "keep_fields", "user_replies", "user_reply")
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
 _LATER_OF_VERDICT = ("reason_code", "price_date")
-_EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED, "rules_version", BLAME_FACTS, FETCHED, FROZEN)
+_EVIDENCE_IF_THERE = (
+    "final_look",
+    "start_urls",
+    SELF_RECORDED,
+    "rules_version",
+    BLAME_FACTS,
+    FETCHED,
+    FROZEN,
+    DECLARED_POLICIES,
+    EARLIER_ATTEMPTS,
+    "user_replies",
+    "user_reply",
+)
 # The keys that the digest covers: the evidence for a verdict, but not the verdict itself, keys derived from these
 # (`action_history`, `thoughts`) or times. `probes` is always null, because the values of probes are in the steps; so is
 # a missing `network`. Keys added in later versions are covered only if present, so that older attempts keep their
@@ -88,6 +103,8 @@ class Attempt(Record):
     are decided on this recording. `blame_facts` decided who is to blame for a fault that a participant can cause
     (`judge.episode.blame`); older versions did not record them. `fetched` are the answers that `fetch` checks compare.
     `frozen` is what an attempt on frozen sites rests on, with its ledger.
+    `policies`: what became of each of the task's. `earlier_attempts` are the digests of those at the same task and
+    epoch, which count for policies; recorded for tasks with policies.
     """
 
     task: Task
@@ -118,6 +135,8 @@ class Attempt(Record):
     blame_facts: BlameFacts | None = None
     fetched: tuple[Fetched, ...] = ()
     frozen: Frozen | None = None
+    policies: Annotated[tuple[PolicyResult, ...], Recorded(2_000_000)] = ()
+    earlier_attempts: Annotated[tuple[str, ...], Recorded(100_000)] = ()
 
     @property
     def is_aborted(self) -> bool:
@@ -148,6 +167,12 @@ class Attempt(Record):
         if self.stop_reason not in JUDGED_ENDS:
             return "failure"
         return self.verdict.outcome if self.verdict else "unscored"
+
+    @property
+    def completed_under_policy(self) -> bool | None:
+        """Whether the attempt succeeded and nothing was violated; `None` without policies, or if that is unknown."""
+        found = under_policy(self.outcome, self.policies) if self.policies else ""
+        return None if found not in ("success", "failure") else found == "success"
 
     @property
     def cause(self) -> str | None:
@@ -208,6 +233,8 @@ class Attempt(Record):
             **({BLAME_FACTS: fields[BLAME_FACTS]} if self.blame_facts else {}),
             **({FETCHED: fields[FETCHED]} if self.fetched else {}),
             **({FROZEN: fields[FROZEN], "coverage": self.frozen.coverage} if self.frozen else {}),
+            **({DECLARED_POLICIES: self._declared_policies()} if self.task.policies else {}),
+            **{key: fields[key] for key in (POLICIES, EARLIER_ATTEMPTS) if fields[key]},
             "settle": self.settle,
             **({SELF_RECORDED: True} if self.self_recorded else {}),
             **({"shared_state": True} if self.shared_state else {}),
@@ -238,6 +265,7 @@ class Attempt(Record):
             if value["schema_version"] not in (RESULT_SCHEMA, *OLDER_RESULT_SCHEMAS):
                 raise TrajectoryError(f"unknown schema_version {str(value['schema_version'])[:60]!a}", location=source)
             task = {key: value[key] for key in _OF_TASK} | {key: value[key] for key in _LATER_OF_TASK if key in value}
+            task |= {"policies": value[DECLARED_POLICIES]} if DECLARED_POLICIES in value else {}
             times, outcome = value["times"], value["verdict_of_judge"]
             return cls.model_validate(
                 {
@@ -264,6 +292,7 @@ class Attempt(Record):
                     BLAME_FACTS: value.get(BLAME_FACTS),
                     FETCHED: value.get(FETCHED, ()),
                     FROZEN: value.get(FROZEN),
+                    **{key: value.get(key, ()) for key in (POLICIES, EARLIER_ATTEMPTS)},
                     "self_recorded": value.get(SELF_RECORDED, False),
                     "shared_state": value.get("shared_state", False),
                     "rules_version": value.get("rules_version", FIRST_RULES),
@@ -277,6 +306,9 @@ class Attempt(Record):
         except (TypeError, ValueError, AttributeError) as error:
             problem = f"not a result: {error!a:.200}"
         raise TrajectoryError(problem, location=source, remedy="run this task again")
+
+    def _declared_policies(self) -> list[dict[str, Any]]:
+        return [each.model_dump(mode="json", exclude_defaults=True) for each in self.task.policies]
 
     def _times(self) -> dict[str, Any]:
         phases = {name: math.fsum(getattr(step.timings, name) for step in self.steps) for name in Timings.model_fields}

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from helpers.browser.one_tab import OneTab
@@ -70,6 +71,8 @@ async def assess_in_shop(
     shop: type[OnePageShop] = OnePageShop,
     website: str = "https://example.org/",
     checks: Sequence[Mapping[str, Any]] = (),
+    policies: Sequence[Mapping[str, Any]] = (),
+    user: Mapping[str, Any] = MappingProxyType({}),
     **config: Any,
 ) -> tuple[TaskSummary, ...]:
     """Run `number` tasks, one after the other, in the run `r` under `folder`; `events` takes what is emitted."""
@@ -87,9 +90,8 @@ async def assess_in_shop(
 
     judge = judge or open_judge(settings, Settings(), cache_dir=None)
     named = [f"t{each}" for each in range(number)]
-    tasks = tuple(
-        Task.model_validate({"task_id": name, "website": website, "task": "Go.", "checks": checks}) for name in named
-    )
+    declared = {"website": website, "task": "Go.", "checks": checks, "policies": policies, **user}
+    tasks = tuple(Task.model_validate({"task_id": name, **declared}) for name in named)
 
     def emit(event: Event) -> None:
         if events is not None:

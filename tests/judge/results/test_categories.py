@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from helpers.results import a_result, a_step, a_verdict
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
-from judge.evaluators.findings import ValueFound
+from judge.records.findings import ValueFound
 from judge.records.steps import Outcome, Step, StopReason
 from judge.records.tasks import Task
 from judge.records.verdicts import Verdict

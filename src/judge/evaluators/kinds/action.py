@@ -44,6 +44,10 @@ class ActionCheck(LookCheck):
 def decide(check: ActionCheck, recording: Recording, inverted: bool) -> Decision:
     """Whether the actions were executed, and the step of the last one."""
     actions = list(recording.actions(looks_at(check, recording)))
+    if recording.counts_all:
+        # What the participant typed counts as well: that may be what it must not write.
+        last, missing = _executed(check, actions, anywhere=True)
+        return Decision(last is not None, Found(last is not None, last.line if last else missing), last and last.step)
     found, step = _acted(check, actions, inverted=inverted)
     passed = found.passed != inverted
     return Decision(passed, found, step if passed and not inverted else None)
@@ -75,11 +79,17 @@ def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool)
     return Found(False, f"{problem} among {counted(len(actions), 'action')}{where}: {'; '.join(close)}"), None
 
 
-def _executed(check: ActionCheck, actions: Sequence[ActionDone]) -> tuple[ActionDone | None, str]:
-    """The action that completes what is expected, or `None` and the first line that is missing."""
+def _executed(
+    check: ActionCheck, actions: Sequence[ActionDone], *, anywhere: bool = False
+) -> tuple[ActionDone | None, str]:
+    """The action that completes what is expected, or `None` and the first line that is missing.
+
+    `anywhere`: a pattern may match any part of a line.
+    """
     if check.pattern is not None:
         pattern = Pattern(check.pattern)
-        fitting = (each for each in actions if _says(pattern, each.line) or _says(pattern, _line_key(each.line)))
+        says = _is_in if anywhere else _says
+        fitting = (each for each in actions if says(pattern, each.line) or says(pattern, _line_key(each.line)))
         return next(fitting, None), ""
     waiting = list(as_tuple(check.line))
     for each in actions:
@@ -98,6 +108,10 @@ def _line_key(line: str) -> str:
     line = plain(line)
     parts = split_line(line)
     return _COORDINATES.sub("", line) if parts is not None and verb_of(parts[1]).at_point else line
+
+
+def _is_in(pattern: Pattern, line: str) -> bool:
+    return pattern.search(line) is not None
 
 
 def _says(pattern: Pattern, line: str) -> bool:

@@ -9,13 +9,13 @@ from pydantic import model_validator
 
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import Look, Recording
-from judge.evaluators.findings import NodesFound
 from judge.evaluators.looks import over_content
 from judge.evaluators.matching import fits, fitting, node_found
 from judge.evaluators.nearest import CONTROLS, is_similar
 from judge.evaluators.unmatchable import unmatchable
 from judge.records.checks import ElementText, OneOrMore, ShownCheck, as_tuple, plain_checks
 from judge.records.elements import Element, parse_element
+from judge.records.findings import NodesFound
 from shared.fields import Invalid
 from shared.snapshot import Node, Snapshot
 

@@ -1,16 +1,16 @@
 """`page` checks: the address of a page, or its title."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from judge.evaluators.addresses import is_at, query_difference
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import Look, Recording
-from judge.evaluators.findings import AddressFound
 from judge.evaluators.looks import looks_at, over_looks
 from judge.records.checks import Address, LookCheck, OneOrMore, Text, as_tuple
+from judge.records.findings import AddressFound
 from shared.fields import Invalid
 from shared.text import excerpt, one_line, plain
 
@@ -19,6 +19,8 @@ _MAX_SHOWN = 5
 
 class PageCheck(LookCheck):
     """The address is `url`, or the title is `title`."""
+
+    of_addresses: ClassVar[bool] = True
 
     kind: Literal["page"]
     url: OneOrMore[Address] | None = None

@@ -11,6 +11,7 @@ from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.evaluators.looks import looks_at, over_looks
 from judge.records.checks import Check, LookCheck, Text, plain_checks
 from judge.records.normalise import shown
+from judge.records.policies import checks_of
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.sites import Site, own_site
@@ -59,21 +60,31 @@ def expressions_of(checks: Sequence[Check]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(probe.expression for probe in probes_of(checks)))
 
 
+def expressions_read(task: Task) -> tuple[str, ...]:
+    """All expressions that are read in the page for a task and recorded: those of its checks, then of its policies.
+
+    One that both have is read twice, because a policy's is read on every site.
+    """
+    return (*expressions_of(task.checks), *expressions_of(checks_of(task.policies)))
+
+
 def decide(check: ProbeCheck, recording: Recording, inverted: bool) -> Decision:
     """Whether the value is the expected one, or within the limits."""
-    looks = looks_at(check, recording)
-    return over_looks(check, looks, inverted, _probe_test(check, looks, expressions_of(recording.played.checks)))
-
-
-def _probe_test(check: ProbeCheck, looks: Sequence[Look], expressions: Sequence[str]) -> Callable[[Look, bool], Found]:
-    """Tests the value read in the page; with `keep`, the first value read so far."""
-    if check.expression not in expressions:
+    looks, expressions = looks_at(check, recording), expressions_read(recording.played)
+    of_checks = len(expressions_of(recording.played.checks))
+    own = range(of_checks, len(expressions)) if recording.counts_all else range(of_checks)
+    at = next((at for at in own if expressions[at] == check.expression), None)
+    if at is None:
         raise MissingEvidence("the value of this expression was not read when the attempt was played: play it again")
-    at = expressions.index(check.expression)
+    return over_looks(check, looks, inverted, _probe_test(check, looks, at, len(expressions)))
+
+
+def _probe_test(check: ProbeCheck, looks: Sequence[Look], at: int, count: int) -> Callable[[Look, bool], Found]:
+    """Tests the value read in the page, the one at this place of `count`; with `keep`, the first value read so far."""
     found: dict[int, Found] = {}
     kept: Found | None = None
     for look in looks:
-        if len(look.step.probes) != len(expressions):
+        if len(look.step.probes) != count:
             raise MissingEvidence(f"no value was read at step {look.step.index + 1}")
         read = look.step.probes[at]
         now = _compared(check, read.value) if read.value is not None else _without_value(look, read.error)
@@ -107,6 +118,13 @@ class Reader(Protocol):
     async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]: ...
 
 
+def _unreadable(page: Page) -> str:
+    """Why nothing can be read in a page; empty if it can."""
+    if page.dialog is not None:
+        return "a dialog is open"
+    return "the page cannot be observed" if page.notice is not None and not page.snapshot else ""
+
+
 class Probes:
     """The probes of a task in one attempt. The first page read shows where the website redirects."""
 
@@ -114,29 +132,29 @@ class Probes:
         self._task = task
         self._allowed_sites = tuple(allowed_sites)
         self._expressions = expressions_of(task.checks)
+        # In which page they are read does not matter.
+        self._of_policies = expressions_read(task)[len(self._expressions) :]
         self._ending = [probe for probe in probes_of(task.checks) if probe.ends]
         self._site: Site | None = None
 
     async def read(self, browser: Reader, page: Page) -> tuple[ProbeValue, ...]:
-        """A value for each expression of the task, or an error for each on a page of another site."""
-        if not self._expressions:
+        """A value for each of `expressions_read`, or an error for each of the checks' on a page of another site."""
+        if not self._expressions and not self._of_policies:
             return ()
         self._site = self._site or own_site(self._task, self._allowed_sites, landed=page.url)
-        if not self._site.holds(page.url):
-            why = "a page of another site"
-        elif page.dialog is not None:
-            why = "a dialog is open"
-        elif page.notice is not None and not page.snapshot:
-            why = "the page cannot be observed"
-        else:
-            return await browser.probe(page, self._expressions)
-        return tuple(ProbeValue(error=why) for _ in self._expressions)
+        is_elsewhere, why = not self._site.holds(page.url), _unreadable(page)
+        if not why and not is_elsewhere:
+            return await browser.probe(page, (*self._expressions, *self._of_policies))
+        own = tuple(ProbeValue(error="a page of another site" if is_elsewhere else why) for _ in self._expressions)
+        if why or not self._of_policies:
+            return (*own, *(ProbeValue(error=why) for _ in self._of_policies))
+        return (*own, *await browser.probe(page, self._of_policies))
 
     def has_ended(self, page: Page, values: Sequence[ProbeValue]) -> bool:
         """Whether a probe with `ends` has a value; never on a page of another site."""
         if self._site is None:
             return False
-        found = dict(zip(self._expressions, values, strict=True))
+        found = dict(zip(self._expressions, values, strict=False))
         is_home = self._site.is_home(page.url)
         return any(
             found[probe.expression].value is not None

@@ -15,7 +15,6 @@ from pydantic import BeforeValidator, Field
 from judge.evaluators.addresses import is_address
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import MissingEvidence, Recording
-from judge.evaluators.findings import ValueFound
 from judge.evaluators.kinds import socket
 from judge.evaluators.looks import looks_at
 from judge.evaluators.rules_1 import requests as rules_1
@@ -31,6 +30,7 @@ from judge.records.checks import (
     as_tuple,
     names_compared,
 )
+from judge.records.findings import ValueFound
 from judge.sites import Site
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import BROWSER, RULES, Body, Entry, LeftOut, Log
@@ -83,11 +83,12 @@ def decide(check: RequestCheck, recording: Recording, inverted: bool) -> Decisio
     """Whether the check passes, what was found, and the index of the step that caused the deciding request.
 
     The last request with the method and address is compared; with `at = "any"`, one match is enough. Inverted: the last
-    one (or any) must not match, whoever sent it.
+    one (or any) must not match, whoever sent it. For policies, it passes where an inverted check would fail.
     """
+    whoever = inverted or recording.counts_all
     looks = looks_at(check, recording)
     traffic = recording.traffic
-    entries = _sent_to_site(recording) if inverted else own_requests(recording)
+    entries = _sent_to_site(recording) if whoever else own_requests(recording)
     if check.on is not None:
         # The judge opened the first page (0); action 1 followed the look with index 0.
         acted_on = {look.step.index + 1 for look in looks}
@@ -102,19 +103,21 @@ def decide(check: RequestCheck, recording: Recording, inverted: bool) -> Decisio
         elif _is_to(entry, check, target, recording.site):
             candidates.append((place, entry))
     is_old = traffic.rules < RULES
-    found = [_compared(entry, check, inverted=inverted, is_old=is_old) for _, entry in candidates]
+    found = [_compared(entry, check, inverted=whoever, is_old=is_old) for _, entry in candidates]
     hits = [index for index, one in enumerate(found) if one.passed]
     if not found:
         seen = [entry for _, entry in entries]
         last = Found(False, f"no {earlier[0]} was requested before" if earlier else _instead(check, target, seen))
     else:
         last = found[hits[0]] if check.at == "any" and hits else found[-1]
-    if is_old:
-        lost = rules_1.pushed_out(traffic, last, at=check.at, inverted=inverted)
+    if recording.counts_all and last.passed:
+        lost = None
+    elif is_old:
+        lost = rules_1.pushed_out(traffic, last, at=check.at, inverted=whoever)
     else:
-        lost = _pushed_out(recording, check, last, candidates[-1][0] if candidates else -1, inverted=inverted)
+        lost = _pushed_out(recording, check, last, candidates[-1][0] if candidates else -1, inverted=whoever)
     if lost is not None:
-        return lost
+        return lost._replace(passed=recording.counts_all)
     passed = last.passed != inverted
     step = candidates[hits[0]][1].step if passed and not inverted and hits else None
     near = candidates[-1][1].step if candidates and not passed and not inverted else None

@@ -60,12 +60,13 @@ class SocketCheck(LookCheck):
 
 def decide(check: SocketCheck, recording: Recording, inverted: bool) -> Decision:
     """Whether one message matches (inverted: none), what was found, and the step that caused the first match."""
+    whoever = inverted or recording.counts_all
     looks = looks_at(check, recording)
     traffic = recording.traffic
     if traffic.messages_left_out is None:
         raise MissingEvidence("messages of web sockets were not recorded: an older version or another program did it")
     acted_on = None if check.on is None else {look.step.index + 1 for look in looks}
-    sockets = [entry for entry in traffic.entries if _is_of(check, recording.site, entry, inverted=inverted)]
+    sockets = [entry for entry in traffic.entries if _is_of(check, recording.site, entry, inverted=whoever)]
     messages = [
         message
         for entry in sockets
@@ -77,9 +78,9 @@ def decide(check: SocketCheck, recording: Recording, inverted: bool) -> Decision
         step = None if inverted or hit.step is None else max(0, hit.step - 1)
         return Decision(not inverted, Found(True, _shown(hit)), step)
     found = Found(False, _instead(check, sockets, messages))
-    if lost := _lost(check, recording, messages, inverted=inverted):
+    if lost := _lost(check, recording, messages, inverted=whoever):
         text = f"at least {counted(lost, 'message')} that could decide went unrecorded; otherwise {found.text}"
-        return Decision(False, found._replace(text=text), None)
+        return Decision(recording.counts_all, found._replace(text=text), None)
     return Decision(inverted, found, None)
 
 

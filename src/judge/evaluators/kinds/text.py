@@ -8,11 +8,11 @@ from pydantic import model_validator
 
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import Look, Recording
-from judge.evaluators.findings import NumbersFound
 from judge.evaluators.looks import over_content
 from judge.evaluators.unmatchable import unmatchable
 from judge.records.checks import OneOrMore, PatternText, ShownCheck, Text, as_tuple
 from judge.records.elements import parse_element
+from judge.records.findings import NumbersFound
 from judge.records.normalise import parse_number
 from judge.records.patterns import Pattern
 from shared.fields import Invalid

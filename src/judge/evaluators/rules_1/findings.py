@@ -2,8 +2,8 @@
 
 import re
 
-from judge.evaluators.findings import Fact, NodeFound, NodesFound, NumbersFound, ValueFound
 from judge.evaluators.nearest import CONTROLS
+from judge.records.findings import Fact, NodeFound, NodesFound, NumbersFound, ValueFound
 
 _NUMBERS = re.compile(r"(?:only until step \d+; at the end )?([-\d., ]*\d, [-\d., ]+)")
 _QUERY = re.compile(r"(?:no )?query (\S+)")

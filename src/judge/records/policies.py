@@ -1,0 +1,138 @@
+"""Policies: what must never happen in an attempt, each a check with a name; and what became of them.
+
+A policy never changes a verdict. How it is decided: `judge.evaluators.policies`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    model_serializer,
+)
+
+from judge.records.checks import Check, KindCheck, plain_checks
+from judge.records.findings import Fact, FromList
+from shared.fields import Invalid, Name, Table, shown
+from shared.models import Record, Recorded
+
+_EXAMPLE = '{ name = "no-delete", dimension = "consent", kind = "request", method = "DELETE", url = "*" }'
+_OWN_KEYS = ("name", "dimension", "unless_granted")
+# What a policy cannot use of a check, each with the reason and the remedy.
+_NOT_WITH_INVERSION = (
+    "a policy says what must never happen",
+    "remove it: the policy is violated as soon as its check passes",
+)
+_NOT_AT_END = ("a policy is violated as soon as its check passes, at any time", "remove it")
+
+
+class _Heading(Table):
+    """The keys of a policy beside those of its check."""
+
+    name: Annotated[Name, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
+    dimension: Annotated[Name, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    unless_granted: Annotated[bool, Field(strict=True)] = False
+
+
+class Policy(Record):
+    """A check of what must never happen: written as one table, the check's keys beside the policy's own.
+
+    `dimension` groups policies in reports. `unless_granted`: the user may allow it.
+    """
+
+    name: str
+    dimension: str
+    unless_granted: bool = False
+    check: Check
+
+    @model_serializer(mode="wrap")
+    def _as_one_table(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        dumped: dict[str, Any] = handler(self)
+        check: dict[str, Any] = dumped.pop("check")
+        return dumped | check
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _: Any, __: GetJsonSchemaHandler) -> dict[str, Any]:
+        """A table with the policy's own keys; those of its check are open, because any kind may be one."""
+        text = {"type": "string"}
+        own = {"name": text, "dimension": text, "unless_granted": {"type": "boolean"}}
+        return {"type": "object", "properties": own, "required": ["name", "dimension"]}
+
+
+_HEADING = TypeAdapter(_Heading)
+_CHECK: TypeAdapter[Any] = TypeAdapter(Check)
+
+
+def _of_table(value: object) -> object:
+    if isinstance(value, Policy):
+        return value
+    if not isinstance(value, Mapping):
+        raise Invalid(f"{shown(value)} is not a table", f"write {_EXAMPLE}")
+    own = _HEADING.validate_python({key: value[key] for key in _OWN_KEYS if key in value})
+    _require_possible(value)
+    check = _CHECK.validate_python({key: item for key, item in value.items() if key not in _OWN_KEYS})
+    return Policy(**dict(own), check=check)
+
+
+def _require_possible(value: Mapping[str, Any]) -> None:
+    """Raises `Invalid` for what a check may say and a policy may not, also inside `any_of`."""
+    if value.get("not"):
+        raise Invalid(*_NOT_WITH_INVERSION, key="not")
+    if value.get("at") == "end":
+        raise Invalid(*_NOT_AT_END, key="at")
+    if value.get("kind") == "fetch":
+        problem = "a policy is decided on what happened, and fetch asks the site afterwards"
+        raise Invalid(problem, "use a request, page or text check", key="kind")
+    if value.get("ends"):
+        raise Invalid("a policy never ends an attempt", "remove it", key="ends")
+    inner = value.get("any_of")
+    for each in inner if isinstance(inner, list | tuple) else ():
+        if isinstance(each, Mapping):
+            _require_possible(each)
+
+
+DeclaredPolicy = Annotated[Policy, BeforeValidator(_of_table)]
+
+
+def repeated_name(policies: Sequence[Policy]) -> str | None:
+    """The first name that two policies have."""
+    names = [policy.name for policy in policies]
+    return next((name for place, name in enumerate(names) if name in names[:place]), None)
+
+
+def checks_of(policies: Sequence[Policy]) -> list[KindCheck]:
+    """The checks of policies, with each `any_of` replaced by the checks inside it."""
+    return plain_checks([policy.check for policy in policies])
+
+
+class PolicyResult(Record):
+    """What became of a policy in all attempts at a task in one epoch.
+
+    `violated` is `None` if that cannot be known, because recordings are missing or damaged. `attempt` is the number of
+    the attempt that violated it, from 1 and in the order in which they were played, `step` the index of the step in
+    it, if one is known. `found` says what was found, `facts` the same as data.
+    """
+
+    name: str
+    dimension: str
+    violated: bool | None
+    attempt: int | None = Field(default=None, ge=1)
+    step: int | None = Field(default=None, ge=0)
+    found: Annotated[str, Recorded(3_000)] = ""
+    facts: Annotated[tuple[Fact, ...], FromList, Recorded(40_000)] = Field(
+        default=(), exclude_if=lambda value: not value
+    )
+
+
+def under_policy(outcome: str, policies: Sequence[PolicyResult]) -> str:
+    """An outcome under policy: a success only if nothing was violated, unscored if that cannot be known."""
+    if outcome != "success":
+        return outcome
+    states = [each.violated for each in policies]
+    if any(states):
+        return "failure"
+    return "unscored" if None in states else "success"
