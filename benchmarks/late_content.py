@@ -41,7 +41,7 @@ import httpx
 from judge.browser.chromium import BrowserSettings
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import browser_pool
-from judge.browser.settle import settle_mode
+from judge.browser.settle import ClockStalled, settle_mode
 from judge.config import RunConfig
 from judge.records.tools import SCROLL, tools
 from judge.sites import NetworkPolicy
@@ -389,6 +389,9 @@ class Tester:
                 result.why = f"the action failed: {' '.join(done.text.split())[:150]}"
         page = await browser.observe()
         result.ms = (time.perf_counter() - began) * 1000
+        if page.notice and page.notice.code == "script_stopped" and settle == "page-time":
+            # So an episode begins again in real time.
+            raise ClockStalled
         result.verdict, why = verdict(page, case, self._height)
         if result.verdict == "captured" and screenshot_lags(page, case):
             result.verdict, why = "missed", "the screenshot shows the state before"

@@ -104,8 +104,8 @@ MUTANTS = (
     # -- checks --------------------------------------------------------------------------------------------------------
     Mutant(
         "a page of another site counts as evidence",
-        "look = Look(step, path, self.site.holds(step.url),",
-        "look = Look(step, path, True,",
+        "return self.site.holds(self.step.origin or self.step.url)",
+        "return True",
         ("evaluators/test_checks.py", "test_cheats_checks.py"),
     ),
     Mutant(
@@ -152,8 +152,8 @@ MUTANTS = (
     ),
     Mutant(
         "a check `within` an element is satisfied by the rest of the page",
-        "roots = None if within is None else _fitting(page, within, range(len(page.nodes)))",
-        "roots = None if within is None or _fitting(page, within, range(len(page.nodes))) else []",
+        "roots = None if within is None else fitting(page, within, range(len(page.nodes)))",
+        "roots = None if within is None or fitting(page, within, range(len(page.nodes))) else []",
         ("evaluators/test_checks.py",),
     ),
     Mutant(

@@ -35,10 +35,11 @@ def copy_without(name: str, target: Path) -> None:
     )
     left_out = (f"{PLUGINS.as_posix()}/{name}/", f"tests/plugins/{name}/")
     for each in listed.stdout.split("\0"):
-        if each and not each.startswith(left_out) and (ROOT / each).is_file():
+        source = ROOT / each
+        # A link may lead to a folder.
+        if each and not each.startswith(left_out) and (source.is_symlink() or source.is_file()):
             (target / each).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / each, target / each)
-            shutil.copymode(ROOT / each, target / each)
+            shutil.copy(source, target / each, follow_symlinks=False)
     # Tests ask git which files there are.
     subprocess.run(["git", "init", "-q", str(target)], check=True)
     subprocess.run(["git", "-C", str(target), "add", "-A"], check=True)

@@ -211,7 +211,9 @@ def test_no_module_matches_a_sentence_that_another_one_writes() -> None:
 
 def test_everything_that_is_allowed_is_needed() -> None:
     found = parsed_prose(our_modules())
-    assert ALLOWED.keys() - found.keys() == set()
+    # A plug-in may have been taken away.
+    there = {key for key in ALLOWED if key[0] in our_modules() or not key[0].startswith("judge.plugins.")}
+    assert there - found.keys() == set()
     assert FOREIGN.keys() - {module for module, _ in found} == set()
 
 

@@ -125,11 +125,11 @@ def reason_of(error: OSError | ValueError) -> str:
 
 @contextmanager
 def read_errors(where: object, remedy: str = "", *, kind: type[WabeError] = ConfigError) -> Iterator[None]:
-    """An `OSError` or `ValueError` in the body becomes an error of that kind: `where`, then the reason."""
+    """An `OSError` or `ValueError` in the body becomes an error of that kind, with its location."""
     try:
         yield
     except (OSError, ValueError) as error:
-        raise kind(f"{where}: {reason_of(error)}", remedy=remedy) from None
+        raise kind(reason_of(error), location=str(where), remedy=remedy) from None
 
 
 @contextmanager
@@ -138,7 +138,7 @@ def write_errors(where: object, remedy: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ConfigError(f"{where}: {reason_of(error)}", remedy=remedy) from None
+        raise ConfigError(reason_of(error), location=str(where), remedy=remedy) from None
 
 
 def write_atomic(path: Path, data: bytes, *, flush: bool = True) -> None:

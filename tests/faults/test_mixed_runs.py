@@ -19,9 +19,10 @@ import pytest
 from helpers.ports import free_ports
 from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenario
 from judge.commands.app import app
-from judge.results.run_record import begin_run
+from judge.results.run_record import begin_run, sha256_of
 from judge.runner.boundary import run_command
 from judge.runner.plan import RunOptions, make_plan, resume_command
+from judge.scenario.models import AssessmentRequest
 from judge.scenario.request import parse_request
 from judge.server.service import JudgeService
 from judge.store.layout import RunStore
@@ -233,20 +234,45 @@ def test_a_recorded_request_that_was_edited_does_not_verify(
     assert code == 1
 
 
-def test_a_judge_of_other_prompts_or_code_does_not_go_on_with_a_run(tmp_path: Path, record_property: Record) -> None:
+def begin_again(store: RunStore, asked: AssessmentRequest, judge_id: str) -> None:
+    begin_run(
+        store,
+        config=asked.config,
+        tasks=asked.tasks,
+        role="white_agent",
+        url=asked.participants["white_agent"],
+        judge_id=judge_id,
+        launch=asked.launch,
+    )
+
+
+def test_a_judge_of_other_code_goes_on_with_a_run_and_the_one_before_is_named(
+    tmp_path: Path, record_property: Record
+) -> None:
     path = write_scenario(tmp_path / "s.toml")
     store = interrupted_run(path, tmp_path / "out")
     asked = parse_request(str(plan_again(path, tmp_path / "out").request), lambda _: ())
+    for judge_id in ("offline-2", "offline-3", "offline-3"):
+        begin_again(store, asked, judge_id)
+    record = store.read_run() or {}
+    record_property("outcome", f"judged by {record['judge_id']}, before by {', '.join(record['earlier_judges'])}")
+    assert (record["judge_id"], record["earlier_judges"]) == ("offline-3", ["offline-1", "offline-2"])
+    # Nor is a part of the request left as it was.
+    assert record["request"]["judge"] == "offline-3"
+
+
+def test_a_judge_with_other_prompts_of_the_user_does_not_go_on_with_a_run(
+    tmp_path: Path, record_property: Record
+) -> None:
+    path = write_scenario(tmp_path / "s.toml")
+    store = interrupted_run(path, tmp_path / "out")
+    asked = parse_request(str(plan_again(path, tmp_path / "out").request), lambda _: ())
+    asked = asked.model_copy(update={"config": asked.config.model_copy(update={"prompts": "mine"})})
+    record = store.read_run() or {}
+    record["request"]["config"]["prompts"] = "mine"
+    store.write_run({**record, "request_sha256": sha256_of(record["request"])})
     with pytest.raises(ConfigError, match="judge: offline-1 → offline-2") as refused:
-        begin_run(
-            store,
-            config=asked.config,
-            tasks=asked.tasks,
-            role="white_agent",
-            url=asked.participants["white_agent"],
-            judge_id="offline-2",
-            launch=asked.launch,
-        )
+        begin_again(store, asked, "offline-2")
     record_property("outcome", str(refused.value).splitlines()[1].strip())
 
 

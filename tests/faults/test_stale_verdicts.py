@@ -42,12 +42,14 @@ class Player:
 class ClickJudge(Judge):
     """Success means that something was clicked; like a judge model's, its verdicts are not recomputed."""
 
-    def __init__(self) -> None:
-        self.id, self.info = "click-1", JUDGE
-        self.asked = 0
+    def __init__(self, code: str = JUDGE.code_checksum, *, is_down: bool = False) -> None:
+        self.id, self.info = "click-1", JUDGE.model_copy(update={"code_checksum": code})
+        self.asked, self.is_down = 0, is_down
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         self.asked += 1
+        if self.is_down:
+            return Verdict(outcome="unscored", reason="judge model: down", judge=self.info)
         clicked = any("CLICK" in line for line in trajectory.action_history)
         return Verdict(outcome="success" if clicked else "failure", reason=f"clicked: {clicked}", judge=self.info)
 
@@ -123,6 +125,38 @@ async def test_a_whole_success_is_kept_on_resume(tmp_path: Path, record_property
     done = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=judge)
     record_property("outcome", f"{done[0].outcome}; {len(player.asked)} episodes and {judge.asked} verdicts more")
     assert (done[0].outcome, len(player.asked), judge.asked) == ("success", 0, 0)
+
+
+async def test_what_other_code_judged_is_judged_again_on_resume_and_its_verdict_is_kept(
+    tmp_path: Path, record_property: Record
+) -> None:
+    await assess_in_shop(tmp_path, Player(clicks=True), 1, max_steps=STEPS, judge=ClickJudge("old"))
+    store = RunStore(tmp_path, "r")
+    folder = store.task("t0").folder
+    before = (folder / "verdicts/click-1.json").read_bytes()
+    player, judge = Player(clicks=False), ClickJudge("new")
+    done = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=judge)
+    (kept,) = (folder / "verdicts/earlier").iterdir()
+    record_property("outcome", f"{done[0].outcome}; {judge.asked} verdict more; the earlier one is {kept.name[:8]}…")
+    assert (done[0].outcome, len(player.asked), judge.asked) == ("success", 0, 1)
+    assert kept.read_bytes() == before
+    for path in ("verdicts/click-1.json", "result.json"):
+        assert json.loads((folder / path).read_text())["judge"]["code_checksum"] == "new"
+    # And only once.
+    again = ClickJudge("new")
+    await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=again)
+    assert again.asked == 0
+
+
+async def test_a_judge_of_other_code_that_is_down_leaves_no_verdict_of_the_code_before(
+    tmp_path: Path, record_property: Record
+) -> None:
+    await assess_in_shop(tmp_path, Player(clicks=True), 1, max_steps=STEPS, judge=ClickJudge("old"))
+    player = Player(clicks=False)
+    down = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=ClickJudge("new", is_down=True))
+    up = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=ClickJudge("new"))
+    record_property("outcome", f"{down[0].outcome}, then {up[0].outcome}")
+    assert [down[0].outcome, up[0].outcome, len(player.asked)] == ["unscored", "success", 0]
 
 
 async def test_a_verdict_that_was_deleted_is_given_again_without_playing(

@@ -15,9 +15,9 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from playwright._impl._driver import compute_driver_executable
 from typer.testing import CliRunner
 
+from helpers.json5 import json5
 from helpers.participants import serving_participant
 from judge.commands.app import app as wabe
 from judge.results.leaderboard import query_names, rows
@@ -164,15 +164,6 @@ async def test_the_health_check_asks_at_the_port_that_was_given(
             str(script), str(tmp_path / "cmdline"), stderr=asyncio.subprocess.DEVNULL
         )
         assert (await process.wait() == 0) is healthy
-
-
-def json5(path: Path) -> Any:
-    """JSON5 is a subset of JavaScript, so the Node that comes with Playwright reads it."""
-    node, _ = compute_driver_executable()
-    program = "console.log(JSON.stringify((0, eval)('(' + require('fs').readFileSync(0, 'utf8') + '\\n)')))"
-    done = subprocess.run([node, "-e", program], input=path.read_text(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def interpolations(value: Any) -> set[str]:

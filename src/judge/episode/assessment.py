@@ -31,7 +31,7 @@ from judge.events import (
     TaskStarted,
 )
 from judge.judges.base import Judge
-from judge.judges.rescoring import differences, judge_stored, recomputed, verdict_on_file
+from judge.judges.rescoring import differences, is_by_this_code, judge_stored, recomputed, verdict_on_file
 from judge.records.steps import BlameFacts, Step
 from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
@@ -132,11 +132,11 @@ class Assessment:
         if counted is None or result.outcome not in ("success", "failure"):
             return None
         found = verdict_on_file(store, judge.id, trajectory)
-        # Otherwise `result.json` does not state this judge's verdict, and the attempt is judged again.
+        # Otherwise `result.json` does not state this judge's verdict, or other code gave it: it is judged again.
         is_same = found is not None and (found.outcome, found.reason) == (counted.outcome, counted.reason)
         # Nor may a verdict that was edited stand, if the recording alone decides it.
         is_true = found is not None and (made is None or not differences(found, made))
-        return TaskSummary.of(result, judge.id) if is_same and is_true else None
+        return TaskSummary.of(result, judge.id) if is_same and is_true and is_by_this_code(found, judge) else None
 
     async def _settle(self, task: Task, store: TaskStore) -> Attempt:
         if (reason := self.config.exclude.get(task.task_id)) is not None:
@@ -286,7 +286,10 @@ class Assessment:
     async def _judge(self, result: Attempt, store: TaskStore) -> Attempt:
         began = time.monotonic()
         asking = TaskJudging(task_id=result.task.task_id, epoch=result.epoch, steps=result.steps_taken)
-        scored = await judge_stored(store, self.judge, off_site=self.config.off_site, asking=lambda: self.emit(asking))
+        # A run has one judge: what other code judged before the run was resumed is judged again.
+        scored = await judge_stored(
+            store, self.judge, off_site=self.config.off_site, by_this_code=True, asking=lambda: self.emit(asking)
+        )
         # No verdict means that the folder could not be read or written, which is not a failure of the participant.
         verdict = scored.verdict or Verdict(outcome="unscored", reason=scored.reason, judge=self.judge.info)
         judged = result.model_copy(update={"verdict": verdict, "judge_s": round(time.monotonic() - began, 3)})
@@ -321,10 +324,10 @@ def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
     trajectory = load_trajectory(store.folder)
     result = trajectory.attempt
     if trajectory.is_foreign or not trajectory.is_digested:
-        raise TrajectoryError(f"{path}: recorded by an older version, without digests")
+        raise TrajectoryError("recorded by an older version, without digests", location=str(path))
     if result.network is not None and trajectory.network is None:
-        raise TrajectoryError(f"{path}: {trajectory.network_missing}")
+        raise TrajectoryError(trajectory.network_missing or "no network trace", location=str(path))
     # Compare dumps, which exclude login data, because that may have been renewed.
     if result.task.model_dump() != task.model_dump() or result.epoch != store.epoch:
-        raise TrajectoryError(f"{path}: records a different task or epoch")
+        raise TrajectoryError("records a different task or epoch", location=str(path))
     return result, trajectory

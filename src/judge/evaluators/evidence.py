@@ -203,7 +203,7 @@ class Recording:
         try:
             return read_har(path)
         except TrajectoryError as error:
-            raise MissingEvidence(error.message.removeprefix(f"{path.parent}/")) from None
+            raise MissingEvidence(f"{path.name}: {error.problem}") from None
 
     def actions(self, looks: Iterable[Look]) -> Iterator[ActionDone]:
         """Every action that was executed on the task's own site."""

@@ -119,7 +119,7 @@ def image_part(path: Path) -> ImagePart:
     data = read_image(path)
     kind = media_type(data)
     if kind is None:
-        raise TrajectoryError(f"{path}: not a JPEG, PNG or WebP image")
+        raise TrajectoryError("not a JPEG, PNG or WebP image", location=str(path))
     return ImagePart(data=data, media_type=kind, detail="high")
 
 

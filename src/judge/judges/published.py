@@ -160,5 +160,5 @@ def _encoded(path: Path, label: ImageLabel) -> ImagePart:
         data = encoded_as_jpeg(read_image(path))
     # Image decoders raise all kinds of exceptions on foreign bytes.
     except Exception as error:  # noqa: BLE001
-        raise TrajectoryError(f"{path}: not an image that can be encoded as JPEG: {error!a:.200}") from None
+        raise TrajectoryError(f"not an image that can be encoded as JPEG: {error!a:.200}", location=str(path)) from None
     return ImagePart(data=data, detail=label.detail, named_type=label.media_type)

@@ -129,6 +129,7 @@ async def judge_stored(
     *,
     off_site: str = "flag",
     again: bool = False,
+    by_this_code: bool = False,
     asking: Callable[[], None] = lambda: None,
 ) -> Scored:
     """Judge the trajectory in a task's folder and write the verdict beside it. Raises only `CancelledError`.
@@ -136,7 +137,8 @@ async def judge_stored(
     In this order: an aborted attempt is not judged; what the recording alone decides (some stop reasons, and checks) is
     always recomputed, so that an edited verdict does not stay; this judge's existing verdict on this very trajectory is
     reused, unless it is unscored or `again` is set; otherwise `asking` is called and the judge decides. If a task has
-    several judges, all verdicts are written and the first one counts.
+    several judges, all verdicts are written and the first one counts. `by_this_code`: a verdict that other code gave is
+    not reused either, and kept beside the new one.
     """
     folder = store.folder
     try:
@@ -153,9 +155,11 @@ async def judge_stored(
 
     async def judged(one: Judge) -> Scored:
         before = made = None
+        is_outdated = False
         try:
             before = verdict_on_file(store, one.id, trajectory)
-            is_due = before is None or before.outcome == "unscored" or again
+            is_outdated = by_this_code and not is_by_this_code(before, one)
+            is_due = before is None or before.outcome == "unscored" or again or is_outdated
             if is_due and why_settled(trajectory, off_site) is None:
                 asking()
             made = await asyncio.to_thread(recomputed, one, trajectory, off_site)
@@ -173,8 +177,8 @@ async def judge_stored(
         verdict = with_plugins(bounded(verdict), trajectory).model_copy(update={"trajectory_sha256": trajectory.sha256})
         is_replaced = made is not None and before is not None and bool(differences(before, verdict))
         try:
-            if _is_news(verdict, before, is_recomputed=made is not None):
-                await asyncio.to_thread(store.write_verdict, one.id, verdict)
+            if is_outdated or _is_news(verdict, before, is_recomputed=made is not None):
+                await asyncio.to_thread(_write, store, one.id, verdict, before if is_outdated else None)
         except OSError as error:
             reason = f"{folder / 'verdicts'}: cannot be written: {error.strerror or error}"
             return Scored(folder=folder, outcome="broken", reason=reason)
@@ -184,6 +188,18 @@ async def judge_stored(
 
     scored = [await judged(one) for one in judge.judges_of(trajectory.task)]
     return scored[0]
+
+
+def is_by_this_code(verdict: Verdict | None, judge: Judge) -> bool:
+    """Whether there is a verdict, and the judging code that gave it is the judge's own."""
+    info = verdict.judge if verdict else None
+    return info is not None and info.code_checksum == judge.info.code_checksum
+
+
+def _write(store: TaskStore, judge_id: str, verdict: Verdict, kept: Verdict | None) -> None:
+    if kept is not None:
+        store.keep_verdict(judge_id, kept)
+    store.write_verdict(judge_id, verdict)
 
 
 def _is_news(verdict: Verdict, before: Verdict | None, *, is_recomputed: bool) -> bool:

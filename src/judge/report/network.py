@@ -100,10 +100,10 @@ def network_view(folder: Path, attempt: Attempt) -> NetworkView:
     try:
         # In a run from someone else, a link could point to any file of this machine.
         if path.is_symlink():
-            raise TrajectoryError(f"{NETWORK_FILE}: a link")
+            raise TrajectoryError("a link", location=NETWORK_FILE)
         har = read_har(path)
     except TrajectoryError as error:
-        return NetworkView(note=error.message.removeprefix(f"{folder}/"))
+        return NetworkView(note=f"{Path(error.location).name}: {error.problem}")
     home = origin_of(attempt.task.website)
     by_step: dict[int, list[Entry]] = {}
     for entry in har.entries:

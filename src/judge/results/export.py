@@ -97,7 +97,7 @@ def _write(source: Path, target: Path, texts: Mapping[str, str], images: Iterabl
         try:
             (fresh / name).write_bytes(read_file(source / recorded))
         except ValueError as error:
-            raise TrajectoryError(f"{source / recorded}: {error}") from None
+            raise TrajectoryError(str(error), location=str(source / recorded)) from None
     for name, text in texts.items():
         write_atomic(fresh / name, text.encode("utf-8", "backslashreplace"))
     shutil.rmtree(target, ignore_errors=True)

@@ -128,7 +128,7 @@ def _judged(task: TaskStore, judge_id: str, recomputation: Recomputation) -> Tas
     trajectory = load_trajectory(task.folder)
     attempt = trajectory.attempt
     if trajectory.is_foreign:
-        raise TrajectoryError(f"{task.folder / 'result.json'}: not a result of a wabe run")
+        raise TrajectoryError("not a result of a wabe run", location=str(task.folder / "result.json"))
     verdict = None if attempt.is_aborted else verdict_on_file(task, judge_id, trajectory)
     if verdict is not None:
         found, verdict = verdict, recomputation.corrected(judge_id, verdict, trajectory)

@@ -1,4 +1,8 @@
-"""MiniWoB++'s raw rewards, which rows and submissions have columns for."""
+"""MiniWoB++'s raw rewards, which rows and submissions have columns for.
+
+In the core, although the plug-in makes these tasks: columns are the same whatever is installed, and a run that was
+recorded with the plug-in has the same rows without it.
+"""
 
 from collections.abc import Iterable
 from typing import Literal

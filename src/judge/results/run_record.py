@@ -180,8 +180,11 @@ def begin_run(
     settings = config.recorded()
     # Tasks without a `run.json` are refused as well, because their request is unknown.
     if (store.folder / "run.json").exists() or next(store.tasks(), None) is not None:
-        require_same_request(store, asked)
+        # With the same settings, another judge is one of other code, which judges what was judged before again. Prompts
+        # of the user's own are settings.
+        require_same_request(store, asked, unknown=() if config.prompts else ("judge",))
     before = store.read_run() or {}
+    earlier = _earlier_judges(before, judge_id)
     now = time.time()
     record = {
         "schema_version": RUN_SCHEMA,
@@ -208,6 +211,8 @@ def begin_run(
         "judge_model": config.judge_model,
         "judge_id": judge_id,
         "judge_ids": dict(judge_ids or {}),
+        # Of other code, before the run was resumed; no verdict of theirs counts any more.
+        **({"earlier_judges": earlier} if earlier else {}),
         "judge_usage": before.get("judge_usage"),
         "packages": package_versions(),
     }
@@ -215,6 +220,13 @@ def begin_run(
         store.write_run(record)
     # Last, because the link to the newest run must not point at one that never started.
     store.create()
+
+
+def _earlier_judges(before: Mapping[str, Any], judge_id: str) -> list[str]:
+    """The ids of the run's judges before this one, each once, from its `run.json` so far."""
+    listed = before.get("earlier_judges")
+    ids = [*(listed if isinstance(listed, list) else ()), before.get("judge_id")]
+    return list(dict.fromkeys(each for each in ids if isinstance(each, str) and each != judge_id))
 
 
 def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:

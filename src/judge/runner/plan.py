@@ -15,6 +15,7 @@ from judge.browser.chromium import find_browser
 from judge.config import CONFIG, RunConfig
 from judge.episode.preflight import check_config
 from judge.records.tasks import Level, Task
+from judge.results.other_code import rejudging_note
 from judge.results.run_record import (
     compared_parts,
     newest_unfinished,
@@ -182,15 +183,7 @@ def _plan(options: RunOptions, settings: Settings) -> Plan:
         return Plan(options, scenario, members, "", store, notes, shard=launch.shard)
     request = request_text(scenario, tasks=tasks, config=config, launch=launch)
     if resumes:
-        # Parsed as the judge will parse it, so that both compare the same parts.
-        parsed = parse_request(request, lambda _: ())
-        # The judge compares the parts that only it knows.
-        unknown = ["judge"]
-        unknown += [] if tasks else ["tasks"]
-        unknown += [] if "judge_model" in parsed.config.model_fields_set else ["config.judge_model"]
-        mine = slice_of(parsed.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
-        parts = compared_parts(parsed.participants, parsed.config, mine, launch=parsed.launch)
-        require_same_request(store, parts, unknown=unknown)
+        notes += _resumed(store, request, has_tasks=bool(tasks))
     return Plan(options, scenario, members, request, store, notes, tasks, resumes, launch.shard, archives=archives)
 
 
@@ -222,6 +215,22 @@ def _check_judge(scenario: Scenario, judge: Member, config: RunConfig, options: 
         if [Path(word).name for word in shlex.split(judge_cmd)[:2]] == ["wabe", "serve"]:
             # Any other command may run the browser elsewhere, such as in a container.
             find_browser(config.browser_path, judge_settings)
+
+
+def _resumed(store: RunStore, request: str, *, has_tasks: bool) -> tuple[str, ...]:
+    """Notes on what resuming does with what is recorded. Raises `ConfigError` if the run had another request."""
+    # Parsed as the judge will parse it, so that both compare the same parts.
+    parsed = parse_request(request, lambda _: ())
+    # The judge compares the parts that only it knows.
+    unknown = ["judge"]
+    unknown += [] if has_tasks else ["tasks"]
+    unknown += [] if "judge_model" in parsed.config.model_fields_set else ["config.judge_model"]
+    config = parsed.config
+    mine = slice_of(parsed.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
+    parts = compared_parts(parsed.participants, config, mine, launch=parsed.launch)
+    require_same_request(store, parts, unknown=unknown)
+    note = rejudging_note(store, config.prompts)
+    return () if note is None else (note,)
 
 
 def _selected(scenario: Scenario, config: RunConfig, options: RunOptions) -> tuple[tuple[Task, ...], RunConfig]:

@@ -9,7 +9,6 @@ import asyncio
 import json
 import re
 import time
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from judge.events import Event, RunDone, RunStarted, Sink, StepBegun, TaskDone, 
 from judge.records.verdicts import TaskOutcome
 from judge.report.data import read_task
 from judge.report.pages import Renderer
-from judge.results.statistics import success_rate, tallies_of
+from judge.results.rates import Counted, Rate
 from judge.results.submission import rate_text
 from judge.server.live_records import LiveRecords, LiveTask, RunRecord, steps_of
 from judge.store.layout import RunStore, TaskStore
@@ -135,21 +134,14 @@ class LiveRun:
         return [task for task in self.tasks.values() if task.version > version]
 
     def view(self, now: float) -> dict[str, Any]:
-        counts = Counter(self.outcomes.values())
-        tallies = tallies_of((key.partition(".")[0], outcome) for key, outcome in self.outcomes.items()).values()
-        rate = {
-            "success_rate": round(float(100 * (success_rate(tallies) or 0)), 1),
-            "judged_successes": counts["success"],
-            "scored_tasks": sum(tally.scored > 0 for tally in tallies),
-            "scored_attempts": counts["success"] + counts["failure"],
-            "total_tasks": self.total // self.epochs,
-            "attempts": self.total,
-        }
+        rate = Rate.of(Counted(key.partition(".")[0], outcome) for key, outcome in self.outcomes.items())
+        # Of the tasks that are not played yet, only their number is known.
+        shown = {**rate.published(), "total_tasks": self.total // self.epochs, "attempts": self.total}
         return {
             **{name: getattr(self, name) for name in ("id", "state", "scenario", "player", "total", "epochs", "kept")},
-            "counts": {outcome: counts[outcome] for outcome in get_args(TaskOutcome)},
-            "rate": rate_text(rate),
-            "rate_of_all": round(100 * counts["success"] / self.total, 1) if self.total else 0.0,
+            "counts": {outcome: count for outcome, count in rate.counts.items() if outcome in get_args(TaskOutcome)},
+            "rate": rate_text(shown),
+            "rate_of_all": round(100 * rate.successes / self.total, 1) if self.total else 0.0,
             "seconds": round((now if self.ended is None else self.ended) - self.began, 1),
             "left_s": self._left_s(now),
         }

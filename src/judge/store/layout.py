@@ -25,7 +25,7 @@ from judge.records.verdicts import Verdict
 from judge.store.bounds import bounded
 from judge.store.locks import is_locked, locked
 from shared.errors import ConfigError, WabeError
-from shared.files import read_json, write_errors, write_json
+from shared.files import read_json, sha256_json, write_errors, write_json
 from shared.images import SUFFIXES
 from shared.models import Page
 from shared.settings import Settings
@@ -42,6 +42,8 @@ _ATTEMPTS = "attempts"
 _EPOCHS = "epochs"
 _IN_EPOCH = re.compile(rf"/{_EPOCHS}/([1-9][0-9]{{0,2}})/results/[^/]+$")
 _FINAL = "final"
+# In `verdicts`: those that a later verdict of the same judge replaced, because other code gave them.
+_EARLIER = "earlier"
 _MAX_SNAPSHOT_CHARS = 4_000_000
 
 
@@ -131,6 +133,11 @@ class TaskStore:
         if verdicts.is_symlink():
             raise OSError(errno.ELOOP, "a link, through which nothing is written", str(verdicts))
         write_json(verdicts / f"{judge_id}.json", verdict.model_dump(mode="json"))
+
+    def keep_verdict(self, judge_id: str, verdict: Verdict) -> None:
+        """Keep a verdict that another one of the same judge will replace, in `verdicts/earlier`. Raises `OSError`."""
+        digest = sha256_json(verdict.model_dump(mode="json"))
+        self.write_verdict(f"{_EARLIER}/{judge_id}.{digest[:12]}", verdict)
 
     def read_verdict(self, judge_id: str) -> Verdict | None:
         """The stored verdict of this judge, or `None` if it is missing or unreadable."""

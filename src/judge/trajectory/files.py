@@ -96,9 +96,11 @@ def read_result(folder: Path, *, source: str = "") -> dict[str, Any]:
         try:
             result = read_json(folder / "result.json")
         except FileNotFoundError:
-            raise TrajectoryError(f"{source}: no such file", remedy="give a folder with a result.json in it") from None
+            raise TrajectoryError(
+                "no such file", location=source, remedy="give a folder with a result.json in it"
+            ) from None
     if not isinstance(result, dict):
-        raise TrajectoryError(f"{source}: expected a JSON object, found {type(result).__name__}")
+        raise TrajectoryError(f"expected a JSON object, found {type(result).__name__}", location=source)
     return result
 
 
@@ -123,7 +125,7 @@ def read_steps(path: Path) -> tuple[Step, ...]:
         except ValidationError as error:
             if number == len(lines):
                 break
-            raise TrajectoryError(f"{path.name}: line {number} is not a step: {first_mistake(error)}") from None
+            raise TrajectoryError(f"line {number} is not a step: {first_mistake(error)}", location=path.name) from None
     return tuple(steps)
 
 
@@ -207,7 +209,7 @@ def own_trajectory(
     if attempt.network is not None:
         network = folder / attempt.network.file
         if network.parent != folder:
-            raise TrajectoryError(f"{path}: {attempt.network.file[:100]!r} points outside its folder")
+            raise TrajectoryError(f"{attempt.network.file[:100]!r} points outside its folder", location=str(path))
         if found["network"]["sha256"] is None:
             # A run may be shared without its network traces; then only verdicts that need them are unscored.
             found["network"], network, missing = result["network"], None, f"{attempt.network.file}: no such file"
@@ -216,7 +218,7 @@ def own_trajectory(
             raise TrajectoryError(f"{folder}/{problem}", remedy="resume the run to play this task again")
         sha256 = evidence_sha256(found)
     except (ValueError, RecursionError) as error:
-        raise TrajectoryError(f"{path}: not readable: {error}") from None
+        raise TrajectoryError(f"not readable: {error}", location=str(path)) from None
     return Trajectory(
         folder=folder,
         attempt=attempt,
@@ -241,10 +243,10 @@ def _is_v2(history: object) -> bool:
 def _load_v1(folder: Path, result: dict[str, Any]) -> Trajectory:
     images = folder / "trajectory"
     if not images.is_dir():
-        raise TrajectoryError(f"{images}: no such folder", remedy="screenshots belong there")
+        raise TrajectoryError("no such folder", location=str(images), remedy="screenshots belong there")
     # The images are inside, but their folder may itself be a link that leads out.
     if not Path(os.path.realpath(images)).is_relative_to(os.path.realpath(folder)):
-        raise TrajectoryError(f"{images}: points outside its folder")
+        raise TrajectoryError("points outside its folder", location=str(images))
     document = validated(_V1, folder, result)
     # By number, because by name `10.png` comes before `2.png`.
     numbered = [

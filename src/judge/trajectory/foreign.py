@@ -44,12 +44,12 @@ def inside(folder: Path, relative: str, *, source: Path | None = None, max_bytes
     is_outside = Path(relative).is_absolute() or ".." in Path(relative).parts
     with read_errors(f"{source}: {relative[:100]!r}", kind=TrajectoryError):
         if not is_outside and not target.is_file():
-            raise TrajectoryError(f"{folder / relative[:200]}: no such file")
+            raise TrajectoryError("no such file", location=str(folder / relative[:200]))
         # A link inside the folder may lead out of it.
         if is_outside or (_has_link(folder, relative) and not _is_really_in(folder, target)):
-            raise TrajectoryError(f"{source}: {relative[:100]!r} points outside its folder")
+            raise TrajectoryError(f"{relative[:100]!r} points outside its folder", location=str(source))
         if target.stat().st_size > max_bytes:
-            raise TrajectoryError(f"{target}: larger than {max_bytes} bytes")
+            raise TrajectoryError(f"larger than {max_bytes} bytes", location=str(target))
     return target
 
 
@@ -75,7 +75,7 @@ def validated(model: type[M], folder: Path, value: Any, *, name: str = "result.j
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise TrajectoryError(f"{folder / name}: {first_mistake(error)}") from None
+        raise TrajectoryError(first_mistake(error), location=str(folder / name)) from None
 
 
 def read_object(folder: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def read_object(folder: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> 
     with read_errors(path, kind=TrajectoryError):
         value = read_json(path, max_bytes=max_bytes)
     if not isinstance(value, dict):
-        raise TrajectoryError(f"{path}: expected a JSON object, found {type(value).__name__}")
+        raise TrajectoryError(f"expected a JSON object, found {type(value).__name__}", location=str(path))
     return value
 
 
@@ -105,7 +105,9 @@ def foreign_task(folder: Path, known: Mapping[str, Any], *, source: Path) -> Tas
     )
     if not isinstance(task, str) or not task.strip():
         raise TrajectoryError(
-            f"{source}: key 'task' is missing or not a string", remedy="--tasks FILE supplies the tasks' texts"
+            "key 'task' is missing or not a string",
+            location=str(source),
+            remedy="--tasks FILE supplies the tasks' texts",
         )
     task_id = known.get("task_id")
     fields = {
@@ -165,7 +167,7 @@ def _with_digest(trajectory: Trajectory) -> Trajectory:
         images = [sha256_file(path) for path in trajectory.screenshots]
         own = {name: _sha256_inside(trajectory.folder, name) for name in trajectory.input_images}
     except OSError as error:
-        raise TrajectoryError(f"{trajectory.folder}: {error}") from None
+        raise TrajectoryError(str(error), location=str(trajectory.folder)) from None
     evidence = {**shown, "screenshots": images, **({"input_images": own} if own else {})}
     return trajectory.model_copy(update={"sha256": sha256_json(evidence)})
 

@@ -169,7 +169,7 @@ def write_har(
     if len(data) > MAX_FILE_BYTES or _problem_of(data):
         data = _har_bytes([_without_bodies(entry) for entry in kept], left_out, versions, lost)
         if problem := _problem_of(data):
-            raise TrajectoryError(f"{NETWORK_FILE}: {problem}")
+            raise TrajectoryError(problem, location=NETWORK_FILE)
     write_atomic(folder / NETWORK_FILE, data)
     return NetworkTrace(file=NETWORK_FILE, sha256=hashlib.sha256(data).hexdigest(), entries=len(kept))
 
@@ -236,6 +236,6 @@ def read_har(path: Path) -> Log:
         try:
             return HarFile.model_validate(read_json(path)).log
         except FileNotFoundError:
-            raise TrajectoryError(f"{path}: no such file") from None
+            raise TrajectoryError("no such file", location=str(path)) from None
         except ValidationError as error:
-            raise TrajectoryError(f"{path}: not a HAR file: {first_mistake(error)}") from None
+            raise TrajectoryError(f"not a HAR file: {first_mistake(error)}", location=str(path)) from None

@@ -236,7 +236,7 @@ class Attempt(Record):
         """
         try:
             if value["schema_version"] not in (RESULT_SCHEMA, *OLDER_RESULT_SCHEMAS):
-                raise TrajectoryError(f"{source}: unknown schema_version {str(value['schema_version'])[:60]!a}")
+                raise TrajectoryError(f"unknown schema_version {str(value['schema_version'])[:60]!a}", location=source)
             task = {key: value[key] for key in _OF_TASK} | {key: value[key] for key in _LATER_OF_TASK if key in value}
             times, outcome = value["times"], value["verdict_of_judge"]
             return cls.model_validate(
@@ -276,7 +276,7 @@ class Attempt(Record):
             problem = first_mistake(error)
         except (TypeError, ValueError, AttributeError) as error:
             problem = f"not a result: {error!a:.200}"
-        raise TrajectoryError(f"{source}: {problem}", remedy="run this task again")
+        raise TrajectoryError(problem, location=source, remedy="run this task again")
 
     def _times(self) -> dict[str, Any]:
         phases = {name: math.fsum(getattr(step.timings, name) for step in self.steps) for name in Timings.model_fields}

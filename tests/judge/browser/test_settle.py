@@ -5,8 +5,9 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread, Timer
 from typing import Any
 
 import pytest
@@ -101,6 +102,9 @@ LEADING_NOWHERE_IN: dict[SettleMode, tuple[str, ...]] = {
     "page-time": tuple(LEADING_NOWHERE),
     "real-time": ("redirected to no content", "on a click"),
 }
+STREAM = """const stream = new EventSource('/stream'); let clicks = 0;
+    stream.onmessage = event => { out.textContent = event.data };
+    function act() { fetch(clicks++ ? '/publish' : '/nothing') }"""
 IN_PAGE_TIME = [name for name in SCRIPTS if name not in ("loop", "dialog", "clock", "held")]
 
 
@@ -129,9 +133,32 @@ class Site(BaseHTTPRequestHandler):
         pass
 
 
+class StreamingSite(Site):
+    published = Event()
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream" if self.path == "/stream" else "text/html")
+        self.end_headers()
+        if self.path == "/stream":
+            self.wfile.flush()
+            StreamingSite.published.wait(30)
+            self.wfile.write(b"data: after\n\n")
+        elif self.path == "/publish":
+            Timer(0.5, StreamingSite.published.set).start()
+        elif self.path == "/":
+            self.wfile.write(f"{BUTTON}<script>{STREAM}</script>".encode())
+
+
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    with served(Site) as address:
+        yield address
+
+
+@contextmanager
+def served(handler: type[Site]) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
@@ -208,6 +235,17 @@ async def test_in_page_time_every_effect_of_an_action_is_seen(
             assert page.notice is not None
             assert page.notice.code == "script_stopped"
             assert "before" in page.snapshot
+
+
+@pytest.mark.e2e
+async def test_what_an_event_stream_brings_is_seen_after_one_request_without_an_effect() -> None:
+    with served(StreamingSite) as address:
+        async with a_browser() as browser:
+            await browser.open(f"{address}/", "page-time")
+            await browser.observe()
+            for expected in ("before", "after"):
+                await browser.act("browser_click", {"target": "button"})
+                assert expected in (await browser.observe()).snapshot
 
 
 @pytest.mark.e2e

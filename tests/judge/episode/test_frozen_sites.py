@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from helpers.browser.archives import BEGAN, SHOP, use_pages, write_archive
+from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import (
     LiveJudge,
     ParticipantTurn,
@@ -154,3 +155,20 @@ async def test_whoever_provokes_misses_gains_nothing(judge: LiveJudge) -> None:
     assert (detail["unscored_tasks"], detail["aborted_tasks"]) == (0, 0)
     assert [assessed.result(f"t{number}")["attempt"] for number in range(count)] == [1] * count
     assert detail["coverage"]["off_archive"] >= count - 1
+
+
+async def test_of_frozen_and_live_sites_the_record_names_both_and_the_live_one_is_reached(judge: LiveJudge) -> None:
+    with hostile_site() as site:
+
+        def leaves(turn: ParticipantTurn) -> str:
+            return finish() if turn.n else tool_call("browser_navigate", url=f"{site.url}goal")
+
+        origin = site.url.rstrip("/")
+        checks = [{"kind": "page", "url": f"{site.url}goal"}]
+        assessed = await judge.play(leaves, SHOP, checks=checks, allowed_sites=[origin])
+        assert site.asked("/goal")
+    assert assessed.verdict == ("success", "finished")
+    frozen = assessed.result()["frozen"]
+    assert (frozen["sites"], frozen["live"]) == (["https://shop.example"], [origin])
+    # What the network answered is not in the ledger.
+    assert {each["url"].split("/")[2] for each in frozen["ledger"]} == {"shop.example"}

@@ -20,10 +20,13 @@ import wabe
 from helpers.paths import ROOT
 from judge.commands.app import app
 from judge.episode.assessment import Assessment
+from judge.judges.code import code_checksum
 from judge.judges.factory import open_judge
-from judge.runner.plan import RunOptions, make_plan
+from judge.runner.plan import Plan, RunOptions, make_plan
 from judge.scenario.toml import load_scenario
+from judge.server.service import JudgeService
 from judge.store.layout import RunStore
+from shared.a2a.tasks import TaskSink, Turn
 from shared.settings import Settings
 
 RECORDED = ROOT / "tests" / "fixtures" / "recorded_run"
@@ -112,11 +115,58 @@ def test_it_is_reported_with_the_same_table(folder: Path) -> None:
         assert [row | known for row, known in zip(rows, csv.DictReader(recorded), strict=True)] == rows
 
 
-def test_it_may_be_resumed_with_its_scenario(folder: Path) -> None:
+def plan_of(folder: Path) -> Plan:
     # Nothing is started, but there must be a browser.
     settings = Settings.from_environ({"WABE_BROWSER_PATH": sys.executable})
     options = RunOptions(scenario=RECORDED / "scenario.toml", output_dir=folder.parent.parent, resume=RUN_ID)
-    assert make_plan(options, settings).resumes
+    return make_plan(options, settings)
+
+
+def test_resuming_says_first_that_it_judges_again(folder: Path) -> None:
+    plan = plan_of(folder)
+    assert plan.resumes
+    assert plan.notes == (
+        "6 attempts judged by other code will be judged again from the recordings, without model calls",
+    )
+
+
+class Ends(TaskSink):
+    """A sink that keeps how an assessment ended."""
+
+    def __init__(self) -> None:
+        self.ended: tuple[str, str | None] = ("none", None)
+
+    def annotate(self, metadata: object) -> None: ...
+
+    def update(self, text: str, facts: object = None) -> None: ...
+
+    async def artifact(self, name: str, texts: list[str]) -> None: ...
+
+    async def complete(self, text: str | None = None) -> None:
+        self.ended = ("completed", text)
+
+    async def fail(self, text: str) -> None:
+        self.ended = ("failed", text)
+
+    async def reject(self, text: str) -> None:
+        self.ended = ("rejected", text)
+
+    async def reply(self, text: str) -> None: ...
+
+
+async def test_the_judge_resumes_it_and_it_verifies_scores_and_reports_afterwards(folder: Path) -> None:
+    plan, before, sink = plan_of(folder), read(folder / "run.json"), Ends()
+    judge = JudgeService(Settings(trust_config=True, browser_path=sys.executable), folder.parent.parent)
+    await judge.execute(Turn(text=plan.request, context_id="c", task_id="t"), sink)
+    assert sink.ended[0] == "completed", sink.ended
+    record = read(folder / "run.json")
+    assert record["judge_id"] != before["judge_id"]
+    assert record["earlier_judges"] == [before["judge_id"]]
+    assert [record[key] for key in ("started_at", "outcomes")] == [before[key] for key in ("started_at", "outcomes")]
+    assert invoke("verify", folder).endswith(f"Run {RUN_ID}: 3 tasks, checksums, counts and rates match.\n")
+    invoke("report", folder, "--output", folder.parent / "report")
+    found = await wabe.score(folder)
+    assert sorted((one.folder.name, one.outcome) for one in found) == sorted([*OUTCOMES.items()] * 2)
 
 
 async def test_a_resumed_run_plays_none_of_its_tasks_again(folder: Path) -> None:
@@ -136,3 +186,7 @@ async def test_a_resumed_run_plays_none_of_its_tasks_again(folder: Path) -> None
     assert opened == []
     assert [(one.task.task_id, one.outcome) for one in found] == [*OUTCOMES.items()] * 2
     assert {attempt: read(attempt / "result.json")["trajectory_sha256"] for attempt in before} == before
+    # One judge gave every verdict that counts, and those of the judge before are still there.
+    assert {read(attempt / "result.json")["judge"]["code_checksum"] for attempt in before} == {code_checksum()}
+    for attempt in before:
+        assert {path.stem for path in attempt.glob("verdicts/*.json")} == {judge.id, "checks-ccb18757161e"}

@@ -115,6 +115,12 @@ def test_a_broken_folder_is_one_error_that_names_file_and_fault(tmp_path: Path, 
         load_trajectory(write(tmp_path, result, ("step_000.jpg", "0.png")))
 
 
+def test_an_error_has_its_file_and_its_problem_as_data(tmp_path: Path) -> None:
+    with pytest.raises(TrajectoryError) as caught:
+        load_trajectory(write(tmp_path, own(steps=...)))
+    assert (caught.value.location, caught.value.problem) == (str(tmp_path / "result.json"), "key 'steps' is missing")
+
+
 def test_a_folder_without_a_result_is_named(tmp_path: Path) -> None:
     with pytest.raises(TrajectoryError, match="no such file"):
         load_trajectory(tmp_path / "nothing")

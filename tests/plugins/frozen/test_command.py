@@ -114,11 +114,11 @@ def test_a_check_says_per_task_what_is_missing_and_what_to_record_again() -> Non
 
 
 def test_a_check_keeps_what_an_earlier_one_said_of_other_tasks() -> None:
-    before = Checked(matcher=checked([], "s", None).matcher, tasks=(TaskChecked(task_id="t0", requests=9),))
+    before = Checked(matcher=checked([], "s", None).matcher, of_tasks=(TaskChecked(task_id="t0", requests=9),))
     played = [Played(TASK, True, "", (entry("exact"),))]
-    assert [task.task_id for task in checked(played, "s", before).tasks] == ["t0", "t1"]
+    assert [task.task_id for task in checked(played, "s", before).of_tasks] == ["t0", "t1"]
     older = before.model_copy(update={"matcher": "0"})
-    assert [task.task_id for task in checked(played, "s", older).tasks] == ["t1"]
+    assert [task.task_id for task in checked(played, "s", older).of_tasks] == ["t1"]
 
 
 def test_a_task_whose_reference_walk_is_not_in_the_archive_cannot_be_played(tmp_path: Path) -> None:

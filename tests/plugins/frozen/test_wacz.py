@@ -51,7 +51,7 @@ def test_the_same_recording_gives_the_same_file(path: Path, tmp_path: Path) -> N
 
 
 def test_the_digest_covers_what_is_recorded_and_not_what_was_checked_later(path: Path, tmp_path: Path) -> None:
-    checked = Checked(matcher="1", tasks=(TaskChecked(task_id="t1", requests=3),))
+    checked = Checked(matcher="1", of_tasks=(TaskChecked(task_id="t1", requests=3),))
     write_wacz(tmp_path / "checked.wacz", small(), checked=checked)
     write_wacz(tmp_path / "other.wacz", recording(walk("a", (request(), answer(b"other")))))
     archives = [read_wacz(each) for each in (path, tmp_path / "checked.wacz", tmp_path / "other.wacz")]

@@ -98,6 +98,8 @@ class Settler {
     // Waiting for the server was in vain.
     this.isForsaken = false;
     this.streams = new Map();
+    // Addresses of streams through which nothing came after the page had sent a request.
+    this.silentStreams = new Set();
     // The requests of this settle by address, and how often one was repeated.
     this.inTurn = new Map();
     this.longLived = new Set();
@@ -320,12 +322,20 @@ class Settler {
       if (waited < 0) continue;
       const hasChanged = quiet < waited - REQUEST_GRACE / 2;
       if (!hasChanged && waited <= REQUEST_LIMIT) isAwaited = true;
-      else if (!hasChanged && stream.wasAsked) this.giveUp(request.url(), this.streams, request);
-      // For nothing, until the page asks.
-      else stream.since = Infinity;
+      else this.heardFrom(request, stream, hasChanged);
     }
     if (isAwaited) round.waits.add("requests");
     return isAwaited;
+  }
+
+  // Not every request has an effect that comes through the stream: it is given up after two without one.
+  heardFrom(request, stream, hasChanged) {
+    const url = address(request.url());
+    if (hasChanged) this.silentStreams.delete(url);
+    else if (stream.wasAsked && this.silentStreams.has(url)) return this.giveUp(url, this.streams, request);
+    else if (stream.wasAsked && this.silentStreams.size < MAX_ADDRESSES) this.silentStreams.add(url);
+    // For nothing, until the page asks.
+    stream.since = Infinity;
   }
 
   all() {

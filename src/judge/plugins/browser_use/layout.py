@@ -142,7 +142,7 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
 def _read(folder: Path) -> tuple[Path, tuple[_Item, ...]]:
     paths = history_files(folder)
     if len(paths) != 1:
-        raise TrajectoryError(f"{folder}: {len(paths)} histories (*history*.json), expected one")
+        raise TrajectoryError(f"{len(paths)} histories (*history*.json), expected one", location=str(folder))
     document = read_object(folder, paths[0].name, max_bytes=_MAX_BYTES)
     return paths[0], validated(_History, folder, document, name=paths[0].name).history
 
@@ -176,7 +176,7 @@ def _steps(folder: Path, path: Path, items: tuple[_Item, ...]) -> Iterator[Step]
             )
             index += 1
             if index > MAX_FOREIGN_STEPS:
-                raise TrajectoryError(f"{path}: more than {MAX_FOREIGN_STEPS} actions")
+                raise TrajectoryError(f"more than {MAX_FOREIGN_STEPS} actions", location=str(path))
 
 
 def _screenshot(folder: Path, path: Path, state: _State, number: int) -> str | None:
@@ -197,10 +197,12 @@ def _unpacked(folder: Path, path: Path, encoded: str, number: int) -> str:
         data = b""
     kind = media_type(data)
     if kind is None:
-        raise TrajectoryError(f"{path}: history.{number}.state.screenshot: not a JPEG, PNG or WebP image in base64")
+        raise TrajectoryError(
+            f"history.{number}.state.screenshot: not a JPEG, PNG or WebP image in base64", location=str(path)
+        )
     target = folder / _IMAGES / f"unpacked_{number:03d}.{SUFFIXES[kind]}"
     if not Path(os.path.realpath(target.parent)).is_relative_to(os.path.realpath(folder)):
-        raise TrajectoryError(f"{target.parent}: points outside its folder")
+        raise TrajectoryError("points outside its folder", location=str(target.parent))
     with read_errors(target, "copy the history to a writable folder", kind=TrajectoryError):
         if not target.is_file() or read_file(target) != data:
             write_atomic(target, data)

@@ -16,9 +16,9 @@ _MAX_KEPT = 50
 
 def checked(played: Iterable[Played], scenario: str, before: Checked | None) -> Checked:
     """The result, with what an earlier check with the same matcher said of other tasks."""
-    tasks = {task.task_id: task for task in before.tasks} if before and before.matcher == MATCHER else {}
+    tasks = {task.task_id: task for task in before.of_tasks} if before and before.matcher == MATCHER else {}
     tasks |= {each.task.task_id: _of(each) for each in played}
-    return Checked(matcher=MATCHER, scenario=scenario, tasks=tuple(tasks.values()))
+    return Checked(matcher=MATCHER, scenario=scenario, of_tasks=tuple(tasks.values()))
 
 
 def lines_of(played: Sequence[Played], recording: Recording, command: str) -> Iterator[str]:

@@ -56,7 +56,7 @@ class WaczArchive:
         checked = self._archive.checked
         if checked is None or checked.matcher != MATCHER:
             return None
-        for task in checked.tasks:
+        for task in checked.of_tasks:
             if task.task_id == task_id and task.decisive_misses:
                 listed = ", ".join(one_line(each, 100) for each in task.decisive_misses[:_MAX_LISTED])
                 count = counted(len(task.decisive_misses), "request")

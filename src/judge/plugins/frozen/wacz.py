@@ -74,11 +74,14 @@ class TaskChecked(Record):
 
 
 class Checked(Record):
-    """The newest result of `wabe sites check`; `matcher` is the version that it was checked with."""
+    """The newest result of `wabe sites check`; `matcher` is the version that it was checked with.
+
+    Validators take a JSON file with the key `tasks` for one of their own.
+    """
 
     matcher: str
     scenario: str = ""
-    tasks: tuple[TaskChecked, ...] = ()
+    of_tasks: tuple[TaskChecked, ...] = ()
 
 
 @dataclass(frozen=True)

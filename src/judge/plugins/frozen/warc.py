@@ -29,7 +29,9 @@ from judge.browser.interception import Headers, SocketClose, WireRequest
 from judge.plugins.frozen.exchanges import Answer, Chunk, Exchange, Message
 from shared.models import Record
 
-DETAILS_TYPE = "application/vnd.wabe.exchange+json"
+# With any other type, tools that replay archives would take it for content.
+DETAILS_TYPE = "application/warc-fields"
+_DETAILS_FIELD = b"wabe-exchange: "
 MAX_RECORD_BYTES = 256_000_000
 MAX_RECORDS = 600_000
 _ORIGINAL = "X-Archive-Orig-"
@@ -96,7 +98,6 @@ class _Raw(NamedTuple):
     record_id: str
     refers_to: str
     uri: str
-    content_type: str
     block: bytes
 
 
@@ -124,7 +125,7 @@ def write_warc(exchanges: Iterable[Exchange], out: BinaryIO, *, file_name: str, 
         named = {"WARC-Record-ID": ids["metadata"], "WARC-Refers-To": ids[first]}
         if first == "response":
             named["WARC-Concurrent-To"] = ids["request"]
-        details = _details(exchange).model_dump_json(exclude_defaults=True).encode()
+        details = _DETAILS_FIELD + _details(exchange).model_dump_json(exclude_defaults=True).encode() + b"\r\n"
         writer.write_record(_record("metadata", target, at_ms, DETAILS_TYPE, details, named))
 
 
@@ -137,11 +138,11 @@ def read_warc(data: bytes) -> Iterator[Exchange]:
             answers[raw.record_id] = raw.block
         elif raw.kind == "request":
             requests[raw.refers_to or raw.record_id] = raw.block
-        elif raw.kind == "metadata" and raw.content_type == DETAILS_TYPE:
+        elif raw.kind == "metadata" and raw.block.startswith((_DETAILS_FIELD, b"{")):
             block = requests.pop(raw.refers_to, None)
             if block is None:
                 raise DamagedWarc(f"the request of {raw.uri[:200]} is missing")
-            yield _exchange(raw.block, block, answers.pop(raw.refers_to, None))
+            yield _exchange(raw.block.removeprefix(_DETAILS_FIELD), block, answers.pop(raw.refers_to, None))
 
 
 def target_uri(url: str) -> str:
@@ -320,7 +321,6 @@ def _raw_record(loader: ArcWarcRecordLoader, stream: io.BytesIO) -> _Raw:
         named.get("warc-record-id", ""),
         named.get("warc-refers-to" if named.get("warc-type") == "metadata" else "warc-concurrent-to", ""),
         named.get("warc-target-uri", ""),
-        named.get("content-type", ""),
         block,
     )
 

@@ -105,7 +105,7 @@ def load(folder: Path) -> Trajectory:
     """Read a task's folder. Raises `TrajectoryError`, which names the file and what is wrong with it."""
     paths = answer_files(folder)
     if len(paths) != 1:
-        raise TrajectoryError(f"{folder}: {len(paths)} answer files (*{_ANSWER}), expected one")
+        raise TrajectoryError(f"{len(paths)} answer files (*{_ANSWER}), expected one", location=str(folder))
     answer = validated(_Answer, folder, read_object(folder, paths[0].name), name=paths[0].name)
     # webeval's rubric verifier writes a file with the task's text.
     text = read_object(folder, _TASK_DATA).get("task_summary") if (folder / _TASK_DATA).exists() else None
@@ -192,7 +192,7 @@ def _events(folder: Path) -> list[_Event]:
         spoken = [_spoken(str(event.get("message") or "")) for event in found]
         events = [event for event in spoken if event is not None] or [_structured(e) for e in found if "tool" in e]
     if len(events) > MAX_FOREIGN_STEPS:
-        raise TrajectoryError(f"{folder / _LOG}: {len(events)} actions, more than {MAX_FOREIGN_STEPS}")
+        raise TrajectoryError(f"{len(events)} actions, more than {MAX_FOREIGN_STEPS}", location=str(folder / _LOG))
     return events
 
 
@@ -208,9 +208,11 @@ def _log(path: Path) -> Iterator[dict[str, Any]]:
         except ValueError as error:
             if number == len(lines):
                 return
-            raise TrajectoryError(f"{path}: line {number}: {reason_of(error)}") from None
+            raise TrajectoryError(f"line {number}: {reason_of(error)}", location=str(path)) from None
         if not isinstance(value, dict):
-            raise TrajectoryError(f"{path}: line {number}: expected a JSON object, found {type(value).__name__}")
+            raise TrajectoryError(
+                f"line {number}: expected a JSON object, found {type(value).__name__}", location=str(path)
+            )
         yield value
 
 

@@ -121,14 +121,15 @@ def submission(trajectory: Trajectory, reference_length: int | None = None) -> S
     steps = trajectory.attempt.steps
     length = reference_length or task.reference_length
     if trajectory.is_aborted:
-        raise TrajectoryError(f"{folder}: the attempt was aborted", remedy="run the task again")
+        raise TrajectoryError("the attempt was aborted", location=str(folder), remedy="run the task again")
     if length is None:
         raise TrajectoryError(
-            f"{folder}: unknown human reference length",
+            "unknown human reference length",
+            location=str(folder),
             remedy="give reference_length in the scenario, or --dataset with the dataset's file",
         )
     if not steps:
-        raise TrajectoryError(f"{folder}: no step to submit", remedy="run the task again")
+        raise TrajectoryError("no step to submit", location=str(folder), remedy="run the task again")
     last = steps[-1]
     answer = None if trajectory.final_answer is None else without_surrogates(trajectory.final_answer)
     shown = _NO_ANSWER if answer is None else " ".join(answer.split())
@@ -223,10 +224,11 @@ def _screenshot(steps: tuple[Step, ...], step: Step, where: str) -> str:
         step, earlier = earlier[-1], earlier[:-1]
         taken = step.screenshot
     if taken is None:
-        raise TrajectoryError(f"{where}: step {step.index} has no screenshot", remedy="run the task again")
+        raise TrajectoryError(f"step {step.index} has no screenshot", location=where, remedy="run the task again")
     suffix = PurePosixPath(taken).suffix
     if suffix.lower() not in IMAGE_SUFFIXES:
-        raise TrajectoryError(f"{where}: step {step.index}: {suffix[:20]!r} is not an image format of the schema")
+        problem = f"step {step.index}: {suffix[:20]!r} is not an image format of the schema"
+        raise TrajectoryError(problem, location=where)
     return taken
 
 
