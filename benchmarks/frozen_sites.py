@@ -43,7 +43,6 @@ import psutil
 from apps import installed, scenario_copy, watched
 from apps import play as play_apps
 from helpers.browser.sessions import with_flags
-from helpers.frozen import archives
 from helpers.frozen.case import Case, Walk
 from helpers.frozen.playing import MASKS, Decide, Look, play, scripted
 from helpers.frozen.site import BEYOND, CASES, addresses, ports_of, recorded, running, shuffled, stopped
@@ -61,6 +60,7 @@ from judge.sites import NetworkPolicy, origin_of
 from participants.base import Observation, Reply
 from participants.random import RandomAgent
 from participants.replay import Script, find_script, load_book
+from plugins.frozen import archives
 from shared.models import Action
 from shared.protocol import FINISH
 from shared.settings import Settings

@@ -18,7 +18,7 @@ ARCHIVES = sorted(FOLDER.glob("*.wacz"))
 
 def test_every_task_has_a_script() -> None:
     tasks = load_scenario(FOLDER / "scenario.toml").tasks
-    book = load_book([FOLDER / "replay.toml"])
+    book = load_book([FOLDER / "walks.toml"])
     assert [task.task_id for task in tasks if find_script(book, task.task, task.website) is None] == []
     assert len(book) == len(tasks)
 
@@ -33,7 +33,7 @@ def test_a_bundled_archive_is_small_and_read(path: Path) -> None:
 @pytest.mark.parametrize("task_id", ["express_order", "datasette_sql"])
 async def test_a_task_is_played_without_its_site(task_id: str, tmp_path: Path) -> None:
     scenario = on_archives(load_scenario(FOLDER / "scenario.toml"))
-    script = create(ParticipantOptions(script=str(FOLDER / "replay.toml")))
+    script = create(ParticipantOptions(script=str(FOLDER / "walks.toml")))
     tasks = [task for task in scenario.tasks if task.task_id == task_id]
     outcome = await play_scenario(scenario, script, tmp_path, tasks)
     (row,) = outcome.results[0]["detail"]["tasks"]

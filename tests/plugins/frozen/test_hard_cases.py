@@ -7,13 +7,13 @@ import pytest
 
 from helpers.browser.sessions import browser_settings
 from helpers.frozen import contents, documents, state, streams, values, workers
-from helpers.frozen.archives import Recorder, recording, replaying
 from helpers.frozen.case import Case, Walk
 from helpers.frozen.site import CASES, addresses, ports_of, recorded, running, shuffled, stopped
 from helpers.frozen.walks import Seen, Walker, policy_for, task_for, wrong
 from helpers.frozen.wire import Addresses, Authority
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.plugins.frozen.seam import WaczArchive
+from plugins.frozen.archives import Recorder, recording, replaying
 
 pytestmark = pytest.mark.e2e
 FAMILIES = {"workers": workers, "streams": streams, "contents": contents, "documents": documents, "state": state}

@@ -8,7 +8,6 @@ import pytest
 from helpers.browser.sessions import browser_settings
 from helpers.episode.offline_judge import play_scenario
 from helpers.frozen import temptations
-from helpers.frozen.archives import Recorder, recording
 from helpers.frozen.case import Step, Walk
 from helpers.frozen.playing import scripted
 from helpers.frozen.site import addresses, ports_of, running, stopped
@@ -21,6 +20,7 @@ from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario
 from participants.base import Decide, Observation, Reply
 from participants.replay import Script, ScriptStep
+from plugins.frozen.archives import Recorder, recording
 from shared.models import Action
 from shared.protocol import FINISH
 
