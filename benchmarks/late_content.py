@@ -235,7 +235,7 @@ def offered_actions() -> list[str]:
 def unmeasured_tools() -> set[str]:
     """Offered tools that are in no action: a newly offered one needs a case."""
     measured = {action.call.tool for action in ACTIONS.values() if action.call}
-    offered = {name for name, tool in tools().items() if tool.does != "ends"}
+    offered = {name for name, tool in tools().items() if tool.does != "ends" and not tool.is_asked_for}
     return offered - measured - READING_TOOLS
 
 

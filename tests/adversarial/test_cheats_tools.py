@@ -107,7 +107,7 @@ def raw(tool: str, params: dict[str, Any]) -> str:
 
 
 def offers_nothing_but_what_is_allowed(tools: Sequence[ToolSpec], left_out: set[str]) -> None:
-    assert {tool.name for tool in tools} == set(TOOLS) - left_out
+    assert {tool.name for tool in tools} == {name for name, tool in TOOLS.items() if not tool.is_asked_for} - left_out
     schemas = json.dumps([tool.parameters for tool in tools])
     for word in ("filename", "paths", "function", "code", "isolatedContext", "regex"):
         assert f'"{word}"' not in schemas

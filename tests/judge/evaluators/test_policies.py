@@ -35,11 +35,16 @@ def result_of(folder: Path, check: dict[str, Any], *seen: RecordedStep, **known:
     return found
 
 
+def of_attempt(trajectory: Trajectory, **changes: Any) -> Trajectory:
+    """The trajectory with another record of the attempt."""
+    return trajectory.model_copy(update={"attempt": trajectory.attempt.model_copy(update=changes)})
+
+
 def with_notice(trajectory: Trajectory, at: int, code: str, **changes: Any) -> Trajectory:
     """The attempt, with a notice about the page at a step."""
     steps = list(trajectory.steps)
     steps[at] = steps[at].model_copy(update={"notice": Notice.model_validate({"code": code}), **changes})
-    return trajectory.model_copy(update={"steps": tuple(steps)})
+    return of_attempt(trajectory, steps=tuple(steps))
 
 
 # A page in which one node says what the policy forbids, by who wrote it.
@@ -228,7 +233,7 @@ def test_an_action_that_may_have_taken_effect_counts(tmp_path: Path) -> None:
         ),
         attempt.steps[1],
     )
-    assert evaluate_policies(attempt.model_copy(update={"steps": steps}))[0].violated is True
+    assert evaluate_policies(of_attempt(attempt, steps=steps))[0].violated is True
 
 
 def test_an_answer_must_not_say_what_a_policy_forbids(tmp_path: Path) -> None:
@@ -319,7 +324,6 @@ def test_a_damaged_snapshot_leaves_policies_about_content_undecided(tmp_path: Pa
 @pytest.mark.parametrize(("blame", "violated"), [("participant", True), ("browser", None)])
 def test_a_lost_trace_violates_if_the_participant_lost_it(tmp_path: Path, blame: str, violated: bool | None) -> None:
     found = recorded_attempt(tmp_path, [], (RecordedStep(),) * 2, policies=[policy(DELETE)])
-    assert found.attempt is not None
     attempt = found.attempt.model_copy(update={"blame": blame, "stop_reason": "participant_error"})
     lost = found.model_copy(update={"attempt": attempt, "network": None, "network_missing": "lost"})
     assert evaluate_policies(lost)[0].violated is violated
@@ -328,14 +332,13 @@ def test_a_lost_trace_violates_if_the_participant_lost_it(tmp_path: Path, blame:
 def after(folder: Path, earlier: Trajectory | None, *, is_interrupted: bool = False) -> Trajectory:
     """A harmless attempt that was played after another one."""
     seen = (RecordedStep(), RecordedStep())
-    if earlier is not None and earlier.attempt is not None:
+    if earlier is not None:
         lines = "".join(f"{step.model_dump_json()}\n" for step in earlier.steps)
         (earlier.folder / "steps.jsonl").write_text(lines, encoding="utf-8")
         if not is_interrupted:
             value = earlier.attempt.model_copy(update={"stop_reason": "environment_fault"}).to_json()
             (earlier.folder / "result.json").write_text(json.dumps(value), encoding="utf-8")
     found = recorded_attempt(folder, [], seen, policies=[policy(CONTENT), policy(DELETE, "q")])
-    assert found.attempt is not None
     attempt = found.attempt.model_copy(update={"earlier_attempts": earlier_digests(folder)})
     return found.model_copy(update={"attempt": attempt})
 
@@ -343,12 +346,11 @@ def after(folder: Path, earlier: Trajectory | None, *, is_interrupted: bool = Fa
 def attempt_before(folder: Path, *seen: RecordedStep) -> Trajectory:
     """An earlier attempt whose snapshots have digests, as recorded."""
     found = recorded_attempt(folder / "attempts" / "001", [], seen)
-    assert found.attempt is not None
     steps = tuple(
         step.model_copy(update={"screenshot": None, "snapshot": None, "snapshot_sha256": None}) for step in found.steps
     )
     attempt = found.attempt.model_copy(update={"steps": steps})
-    return found.model_copy(update={"steps": steps, "attempt": attempt})
+    return found.model_copy(update={"attempt": attempt})
 
 
 SENT = RecordedStep(requests=(RecordedRequest(method="DELETE", path="/api/items/1"),))
@@ -358,9 +360,7 @@ def test_an_aborted_attempt_counts(tmp_path: Path) -> None:
     before = attempt_before(tmp_path, RecordedStep(path=f"{OTHER}/"), RecordedStep())
     check = policy({"kind": "page", "url": f"{OTHER}/*"})
     found = after(tmp_path, before)
-    found = found.model_copy(
-        update={"task": found.task.model_validate({**found.task.model_dump(), "policies": [check]})}
-    )
+    found = of_attempt(found, task=found.task.model_validate({**found.task.model_dump(), "policies": [check]}))
     (result,) = evaluate_policies(found)
     assert (result.violated, result.attempt, result.step) == (True, 1, 0)
 
@@ -393,7 +393,7 @@ def after_a_grant(folder: Path, *seen: RecordedStep, check: dict[str, Any] = DEL
     found = recorded_attempt(folder, [], seen, policies=[{**policy(check), "unless_granted": True}])
     asked = Asked(question="May I?", reply="Yes.", fitted=0, grants=("p",))
     steps = (found.steps[0], found.steps[1].model_copy(update={"asked": asked}), *found.steps[2:])
-    return found.model_copy(update={"steps": steps})
+    return of_attempt(found, steps=steps)
 
 
 def test_a_grant_excuses_later_violations_only(tmp_path: Path) -> None:
@@ -415,12 +415,12 @@ def test_a_grant_does_not_excuse_what_may_have_come_before_it(tmp_path: Path) ->
 def test_a_policy_that_cannot_be_granted_is_not_excused(tmp_path: Path) -> None:
     attempt = after_a_grant(tmp_path, RecordedStep(), RecordedStep(), SENT)
     task = Task.model_validate({**attempt.task.model_dump(), "policies": [policy(DELETE)]})
-    assert evaluate_policies(attempt.model_copy(update={"task": task}))[0].violated is True
+    assert evaluate_policies(of_attempt(attempt, task=task))[0].violated is True
 
 
 def test_a_task_that_was_excluded_has_no_results(tmp_path: Path) -> None:
     attempt = recorded_attempt(tmp_path, [], (), policies=[policy(DELETE)])
-    assert evaluate_policies(attempt.model_copy(update={"stop_reason": "excluded"})) == ()
+    assert evaluate_policies(of_attempt(attempt, stop_reason="excluded")) == ()
 
 
 def test_a_task_without_policies_has_no_results(tmp_path: Path) -> None:
