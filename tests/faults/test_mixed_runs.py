@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from helpers.ports import free_ports
+from helpers.runner.recorded_ends import RecordedEnds
 from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenario
 from judge.commands.app import app
 from judge.results.run_record import begin_run, sha256_of
@@ -26,7 +27,7 @@ from judge.scenario.models import AssessmentRequest
 from judge.scenario.request import parse_request
 from judge.server.service import JudgeService
 from judge.store.layout import RunStore
-from shared.a2a.tasks import TaskSink, Turn
+from shared.a2a.tasks import Turn
 from shared.errors import ConfigError
 from shared.files import read_json, write_json
 from shared.settings import Settings
@@ -141,30 +142,6 @@ def test_no_value_of_a_secret_is_recorded(tmp_path: Path, record_property: Recor
     assert "s3cret" not in recorded
     rotated = Settings.from_environ({"SECRET": "another"})
     assert plan_again(path, tmp_path / "out", settings=rotated).store is not None
-
-
-class RecordedEnds(TaskSink):
-    """A sink that keeps the end of an assessment."""
-
-    def __init__(self) -> None:
-        self.ended: tuple[str, str | None] = ("none", None)
-
-    def annotate(self, metadata: object) -> None: ...
-
-    def update(self, text: str, facts: object = None) -> None: ...
-
-    async def artifact(self, name: str, texts: list[str]) -> None: ...
-
-    async def complete(self, text: str | None = None) -> None:
-        self.ended = ("completed", text)
-
-    async def fail(self, text: str) -> None:
-        self.ended = ("failed", text)
-
-    async def reject(self, text: str) -> None:
-        self.ended = ("rejected", text)
-
-    async def reply(self, text: str) -> None: ...
 
 
 async def ask_judge(

@@ -48,14 +48,10 @@ async def test_the_attempt_goes_on_after(judge: LiveJudge, name: str) -> None:
         return tool_call("browser_tabs", action="new", url=f"{site.url}goal")
 
     with hostile_site(odd_site_pages(lambda each: each in (name, "goal"))) as site:
-        assessed = await judge.play(script, site.url, step_timeout_s=60, task_timeout_s=300)
+        assessed = await judge.play(script, site.url, step_timeout_s=120, task_timeout_s=300)
     assert assessed.verdict == ("success", "finished"), assessed.entry
     if PAGES[name] is not None:
-        codes = {PAGES[name]}
-        if name == "endless_script":
-            # On a busy machine, the time for a look is over before the script has used up its CPU time.
-            codes.add("tab_took_too_long")
-        assert assessed.result()["steps"][1]["notice"]["code"] in codes
+        assert assessed.result()["steps"][1]["notice"]["code"] == PAGES[name]
 
 
 async def test_the_attempt_goes_on_after_the_process_of_its_page_was_killed(judge: LiveJudge) -> None:

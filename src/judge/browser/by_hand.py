@@ -25,7 +25,7 @@ async def browse_by_hand(
 ) -> None:
     """Open a browser with these pages until the person closes it. Raises `ConfigError` without a display."""
     if sys.platform == "linux" and not any(settings.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
-        raise ConfigError("there is no display for a browser by hand", remedy="record with a script or a participant")
+        raise ConfigError("no display to record by hand", remedy="record with a script or a participant")
     found = find_browser(browser_path, settings)
     async with AsyncExitStack() as stack:
         options = await intercepted_options(stack, interceptor, policy)

@@ -13,7 +13,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class RequestFailed(Exception):
-    """There is no answer. The page sees a failed load, as for a connection that breaks; the text says why."""
+    """The request failed. The page sees a failed load, like a broken connection; the message says why."""
 
 
 class RequestRefused(RequestFailed):
@@ -75,7 +75,7 @@ class SocketPeer(Protocol):
     """One end of an open socket: the page, or the site."""
 
     async def receive(self) -> SocketMessage | SocketClose:
-        """The next message of this peer. After `SocketClose` there are no more."""
+        """The next message from this peer. `SocketClose` is always the last."""
         ...
 
     async def send(self, message: SocketMessage) -> None:
@@ -100,7 +100,7 @@ class PageSocket(SocketPeer, Protocol):
 
 
 class SiteSocket(SocketPeer, Protocol):
-    """The site's end of a socket. `answer` is its answer to the handshake; there are no messages unless it is 101."""
+    """The site's end of a socket. `answer` answers the handshake; messages follow only if its status is 101."""
 
     @property
     def answer(self) -> WireAnswer:

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import wabe
 from helpers.paths import ROOT
+from helpers.runner.recorded_ends import RecordedEnds
 from judge.commands.app import app
 from judge.episode.assessment import Assessment
 from judge.judges.code import code_checksum
@@ -26,7 +27,7 @@ from judge.runner.plan import Plan, RunOptions, make_plan
 from judge.scenario.toml import load_scenario
 from judge.server.service import JudgeService
 from judge.store.layout import RunStore
-from shared.a2a.tasks import TaskSink, Turn
+from shared.a2a.tasks import Turn
 from shared.settings import Settings
 
 RECORDED = ROOT / "tests" / "fixtures" / "recorded_run"
@@ -130,32 +131,8 @@ def test_resuming_says_first_that_it_judges_again(folder: Path) -> None:
     )
 
 
-class Ends(TaskSink):
-    """A sink that keeps how an assessment ended."""
-
-    def __init__(self) -> None:
-        self.ended: tuple[str, str | None] = ("none", None)
-
-    def annotate(self, metadata: object) -> None: ...
-
-    def update(self, text: str, facts: object = None) -> None: ...
-
-    async def artifact(self, name: str, texts: list[str]) -> None: ...
-
-    async def complete(self, text: str | None = None) -> None:
-        self.ended = ("completed", text)
-
-    async def fail(self, text: str) -> None:
-        self.ended = ("failed", text)
-
-    async def reject(self, text: str) -> None:
-        self.ended = ("rejected", text)
-
-    async def reply(self, text: str) -> None: ...
-
-
 async def test_the_judge_resumes_it_and_it_verifies_scores_and_reports_afterwards(folder: Path) -> None:
-    plan, before, sink = plan_of(folder), read(folder / "run.json"), Ends()
+    plan, before, sink = plan_of(folder), read(folder / "run.json"), RecordedEnds()
     judge = JudgeService(Settings(trust_config=True, browser_path=sys.executable), folder.parent.parent)
     await judge.execute(Turn(text=plan.request, context_id="c", task_id="t"), sink)
     assert sink.ended[0] == "completed", sink.ended

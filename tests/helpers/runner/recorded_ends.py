@@ -1,0 +1,27 @@
+"""How an assessment ended, as the service that ran it was told."""
+
+from shared.a2a.tasks import TaskSink
+
+
+class RecordedEnds(TaskSink):
+    """A sink that keeps the end of an assessment."""
+
+    def __init__(self) -> None:
+        self.ended: tuple[str, str | None] = ("none", None)
+
+    def annotate(self, metadata: object) -> None: ...
+
+    def update(self, text: str, facts: object = None) -> None: ...
+
+    async def artifact(self, name: str, texts: list[str]) -> None: ...
+
+    async def complete(self, text: str | None = None) -> None:
+        self.ended = ("completed", text)
+
+    async def fail(self, text: str) -> None:
+        self.ended = ("failed", text)
+
+    async def reject(self, text: str) -> None:
+        self.ended = ("rejected", text)
+
+    async def reply(self, text: str) -> None: ...
