@@ -52,7 +52,7 @@ from judge.browser.chromium import BrowserSettings
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.config import RunConfig
-from judge.plugins.frozen.seam import WaczArchive
+from judge.plugins.frozen.seam import FORMAT, WaczArchive
 from judge.records.tasks import Task
 from judge.scenario.logins import with_logins
 from judge.scenario.toml import load_scenario
@@ -321,9 +321,36 @@ def browser_settings() -> BrowserSettings:
     return BrowserSettings.from_config(RunConfig(), Settings.from_environ())
 
 
-async def app_part(ground: Ground, options: argparse.Namespace, output: Path) -> Figures:
-    """One application."""
-    figures = Figures()
+@dataclass
+class Visits:
+    """What was seen on an application itself. Kept beside its archive, so that the archive can be replayed again."""
+
+    live_s: list[float] = field(default_factory=list)
+    firsts: list[list[Look]] = field(default_factory=list)
+    others: list[list[list[Look]]] = field(default_factory=list)
+    """Twice each walk that is not recorded."""
+    mixes: list[list[Look]] = field(default_factory=list)
+
+    def saved(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> "Visits":
+        found = json.loads(path.read_text(encoding="utf-8"))
+        walks = {name: [_looks(one) for one in found[name]] for name in ("firsts", "mixes")}
+        return cls(found["live_s"], others=[[_looks(one) for one in each] for each in found["others"]], **walks)
+
+
+def _looks(found: Iterable[dict[str, Any]]) -> list[Look]:
+    return [Look(**{**one, "entries": ()}) for one in found]
+
+
+Others = Sequence[tuple[str, Task, Callable[[], Decide]]]
+Mixes = Sequence[tuple[Task, Callable[[], Decide]]]
+
+
+def other_walks(ground: Ground, options: argparse.Namespace) -> tuple[Others, Mixes]:
+    """The walks of an application that are not recorded, and those of recorded actions in another order."""
     others: list[tuple[str, Task, Callable[[], Decide]]] = [
         (f"wrong script of {task.task_id}", task, lambda script=script: scripted(script))
         for task, script in ground.wrong
@@ -337,7 +364,13 @@ async def app_part(ground: Ground, options: argparse.Namespace, output: Path) ->
         for task in starts
         for seed in range(options.mixes)
     ]
-    recorder, firsts, live, live_mixes = archives.Recorder(), [], [], []
+    return others, mixes
+
+
+async def visited(ground: Ground, options: argparse.Namespace, path: Path) -> Visits:
+    """Record an application into an archive, and see what it shows on every walk."""
+    others, mixes = other_walks(ground, options)
+    recorder, visits = archives.Recorder(), Visits()
     with ExitStack() as stack:
         is_running: list[bool] = []
         if ground.is_static:
@@ -345,29 +378,40 @@ async def app_part(ground: Ground, options: argparse.Namespace, output: Path) ->
             is_running.append(True)
         for task, script in ground.walks:
             with fresh(ground, is_running):
-                figures.live_s += [look.seconds for look in await ground.live(task, scripted(script))]
+                visits.live_s += [look.seconds for look in await ground.live(task, scripted(script))]
             with fresh(ground, is_running):
-                firsts.append(await ground.record(recorder, task, scripted(script)))
+                visits.firsts.append(await ground.record(recorder, task, scripted(script)))
         for _, task, make in others:
             twice = []
             for _ in range(2):
                 with fresh(ground, is_running):
                     twice.append(await ground.live(task, make(), options.steps))
-            live.append(twice)
+            visits.others.append(twice)
         for task, make in mixes:
             with fresh(ground, is_running):
-                live_mixes.append(await ground.live(task, make(), options.steps))
-    path = output / f"{ground.name}.wacz"
-    archive = recorder.saved(path)
-    figures.archive_kb = round(path.stat().st_size / 1000)
+                visits.mixes.append(await ground.live(task, make(), options.steps))
+    recorder.saved(path)
+    return visits
+
+
+async def app_part(ground: Ground, options: argparse.Namespace, output: Path) -> Figures:
+    """One application."""
+    path, kept = output / f"{ground.name}.wacz", output / f"{ground.name}.json"
+    if not (options.again and kept.is_file()):
+        (await visited(ground, options, path)).saved(kept)
+    visits, archive = Visits.read(kept), FORMAT.open(path)
+    others, mixes = other_walks(ground, options)
+    figures = Figures(live_s=visits.live_s, archive_kb=round(path.stat().st_size / 1000))
+    if options.only_live:
+        return figures
     with stopped(ground.ports) as wire:
-        for (task, script), first in zip(ground.walks, firsts, strict=True):
+        for (task, script), first in zip(ground.walks, visits.firsts, strict=True):
             replays = [await ground.frozen(archive, task, scripted(script)) for _ in range(REPLAYS)]
             figures.add_replays(task.task_id, first, replays)
             figures.replay_s += [look.seconds for look in replays[0]]
-        for (name, task, make), twice in zip(others, live, strict=True):
+        for (name, task, make), twice in zip(others, visits.others, strict=True):
             figures.add_unrecorded(name, twice, await ground.frozen(archive, task, make(), options.steps))
-        for (task, make), once in zip(mixes, live_mixes, strict=True):
+        for (task, make), once in zip(mixes, visits.mixes, strict=True):
             found = await ground.frozen(archive, task, make(), options.steps)
             figures.add_shuffled(task.website, once, found)
     figures.connections = wire.touched
@@ -571,6 +615,8 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=8, help="of a walk that was not recorded")
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--output", type=Path, help="keep archives and runs here")
+    parser.add_argument("--only-live", action="store_true", help="record and visit applications, without replays")
+    parser.add_argument("--again", action="store_true", help="use the recordings and visits that --output has")
     options = parser.parse_args()
     began = time.monotonic()
     with ExitStack() as stack:

@@ -56,7 +56,7 @@ def back(shows: str) -> Step:
 
 @dataclass(frozen=True)
 class Case:
-    """`path` is the page's. `recorded` are one or two walks; `shuffled` takes other ways through the same states.
+    """`path` is the page's. `recorded` are one or more walks; `shuffled` takes other ways through the same states.
 
     `opens` is what the page shows once it is open. `is_free`: no step depends on another one.
     """

@@ -52,12 +52,12 @@ def recorded(cases: Iterable[Case]) -> list[tuple[Case, Walk]]:
 
 
 def _elsewhere(case: Case) -> list[Walk]:
-    """Of free steps another order than the shuffled one, so that each is recorded in two states."""
+    """Of free steps other orders than the shuffled one, so that each is recorded in two states."""
     (first, *others) = case.recorded
     if others or not case.is_free:
         return []
     middle = len(first) // 2
-    return [first[middle:] + first[:middle]] if len(first) > 2 else [first[1:]]
+    return [first[middle:] + first[:middle]] if len(first) > 2 else [first[1:], first[:1] + first]
 
 
 def shuffled(cases: Iterable[Case]) -> list[tuple[Case, Walk]]:

@@ -291,7 +291,7 @@ CASES = (
         "files that a form and a script send",
         "Uploads",
         _of("uploads", home=_UPLOAD, take=_take),
-        ((_BY_SCRIPT, *_BY_FORM), _BY_FORM),
+        ((_BY_SCRIPT, *_BY_FORM), _BY_FORM, (_BY_SCRIPT, _BY_SCRIPT)),
         (*_BY_FORM, _BY_SCRIPT),
     ),
     Case(
@@ -333,7 +333,7 @@ CASES = (
             f"/form-log-in/{key}": handler
             for key, handler in {"": _office, "in": _in, "out": _out, "orders": _orders}.items()
         },
-        ((*_WRONG, *_LOG_IN, _ORDERS, _SIGN, _LOG_OUT), (*_LOG_IN, _ORDERS, _LOG_OUT)),
+        ((*_WRONG, *_LOG_IN, _ORDERS, _SIGN, _LOG_OUT), (*_LOG_IN, _ORDERS, _LOG_OUT), (*_LOG_IN, _SIGN, _SIGN)),
         (*_LOG_IN, _SIGN, _ORDERS, _LOG_OUT, *_WRONG),
     ),
     Case(

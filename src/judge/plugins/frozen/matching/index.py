@@ -23,7 +23,7 @@ from judge.plugins.frozen.matching.contexts import (
 )
 from judge.plugins.frozen.matching.keys import Key, is_write, key_of, varying_headers
 from judge.plugins.frozen.matching.loose import loosened
-from judge.plugins.frozen.matching.states import Group, Learnt, Observation
+from judge.plugins.frozen.matching.states import Group, Learnt, Observation, Written
 from judge.plugins.frozen.matching.synthesis import without_conditions
 
 _NO_WRITES = frozenset({"beacon", "report", "prefetch", "icon", "source_map"})
@@ -54,6 +54,7 @@ class Index:
             if is_recorded_write(exchange):
                 self._number(exchange)
         observations = list(self._observed(exchanges))
+        self._written = self._writes_in_any_order(observations)
         self._full = self._grouped(observations, lambda key: key.full)
         self._any_accept = self._grouped(observations, lambda key: key.any_accept)
         self._loose = self._grouped(observations, lambda key: key.loose)
@@ -87,7 +88,10 @@ class Index:
 
     def label(self, request: WireRequest, now_ms: int, *, is_certain: bool) -> int:
         """The number of a write; one that no context has if it was not recorded, or did not answer as recorded."""
-        number = self._numbers.get(self.key(request, now_ms).loose)
+        key = self.key(request, now_ms)
+        number = self._numbers.get(key.loose)
+        if number is None and self.is_idle(key):
+            number = min(self._written[key.any_order].numbers)
         if number is not None and is_certain:
             return number
         known = number if number is not None else self._by_path.get(_write_path(request), 0)
@@ -108,7 +112,22 @@ class Index:
     @cached_property
     def learnt(self) -> Learnt:
         """What the answers depend on."""
-        return Learnt(self._full.values())
+        return Learnt(self._full.values(), self._any_order.values(), self._written.values())
+
+    def is_idle(self, key: Key) -> bool:
+        """Whether a write changed nothing wherever it was recorded, whatever the order of its lists."""
+        written = self._written.get(key.any_order)
+        return written is not None and all(map(self.learnt.is_idle, written.numbers))
+
+    def _writes_in_any_order(self, observations: Iterable[tuple[Key, Observation]]) -> dict[str, Written]:
+        found: defaultdict[str, list[tuple[int, Observation]]] = defaultdict(list)
+        for key, each in observations:
+            if is_recorded_write(each.exchange):
+                found[key.any_order].append((self._numbers[key.loose], each))
+        return {
+            key: Written(frozenset(number for number, _ in each), tuple(one for _, one in each))
+            for key, each in found.items()
+        }
 
     def _number(self, exchange: Exchange) -> None:
         number = self._numbers.setdefault(self.key(exchange.request, exchange.at_ms).loose, len(self._numbers) + 1)

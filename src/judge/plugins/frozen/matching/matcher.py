@@ -27,8 +27,10 @@ from judge.plugins.frozen.matching.synthesis import (
 from judge.plugins.frozen.secrets import Secrets
 from judge.records.ledger import Grade, MissClass
 
+# No page sees the answers to these.
+_UNSEEN = frozenset({"beacon", "report"})
 # Increased with every change that may give another answer.
-MATCHER = "1"
+MATCHER = "2"
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ class Matcher:
             self.walk = exchange.walk
         differs = () if found.is_same and not found.is_made else differing(asked, exchange.request)
         answer, grade = found.answer, found.grade
+        if grade == "uncertain" and kind in _UNSEEN:
+            grade = "exact" if found.is_same else "fuzzy"
         if answer is not None and (unchanged := not_modified(asked, answer)):
             answer, grade = unchanged, grade if grade == "uncertain" else "synthesised"
         return Match(kind, grade, exchange, answer, differs)
@@ -149,7 +153,10 @@ class Matcher:
             nearest = nearest or found
         if nearest is None and (mixed := self.index.in_any_order(key)):
             choice = choose(mixed, context, self.index.learnt, walk=self.walk, asked=self._asked)
-            nearest = _Found(mixed, choice._replace(how="nearest"), False, choice.observation.exchange.answer)
+            if not (mixed.is_one and self.index.is_idle(key)):
+                # The order may be what the request is about.
+                choice = choice._replace(how="nearest")
+            nearest = _Found(mixed, choice, False, choice.observation.exchange.answer)
         return nearest
 
     def _made(self, asked: WireRequest, context: Context) -> _Found | None:

@@ -5,7 +5,9 @@ answer it. A context need not be the same in what does not matter for this reque
 
 - if two observations with and without it say the same, in contexts that differ in nothing else, or
 - if it is *local*: with and without it, many other pages said the same, it explains no change of another page, and this
-  page has nothing to do with it by its address, redirects and links.
+  page has nothing to do with it by its address, redirects and links, or
+- if it is *idle*, and the request said the same in every state: a write that was answered alike in several states,
+  that explains no change of any answer, and before and after which an answer at its own place said the same.
 
 What no observation shows is not assumed: the answer is then uncertain.
 """
@@ -17,7 +19,7 @@ from functools import cached_property
 from itertools import chain, combinations
 from typing import Literal, NamedTuple
 
-from judge.plugins.frozen.exchanges import Exchange
+from judge.plugins.frozen.exchanges import Exchange, header
 from judge.plugins.frozen.matching.contexts import EVERYWHERE, Context, Label, Places, Write, differences, place_key
 
 # Of these many a server without a dependency is likely; fewer prove little.
@@ -94,6 +96,24 @@ class Group:
         return _places(self.places, label).concern(self.path, self.prefix)
 
 
+@dataclass(frozen=True)
+class Written:
+    """A write as it was recorded, whatever the order of its lists: its numbers, one for each order, and its answers."""
+
+    numbers: frozenset[int]
+    observations: tuple[Observation, ...]
+
+    @cached_property
+    def is_answered_alike(self) -> bool:
+        """Whether it was recorded in several states, and answered alike in each, without a new cookie."""
+        answers = [each.exchange.answer for each in self.observations]
+        return (
+            len({each.likeness for each in self.observations}) == 1
+            and len({each.context.writes for each in self.observations}) > 1
+            and not any(header(answer.headers, "set-cookie") for answer in answers if answer is not None)
+        )
+
+
 class Learnt:
     """What the observations of all requests say together: what changed answers, and what concerns only its own pages.
 
@@ -101,7 +121,8 @@ class Learnt:
     likely, or else what explains the most changes of all pages.
     """
 
-    def __init__(self, groups: Collection[Group]) -> None:
+    def __init__(self, groups: Collection[Group], mixed: Collection[Group], written: Collection[Written]) -> None:
+        """`mixed` are groups of requests that differ in changing values and in the order of lists."""
         changing = [(group, labels) for group in groups if not group.is_one for labels in group.changes()]
         self._causes = _causes(changing)
         unaffected: defaultdict[object, set[str]] = defaultdict(set)
@@ -114,7 +135,12 @@ class Learnt:
         }
         writes = [kind for kind in self._local if not isinstance(kind, str)]
         self._are_writes_local = len(writes) >= MIN_LOCAL and all(isinstance(kind, str) for kind in self._causes)
+        self._idle = _idle(groups, mixed, written)
         self._of_group: dict[int, _Known] = {}
+
+    def is_idle(self, number: int) -> bool:
+        """Whether the write with this number changed nothing wherever it was recorded."""
+        return number in self._idle
 
     def state(self, group: Group, writes: Sequence[Write]) -> tuple[Write, ...]:
         """The writes without those that did not change this request's answer after those that are left before them."""
@@ -136,11 +162,15 @@ class Learnt:
         )
 
     def _concerns_others(self, group: Group, known: "_Known", label: Label) -> bool:
-        """Whether a write or cookie concerns only its own pages, and this is none of them.
+        """Whether a write or cookie concerns only its own pages, and this is none of them, or concerns nothing.
 
         Where little is known of a write, it is taken to be as the others of the site are.
         """
-        if group.contexts == 1 or label in known.suspects or group.is_own(label):
+        if group.contexts == 1 or label in known.suspects:
+            return False
+        if isinstance(label, Write) and self.is_idle(label.number) and group.is_one:
+            return True
+        if group.is_own(label):
             return False
         kind = _kind(group, label)
         is_like_others = self._are_writes_local and not isinstance(kind, str) and kind not in self._causes
@@ -185,6 +215,24 @@ def _causes(changing: Collection[tuple[Group, frozenset[Label]]]) -> frozenset[o
         causes |= {kind for kind in best if isinstance(kind, str)} or best
         left = [kinds for kinds in left if kinds.isdisjoint(causes)]
     return frozenset(causes)
+
+
+def _idle(groups: Collection[Group], mixed: Collection[Group], written: Collection[Written]) -> frozenset[int]:
+    """The numbers of the writes that changed nothing, as far as the archive shows."""
+    changing = {label for group in groups for labels in group.changes() for label in labels}
+    unchanged: set[Label] = set()
+    for group in mixed:
+        if not group.is_timeless:
+            for labels, one, other in group.pairs:
+                if one.likeness == other.likeness:
+                    unchanged |= {label for label in labels if group.is_own(label)}
+    numbers = {label.number for label in changing if isinstance(label, Write)}
+    shown = {label.number for label in unchanged if isinstance(label, Write)}
+    idle: set[int] = set()
+    for each in written:
+        if each.is_answered_alike and each.numbers & shown and each.numbers.isdisjoint(numbers):
+            idle |= each.numbers
+    return frozenset(idle)
 
 
 def _apart(group: Group) -> set[Label]:
