@@ -93,7 +93,7 @@ def test_what_may_be_written_is_told_by_method_address_and_body(method: str, url
 
 
 def test_what_is_declared_as_held_is_held_even_if_it_may_be_written() -> None:
-    keys = {"hold": [{"method": "POST", "url": "/order"}], "writes": "hold", "allow_writes": [{"url": "*"}]}
+    keys: dict[str, Any] = {"hold": [{"url": "/order"}], "writes": "hold", "allow_writes": [{"url": "*"}]}
     assert is_held("POST", f"{SHOP}/order", **keys)
     assert not is_held("POST", f"{SHOP}/search", **keys)
 

@@ -342,7 +342,8 @@ def _shown(entry: Entry, compared: Collection[str] = ()) -> str:
         first = sorted(fields, key=lambda field: field.name.lower() not in compared)
         sent = "&".join(f"{field.name}={field.value}" for field in first)
     sent = f" {clip(plain(sent), 250)}" if sent else ""
-    return f"{request.method} {where}{sent}: {entry.response.status or 'no answer'}"
+    answered = "held" if entry.is_held else entry.response.status or "no answer"
+    return f"{request.method} {where}{sent}: {answered}"
 
 
 def warnings(check: RequestCheck) -> Iterator[str]:
