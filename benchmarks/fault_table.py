@@ -1,8 +1,10 @@
 """Injects every fault and tries every cheat, and prints a table of what came of each.
 
-`python benchmarks/fault_table.py [--only WORDS] [--markdown FILE] [--workers N] [--settle page-time|real-time]`.
+    python benchmarks/fault_table.py [--only WORDS] [--markdown FILE] [--workers N] [--settle page-time|real-time]
+        [--hold]
+
 Nothing in the table is written by hand: each row is a test that ran just now, with the outcome that the judge put on
-record. Ends with 1 when one did not hold.
+record. Ends with 1 when one did not hold. With `--hold`, every task holds requests: no outcome may change.
 """
 
 import argparse
@@ -34,11 +36,12 @@ class Row:
     seconds: float
 
 
-def run_suites(only: str | None, report: Path, workers: int, settle: str) -> int:
+def run_suites(only: str | None, report: Path, workers: int, settle: str, *, hold: bool) -> int:
     """Run the tests, their progress on standard error; gives pytest's exit code."""
     command = [sys.executable, "-m", "pytest", *SUITES, "-q", f"--junitxml={report}"]
     command += ["-p", "no:cacheprovider", "-o", "junit_family=xunit1", "--settle", settle]
     command += ["-k", only] if only else []
+    command += ["--hold"] if hold else []
     # By file, since a file may hold a fixed port or a machine-wide limit for itself.
     command += ["-n", str(workers), "--dist", "loadfile"]
     return subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=False).returncode
@@ -108,11 +111,12 @@ def main() -> int:
     parser.add_argument("--only", help="a pytest -k expression")
     parser.add_argument("--markdown", type=Path, help="also write the table here")
     parser.add_argument("--settle", default="auto", choices=["auto", "page-time", "real-time"])
+    parser.add_argument("--hold", action="store_true", help="every task holds requests")
     parser.add_argument("--workers", type=int, default=3 * (os.cpu_count() or 2) // 2, help="processes that run tests")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        code = run_suites(arguments.only, report, arguments.workers, arguments.settle)
+        code = run_suites(arguments.only, report, arguments.workers, arguments.settle, hold=arguments.hold)
         rows = rows_of(report) if report.exists() else []
     print_table(rows)
     if arguments.markdown:

@@ -31,6 +31,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
+from judge.browser.holding import holding_of
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.browser.session import Browser, ToolResult, Traffic
 from judge.config import RunConfig
@@ -146,19 +147,20 @@ class Notes:
 
 
 async def judged(
-    pool: BrowserPool, config: RunConfig, line: ParticipantClient, folder: Path
+    pool: BrowserPool, config: RunConfig, line: ParticipantClient, folder: Path, **keys: Any
 ) -> tuple[float, list[float], Notes]:
-    """One episode: seconds to the first observation, seconds of each step, and what was done."""
+    """One episode: seconds to the first observation, seconds of each step, and what was done; `keys` are the task's."""
     notes = Notes()
     policy = NetworkPolicy.for_websites([WEBSITE])
+    task = Task(task_id="walk", website=WEBSITE, task="Walk through the shop.", **keys)
+    holding = holding_of(task)
 
     @asynccontextmanager
     async def watched() -> AsyncIterator[Browser]:
-        async with pool.browser(policy) as browser:
+        async with pool.browser(policy, holding.interceptor if holding else None) as browser:
             yield cast(Browser, Watched(browser, notes))
             notes.closed = time.perf_counter()
 
-    task = Task(task_id="walk", website=WEBSITE, task="Walk through the shop.")
     store = TaskStore(folder)
     store.begin()
     config = config.model_copy(update={"max_steps": 30})
@@ -171,6 +173,7 @@ async def judged(
         observed=lambda _: None,
         stepped=lambda _: None,
         redaction=Redaction(salt=b"benchmark"),
+        holding=holding,
     )
     end = await episode.run()
     assert end.stop_reason == "finished", end.error

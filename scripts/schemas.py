@@ -59,7 +59,7 @@ RESULT = create_model(
     **fields_of(Task, "task_id", "task", "website", "level", "reference_length"),
     scenario_key_points=(list[str], ...),
     **fields_of(Task, "checks", "allowed_sites", "start_urls", "keep_fields", optional=True),
-    **fields_of(Task, "user_replies", "user_reply", optional=True),
+    **fields_of(Task, "user_replies", "user_reply", "hold", "writes", "allow_writes", "allow_sockets", optional=True),
     action_history=(list[str], ...),
     thoughts=(list[str], ...),
     final_result_response=(str, ...),

@@ -65,7 +65,8 @@ async def test_endless_redirects_a_bad_certificate_and_a_forbidden_port_are_site
         entries = await play_sites(judge, {**websites, "good": site.url})
     assert ends(entries) == {**dict.fromkeys(websites, FAULT), "good": SUCCESS}
     assert "ERR_TOO_MANY_REDIRECTS" in entries["loop"]["error"]
-    assert "ERR_CERT" in entries["certificate"]["error"]
+    # The browser's word, or that of the guard where it ends TLS (`--hold`).
+    assert any(word in entries["certificate"]["error"] for word in ("ERR_CERT", "CERTIFICATE_VERIFY_FAILED"))
     await asyncio.sleep(0)
     assert len({task for task in asyncio.all_tasks() if not task.done()} - before) < 10
 

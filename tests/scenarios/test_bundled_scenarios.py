@@ -11,7 +11,7 @@ from participants.replay import find_script, load_book
 from shared.settings import Settings
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
-PLAYED = ["demo", "docs", "miniwob"]
+PLAYED = ["demo", "docs", "held", "miniwob"]
 
 
 @pytest.mark.parametrize("name", [*PLAYED, "apps", "live"])
@@ -64,4 +64,13 @@ def test_the_scenarios_use_every_kind_of_check() -> None:
         for check in task.checks
         for one in (check, *(check.any_of if isinstance(check, AnyOf) else ()))
     }
-    assert used == {"PageCheck", "ElementCheck", "TextCheck", "ActionCheck", "AnswerCheck", "ProbeCheck", "AnyOf"}
+    assert used == {
+        "PageCheck",
+        "ElementCheck",
+        "TextCheck",
+        "ActionCheck",
+        "AnswerCheck",
+        "RequestCheck",
+        "ProbeCheck",
+        "AnyOf",
+    }

@@ -1,6 +1,7 @@
 """Reads the browser's requests, as recorded in its folder by `navigations.cjs` (pages) and `requests.cjs` (all)."""
 
 import asyncio
+import base64
 import bisect
 import contextlib
 import json
@@ -129,7 +130,7 @@ class RequestLog:
         messages, lost = read_messages(self._folder, kept, lambda at: steps[bisect.bisect_left(offsets, at) - 1][1])
         return Traffic(
             entries=tuple(
-                _har_entry(part, _chain(part, found))
+                har_entry(part, _chain(part, found))
                 | ({"_webSocketMessages": messages[part["id"]]} if part["id"] in messages else {})
                 for part in parts
             ),
@@ -176,7 +177,7 @@ def _chain(part: Mapping[str, Any], found: Mapping[int, Mapping[str, Any]]) -> l
     return None
 
 
-def _har_entry(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[str, Any]:
+def har_entry(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[str, Any]:
     """One request with its response as an entry of HAR 1.2. Names with an underscore are not part of the format."""
     began = part["began"]
     # `max`, because the machine's clock may have been set back meanwhile.
@@ -230,6 +231,14 @@ def _har_entry(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[str
     if part.get("failure"):
         entry["response"]["_error"] = part["failure"]
     return entry
+
+
+def encoded(data: bytes) -> dict[str, str]:
+    """A body as the recorder writes it."""
+    try:
+        return {"text": data.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
 
 
 def _provenance(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[str, Any]:

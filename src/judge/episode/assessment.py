@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Literal
 
 from judge.browser.archives import Archives, Intercepted, policy_for
+from judge.browser.holding import holding_of
 from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
@@ -45,7 +46,7 @@ from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
 from shared.concurrency import for_each
-from shared.errors import Blame, SiteUnreachable, TrajectoryError
+from shared.errors import Blame, ConfigError, SiteUnreachable, TrajectoryError
 
 _log = logging.getLogger(__name__)
 
@@ -73,6 +74,11 @@ class Assessment:
     def __post_init__(self) -> None:
         holds = self.archives.holds if self.archives else lambda _: False
         self._sites = SiteTurns(self.config, self._policy, holds)
+        for task in self.tasks:
+            # Both would answer the browser's requests.
+            if task.holds_requests and self._intercepted(task) is not None:
+                problem = f"task {task.task_id} holds requests, which cannot be recorded or answered by an archive"
+                raise ConfigError(problem, remedy="remove hold and writes, or leave the task out")
         # For the digests that replace session cookies in network traces. Never stored.
         self._salt = secrets.token_bytes(16)
 
@@ -267,8 +273,10 @@ class Assessment:
                 )
             )
 
-        intercepted = self._intercepted(task)
+        intercepted, holding = self._intercepted(task), holding_of(task, self.config.allowed_sites)
         browsers = partial(self.browser, self._policy(task))
+        if holding is not None:
+            browsers = partial(self.browser, self._policy(task), holding.interceptor)
         if intercepted is not None:
             browsers = partial(self.browser, policy_for(intercepted, self._policy(task)), intercepted.interceptor)
         episode = Episode(
@@ -284,6 +292,7 @@ class Assessment:
             can_replay=self._sites.can_reset(task),
             redaction=Redaction((*self.config.secrets, *task.secrets), keep=task.named_fields, salt=self._salt),
             intercepted=intercepted,
+            holding=holding,
         )
         return await episode.run()
 

@@ -13,6 +13,8 @@ from uuid import uuid4
 
 from judge.browser.action_lines import MAX_DOWNLOADS, acted_on, action_line, with_downloads
 from judge.browser.archives import Intercepted
+from judge.browser.held import with_held
+from judge.browser.holding import Holding
 from judge.browser.replies import understand
 from judge.browser.session import Browser, BrowserFactory, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
@@ -141,6 +143,8 @@ class Episode:
     can_replay: bool = False
     # What the browser is lent with, instead of the network.
     intercepted: Intercepted | None = None
+    # The requests that never leave this machine.
+    holding: Holding | None = None
 
     def __post_init__(self) -> None:
         self._network: NetworkTrace | None = None
@@ -313,6 +317,8 @@ class Episode:
             self._network_missing = self._network_fault.message
             self._network_unwritten = False
             return
+        if self.holding is not None:
+            traffic = await asyncio.to_thread(with_held, traffic, self.holding)
         try:
             self._network = await asyncio.to_thread(
                 write_har,
@@ -349,7 +355,7 @@ class Episode:
         with _timed(times, "observe_s"):
             page, probed = await self._observe(browser, limit)
             # Not before the first action: the participant has not done anything yet.
-            if index and self._probes.has_ended(page, probed):
+            if index and self._has_ended(page, probed):
                 # Not a step, because the participant is not asked again.
                 self._record_final_observation(page, probed, browser)
                 return "ended_by_page"
@@ -438,8 +444,12 @@ class Episode:
                 probed = await self._probes.read(browser, page)
             if (_content(page), probed) != self._content:
                 self._record_final_observation(page, probed, browser)
-            if self._ended == "max_steps" and self._probes.has_ended(page, probed):
+            if self._ended == "max_steps" and self._has_ended(page, probed):
                 self._ended = "ended_by_page"
+
+    def _has_ended(self, page: Page, probed: tuple[ProbeValue, ...]) -> bool:
+        """Whether a probe or a held request has ended the attempt."""
+        return self._probes.has_ended(page, probed) or (self.holding is not None and self.holding.has_ended)
 
     async def _fetch(self, browser: Browser) -> None:
         """Ask the site what `fetch` checks compare. What takes too long stays an error, which fails them."""

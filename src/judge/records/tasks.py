@@ -7,6 +7,7 @@ from pydantic import Field
 
 from judge.records.access import HttpCredentials, StorageState, secrets_of
 from judge.records.checks import Check, plain_checks
+from judge.records.holds import AllowedWrite, Hold, Writes
 from judge.records.policies import DeclaredPolicy, checks_of
 from judge.records.user import UserReply
 from shared.models import Record
@@ -51,11 +52,20 @@ class Task(Record):
     policies: tuple[DeclaredPolicy, ...] = Field(default=(), exclude_if=lambda value: not value)
     user_replies: tuple[UserReply, ...] = Field(default=(), exclude_if=lambda value: not value)
     user_reply: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    hold: tuple[Hold, ...] = Field(default=(), exclude_if=lambda value: not value)
+    writes: Writes | None = Field(default=None, exclude_if=lambda value: value is None)
+    allow_writes: tuple[AllowedWrite, ...] = Field(default=(), exclude_if=lambda value: not value)
+    allow_sockets: bool = Field(default=False, exclude_if=lambda value: not value)
 
     @property
     def has_user(self) -> bool:
         """Whether a participant can ask the user."""
         return bool(self.user_replies) or self.user_reply is not None
+
+    @property
+    def holds_requests(self) -> bool:
+        """Whether some requests of an attempt never leave this machine."""
+        return bool(self.hold) or self.writes is not None
 
     @property
     def named_fields(self) -> frozenset[str]:

@@ -5,15 +5,20 @@ from typing import Any
 
 from judge.config import ALL_SITES, FrozenSite
 from judge.scenario.models import Scenario, SiteEntry
+from shared.errors import ConfigError
 
 
 def on_archives(scenario: Scenario, archive: Path | None = None) -> Scenario:
     """The scenario as it is played: its settings name the archives of its frozen sites.
 
-    `archive` (`--archive`) answers for every site of every task. Paths in the file are relative to its folder.
+    `archive` (`--archive`) answers for every site of every task. Paths in the file are relative to its folder. Raises
+    `ConfigError`.
     """
     folder = scenario.path.resolve().parent
     if archive is not None:
+        if held := [task.task_id for task in scenario.tasks if task.holds_requests]:
+            remedy = "play it without --archive, or leave it out"
+            raise ConfigError(f"--archive {archive.name}: task {held[0]} holds requests", remedy=remedy)
         archives = {ALL_SITES: FrozenSite(path=str(archive.expanduser().resolve()))}
     else:
         archives = {

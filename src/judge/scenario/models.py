@@ -16,6 +16,7 @@ from judge.evaluators.kinds.fetch import MAX_FETCHES, fetches_of
 from judge.evaluators.kinds.probe import MAX_EXPRESSIONS, expressions_of
 from judge.records.access import Credentials, DeclaredLogin, DeclaredState, StateContent
 from judge.records.checks import Check
+from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
 from judge.records.ids import USABLE, is_reserved
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
 from judge.records.tasks import TASK_ID, Exclusion, Level, Task
@@ -207,8 +208,8 @@ class SiteEntry(_Process):
     `ready`: what it answers once it is up; by default, anything. `static`: nothing that a participant does there
     persists beyond its browser. `reset_url`: a POST resets the site to its initial state; `restart`: restarting `cmd`
     does. `storage_state` and `http_credentials` apply to each task on the site that has none of its own. So does
-    `login`, which is repeated whenever the site is reset. With an `archive`, recordings answer for the site, which is
-    then not started; `archive_sha256` is the digest that the file must have.
+    `login`, which is repeated whenever the site is reset, and `hold`, after the task's own. With an `archive`,
+    recordings answer for the site, which is then not started; `archive_sha256` is the digest that the file must have.
     """
 
     name: Name
@@ -220,6 +221,7 @@ class SiteEntry(_Process):
     archive: Annotated[Line, Field(min_length=1), at_most(1000)] | None = None
     archive_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     login: DeclaredLogin | None = Field(default=None, repr=False)
+    hold: Holds = ()
     storage_state: DeclaredState | None = Field(default=None, repr=False)
     http_credentials: Credentials = Field(default=(), repr=False)
 
@@ -266,6 +268,10 @@ class TaskTable(Table):
     policies: Policies = ()
     user_replies: Annotated[tuple[UserReply, ...], at_most(50)] = ()
     user_reply: Answer | None = None
+    hold: Holds = ()
+    writes: Writes | None = None
+    allow_writes: AllowedWrites = ()
+    allow_sockets: Annotated[bool, Field(strict=True)] = False
     allowed_sites: AllowedSites = ()
     start_urls: Annotated[tuple[Url, ...], FailFast(), at_most(20)] = ()
     keep_fields: Annotated[tuple[Name, ...], FailFast(), at_most(200)] = ()
@@ -279,6 +285,12 @@ class TaskTable(Table):
         if self.start_urls and origin_of(self.start_urls[0]) != origin_of(self.website):
             problem = f"{shown(self.start_urls[0])} is not an address of {shown(self.website)}"
             raise Invalid(problem, "put an address of the website first", key="start_urls")
+        return self
+
+    @model_validator(mode="after")
+    def _allows_what_it_holds(self) -> Self:
+        if (key := misplaced_key(self.writes, self.allow_writes, self.allow_sockets)) is not None:
+            raise Invalid('needs writes = "hold"', 'add writes = "hold", or remove it', key=key)
         return self
 
     @model_validator(mode="after")

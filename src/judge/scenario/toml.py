@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from judge.records.tasks import Level, Task
 from judge.records.user import impossible_grant
+from judge.scenario.holds import hold_problem, with_site_holds
 from judge.scenario.models import EXAMPLES, Scenario, ScenarioFile, divided
 from judge.sites import origin_of, own_site
 from shared.errors import ConfigError
@@ -54,11 +55,15 @@ def parse_scenario(content: bytes, path: Path) -> Scenario:
     if not tables:
         raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")
     found = validated(_SCENARIO_FILE, tables, path, toml=text, examples=EXAMPLES)
-    together = _with_policies(found)
+    allowed = found.config.allowed_sites
+    together = tuple(with_site_holds(task, found.sites, allowed) for task in _with_policies(found))
     for place, task in enumerate(together):
-        if wrong := impossible_grant(task.user_replies, task.policies):
-            reply, problem, remedy = wrong
-            where = ("tasks", place, "user_replies", reply, "grants")
+        wrong = hold_problem(task, place, found.sites, allowed)
+        if grant := impossible_grant(task.user_replies, task.policies):
+            reply, problem, remedy = grant
+            wrong = ("tasks", place, "user_replies", reply, "grants"), problem, remedy
+        if wrong:
+            where, problem, remedy = wrong
             line = line_of(lines_of(text), where)
             raise mistake(path, where, problem, remedy, is_toml=True, line=line, task=task.task_id)
     tasks, excluded = divided(together)

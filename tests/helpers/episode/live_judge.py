@@ -43,6 +43,9 @@ FAST: dict[str, Any] = {
     "judge_timeout_s": 5,
 }
 
+# Keys of every task that has none of these.
+EVERY_TASK: dict[str, Any] = {}
+
 
 def tool_call(tool: str, **params: Any) -> str:
     """A well-formed reply."""
@@ -196,7 +199,8 @@ class LiveJudge:
     config: dict[str, Any]
 
     def request(self, participant_url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
-        asked = {**FAST, "judge_model": "openai:judge", **self.config, **config, "tasks": tasks}
+        asked = {**FAST, "judge_model": "openai:judge", **self.config, **config}
+        asked["tasks"] = [{**EVERY_TASK, **task} for task in tasks]
         return json.dumps({"participants": {"white_agent": participant_url}, "config": asked})
 
     async def ask(self, participant_url: str, tasks: list[dict[str, Any]], **config: Any) -> AssessedRun:

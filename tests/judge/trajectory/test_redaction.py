@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.trajectory.recordings import RecordedRequest
-from judge.browser.requests import _har_entry
+from judge.browser.requests import har_entry
 from judge.trajectory.redaction import REDACTED, Redaction
 
 FORM = "application/x-www-form-urlencoded"
@@ -25,7 +25,7 @@ def redacted(*secrets: str, keep: tuple[str, ...] = (), salt: bytes = b"salt", *
 def from_browser(**part: Any) -> dict[str, Any]:
     """An entry as the recorder gives it."""
     known = {"began": 0, "method": "GET", "url": "http://shop.test/", "type": "fetch", "step": 1, "fixed": {}, **part}
-    return Redaction(salt=b"salt").entry(_har_entry(known, None))
+    return Redaction(salt=b"salt").entry(har_entry(known, None))
 
 
 @pytest.mark.parametrize(

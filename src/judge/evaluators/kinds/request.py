@@ -294,6 +294,9 @@ def _problems(entry: Entry, check: RequestCheck, *, inverted: bool, is_old: bool
 def _answer_problem(entry: Entry, status: int | None) -> str | None:
     """Why the response is not the expected one; if no status is given, every response but an error is."""
     found = entry.response.status
+    # It counts as sent, whatever the task has the page be told.
+    if entry.is_held and status is None:
+        return None
     if found == 0:
         return f"no answer ({entry.response.error})" if entry.response.error else "no answer"
     is_expected = found < _ERROR_STATUS if status is None else found == status
@@ -339,7 +342,8 @@ def _shown(entry: Entry, compared: Collection[str] = ()) -> str:
         first = sorted(fields, key=lambda field: field.name.lower() not in compared)
         sent = "&".join(f"{field.name}={field.value}" for field in first)
     sent = f" {clip(plain(sent), 250)}" if sent else ""
-    return f"{request.method} {where}{sent}: {entry.response.status or 'no answer'}"
+    answered = "held" if entry.is_held else entry.response.status or "no answer"
+    return f"{request.method} {where}{sent}: {answered}"
 
 
 def warnings(check: RequestCheck) -> Iterator[str]:

@@ -1,0 +1,240 @@
+"""Holds requests of an attempt: an interceptor that answers some requests by itself, and passes on all others.
+
+What is held is decided on what the guard read from the wire, for every page, frame, tab and worker alike, and it is
+recorded before it is answered. Nothing of it is sent, and no name in it is resolved.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+
+from judge.browser.interception import (
+    Headers,
+    Interceptor,
+    PageSocket,
+    RequestRefused,
+    Upstream,
+    WireAnswer,
+    WireRequest,
+)
+from judge.evaluators.addresses import is_address
+from judge.records.holds import READING, AllowedWrite, Hold
+from judge.records.patterns import Pattern
+from judge.records.tasks import Task
+from judge.sites import Site, own_site
+
+# A page may send any number of requests. Beyond these limits, bodies and then requests are only counted.
+MAX_HELD = 2_000
+MAX_BODY_BYTES = 4_000_000
+MAX_BODIES_BYTES = 12_000_000
+# For a document, and for anything else.
+_PAGE = '<!doctype html><meta charset="utf-8"><title>Received</title><p>Your request was received.'
+_VALUE = "{}"
+_DOCUMENTS = frozenset({"document", "embed", "frame", "iframe", "object"})
+_REFUSED = 403
+
+
+class Rules:
+    """Which requests of a task are held. Pure."""
+
+    def __init__(self, task: Task, site: Site) -> None:
+        self._holds = task.hold
+        self._holds_writes = task.writes is not None
+        self._holds_sockets = self._holds_writes and not task.allow_sockets
+        self._allowed = [(each, Pattern(each.pattern) if each.pattern else None) for each in task.allow_writes]
+        self._site = site
+
+    def held(self, request: WireRequest) -> Hold | None:
+        """What holds a request; `None`: it is passed on."""
+        if (declared := self._declared(request.method, request.url)) is not None:
+            return declared
+        if not self._is_write(request.method) or self._allows(request.method, request.url, request.body):
+            return None
+        return Hold(url="*")
+
+    def holds_preflight(self, method: str, url: str) -> bool:
+        """Whether such a request will be held whatever its body is, so that the site is not asked whether to allow it.
+
+        Where that depends on the body, the site is asked.
+        """
+        if self._declared(method, url) is not None:
+            return True
+        return self._is_write(method) and not self._allows(method, url, None)
+
+    def refuses_socket(self) -> bool:
+        """Whether no socket may be opened."""
+        return self._holds_sockets
+
+    def _is_write(self, method: str) -> bool:
+        return self._holds_writes and method not in READING
+
+    def _declared(self, method: str, url: str) -> Hold | None:
+        return next(
+            (each for each in self._holds if _is_like(each.method, method) and _is_at(each.url, url, is_home=True)),
+            None,
+        )
+
+    def _allows(self, method: str, url: str, body: bytes | None) -> bool:
+        """`body` is `None` if it is not known yet."""
+        text = None if body is None else body.decode("utf-8", "replace")
+        return any(self._lets_through(each, pattern, method, url, text) for each, pattern in self._allowed)
+
+    def _lets_through(
+        self, allowed: AllowedWrite, pattern: Pattern | None, method: str, url: str, text: str | None
+    ) -> bool:
+        if not _is_like(allowed.method, method) or not _is_at(allowed.url, url, is_home=self._site.is_home(url)):
+            return False
+        return pattern is None or text is None or pattern.search(text) is not None
+
+
+def _is_like(wanted: str | None, method: str) -> bool:
+    return method not in READING if wanted is None else method.upper() == wanted
+
+
+def _is_at(written: str, url: str, *, is_home: bool) -> bool:
+    # An address without a query matches every query, as in checks.
+    return is_address(url, written, is_home=is_home, extra_query="?" not in written)
+
+
+@dataclass(frozen=True)
+class HeldRequest:
+    """A request that was held, and its reply. `size` and `digest` are those of its whole body; `has_body`: it is there.
+
+    `at_ms` is when it arrived, in milliseconds since 1970.
+    """
+
+    request: WireRequest
+    answer: WireAnswer
+    at_ms: int
+    size: int
+    digest: str
+    has_body: bool
+
+
+class Holding:
+    """An attempt's held requests. `left_out`: so many more are not in `held`."""
+
+    def __init__(self, task: Task, site: Site) -> None:
+        self.rules = Rules(task, site)
+        self.held: list[HeldRequest] = []
+        self.left_out = 0
+        # Whether a request with `ends` was held after the first action.
+        self.has_ended = False
+        self._body_bytes = 0
+
+    @property
+    def interceptor(self) -> Interceptor:
+        """What answers the browser's requests."""
+        return _HoldingInterceptor(self.rules, self._note)
+
+    def _note(self, request: WireRequest, hold: Hold, answer: WireAnswer) -> None:
+        # What happens before the first action is nobody's achievement.
+        self.has_ended = self.has_ended or (hold.ends and request.step > 0)
+        if len(self.held) >= MAX_HELD:
+            self.left_out += 1
+            return
+        size = len(request.body)
+        has_body = size <= MAX_BODY_BYTES and self._body_bytes + size <= MAX_BODIES_BYTES
+        if has_body:
+            self._body_bytes += size
+        digest = hashlib.sha256(request.body).hexdigest()
+        kept = request if has_body else replace(request, body=b"")
+        self.held.append(HeldRequest(kept, answer, round(time.time() * 1000), size, digest, has_body))
+
+
+def holding_of(task: Task, allowed_sites: tuple[str, ...] = ()) -> Holding | None:
+    """The held requests of a new attempt; `None` if the task holds none."""
+    return Holding(task, own_site(task, allowed_sites)) if task.holds_requests else None
+
+
+class _HoldingInterceptor:
+    reaches_out = True
+
+    def __init__(self, rules: Rules, note: Callable[[WireRequest, Hold, WireAnswer], None]) -> None:
+        self._rules = rules
+        self._note = note
+
+    async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
+        asked = _header(request.headers, "access-control-request-method")
+        if request.method == "OPTIONS" and asked and self._rules.holds_preflight(asked, request.url):
+            return _allowing(request)
+        hold = self._rules.held(request)
+        if hold is None:
+            return await _required(upstream).fetch(request)
+        answer = reply_to(request, hold)
+        self._note(request, hold, answer)
+        return answer
+
+    async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
+        if self._rules.refuses_socket():
+            answer = WireAnswer(_REFUSED, "Held", (("Content-Length", "0"),))
+            self._note(request, Hold(url="*"), answer)
+            await page.refuse(answer)
+            return
+        # Imported on first use, because few pages have sockets.
+        from judge.browser.upstream import pass_on_socket
+
+        await pass_on_socket(request, page, _required(upstream))
+
+
+def reply_to(request: WireRequest, hold: Hold) -> WireAnswer:
+    """What the page is told. Nothing in it comes from the request but the origin that may read it."""
+    is_page = _is_for_document(request.headers)
+    body = hold.body if hold.body is not None else _PAGE if is_page else _VALUE
+    kind = hold.type or ("text/html; charset=utf-8" if is_page else "application/json")
+    if kind.lower().startswith("text/") and "charset" not in kind.lower():
+        kind += "; charset=utf-8"
+    data = body.encode()
+    headers = (
+        ("Content-Type", kind),
+        ("Content-Length", str(len(data))),
+        ("Cache-Control", "no-store"),
+        # A page with `Cross-Origin-Embedder-Policy` gets no other answer.
+        ("Cross-Origin-Resource-Policy", "cross-origin"),
+        *_readable_by(request.headers),
+    )
+    return WireAnswer(hold.status, _reason(hold.status), headers, data)
+
+
+def _allowing(request: WireRequest) -> WireAnswer:
+    """The answer to a preflight: whatever the page asks for."""
+    asked = {
+        "Access-Control-Allow-Methods": _header(request.headers, "access-control-request-method"),
+        "Access-Control-Allow-Headers": _header(request.headers, "access-control-request-headers"),
+        "Access-Control-Allow-Private-Network": _header(request.headers, "access-control-request-private-network"),
+    }
+    headers = tuple((name, value) for name, value in asked.items() if value)
+    return WireAnswer(204, "No Content", (*_readable_by(request.headers), *headers))
+
+
+def _readable_by(headers: Headers) -> Headers:
+    origin = _header(headers, "origin")
+    if not origin:
+        return ()
+    return ("Access-Control-Allow-Origin", origin), ("Access-Control-Allow-Credentials", "true")
+
+
+def _is_for_document(headers: Headers) -> bool:
+    # Sent to secure sites and this machine only.
+    if destination := _header(headers, "sec-fetch-dest"):
+        return destination.lower() in _DOCUMENTS
+    return "text/html" in _header(headers, "accept").lower()
+
+
+def _header(headers: Headers, name: str) -> str:
+    return next((value for key, value in headers if key.lower() == name), "")
+
+
+def _reason(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _required(upstream: Upstream | None) -> Upstream:
+    if upstream is None:
+        raise RequestRefused("the network is out of reach")
+    return upstream

@@ -1,0 +1,30 @@
+"""Held requests of a scenario: those of its sites belong to the tasks there, and an archive cannot hold any."""
+
+from collections.abc import Iterable, Sequence
+
+from judge.records.tasks import Task
+from judge.scenario.models import SiteEntry
+from judge.sites import own_site
+from shared.toml_lines import KeyPath
+
+
+def with_site_holds(task: Task, sites: Iterable[SiteEntry], allowed: Iterable[str]) -> Task:
+    """The task with the held requests of its sites, which come after its own."""
+    area = own_site(task, allowed)
+    more = [each for site in sites if site.hold and area.holds(site.endpoint) for each in site.hold]
+    return task.model_copy(update={"hold": (*task.hold, *more)}) if more else task
+
+
+def hold_problem(
+    task: Task, place: int, sites: Sequence[SiteEntry], allowed: Sequence[str]
+) -> tuple[KeyPath, str, str] | None:
+    """Why the requests of a task (with those of its sites) cannot be held: the key, the problem and the remedy."""
+    if not task.holds_requests:
+        return None
+    area = own_site(task, allowed)
+    for site in sites:
+        if site.archive is not None and area.holds(site.endpoint):
+            key = "hold" if task.hold else "writes"
+            problem = f"requests cannot be held on a frozen site, and {site.name} has an archive"
+            return ("tasks", place, key), problem, "remove it: nothing that a frozen site is sent leaves this machine"
+    return None

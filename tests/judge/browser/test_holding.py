@@ -1,0 +1,264 @@
+"""Which requests are held, what the page is told, and what is noted of them."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.browser.interceptors import answer
+from judge.browser import holding
+from judge.browser.holding import Holding, Rules, holding_of, reply_to
+from judge.browser.interception import (
+    Headers,
+    PageSocket,
+    RequestFailed,
+    SiteSocket,
+    SocketClose,
+    SocketMessage,
+    WireAnswer,
+    WireRequest,
+)
+from judge.records.holds import Hold
+from judge.records.tasks import Task
+from judge.sites import own_site
+
+SHOP, PAY = "https://shop.example", "https://pay.example"
+
+
+def a_task(**keys: Any) -> Task:
+    return Task.model_validate({"task_id": "t", "website": f"{SHOP}/", "task": "Order.", **keys})
+
+
+def rules_of(**keys: Any) -> Rules:
+    task = a_task(**keys)
+    return Rules(task, own_site(task))
+
+
+def is_held(method: str, url: str, body: str = "", **keys: Any) -> bool:
+    return rules_of(**keys).held(WireRequest(method, url, (), body.encode())) is not None
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "holds"),
+    [
+        ("POST", f"{PAY}/confirm", True),
+        ("POST", f"{PAY}/confirm/", True),
+        ("POST", f"{PAY}/%63onfirm?id=1", True),
+        ("POST", "https://PAY.example.:443/confirm", True),
+        ("PATCH", f"{PAY}/confirm", False),
+        ("GET", f"{PAY}/confirm", False),
+        ("POST", f"{PAY}/confirmed", False),
+        ("POST", "https://pay.example.org/confirm", False),
+    ],
+)
+def test_a_declared_request_is_held_however_its_address_is_written(method: str, url: str, holds: bool) -> None:
+    assert is_held(method, url, hold=[{"method": "post", "url": f"{PAY}/confirm"}]) is holds
+
+
+@pytest.mark.parametrize(("method", "holds"), [("POST", True), ("DELETE", True), ("get", True), ("GET", False)])
+def test_without_a_method_every_one_that_may_change_something_is_held(method: str, holds: bool) -> None:
+    assert is_held(method, f"{SHOP}/order", hold=[{"url": f"{SHOP}/order"}]) is holds
+
+
+def test_a_path_alone_is_held_on_every_host_because_a_website_may_redirect() -> None:
+    assert is_held("POST", "https://www.shop.com/order", hold=[{"url": "/order"}])
+
+
+@given(method=st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-", min_size=1), url=st.text())
+def test_under_writes_everything_but_three_methods_is_held_wherever_it_goes(method: str, url: str) -> None:
+    assert is_held(method, url, writes="hold") is (method not in ("GET", "HEAD", "OPTIONS"))
+
+
+SEARCH = {"method": "POST", "url": "/graphql", "pattern": r'^\{"query":"\{ *products'}
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "body", "holds"),
+    [
+        ("POST", f"{SHOP}/graphql", '{"query":"{ products { id } }"}', False),
+        ("POST", f"{SHOP}/graphql", '{"query":"mutation { order }"}', True),
+        ("POST", f"{SHOP}/graphql", '[{"query":"{ products }"},{"query":"mutation { order }"}]', True),
+        ("POST", f"{SHOP}/graphql", "", True),
+        ("PUT", f"{SHOP}/graphql", '{"query":"{ products }"}', True),
+        ("POST", f"{SHOP}/order", '{"query":"{ products }"}', True),
+        # Unlike that of a hold, its path belongs to the website alone.
+        ("POST", "https://other.example/graphql", '{"query":"{ products }"}', True),
+    ],
+)
+def test_what_may_be_written_is_told_by_method_address_and_body(method: str, url: str, body: str, holds: bool) -> None:
+    assert is_held(method, url, body, writes="hold", allow_writes=[SEARCH]) is holds
+
+
+def test_what_is_declared_as_held_is_held_even_if_it_may_be_written() -> None:
+    keys: dict[str, Any] = {"hold": [{"url": "/order"}], "writes": "hold", "allow_writes": [{"url": "*"}]}
+    assert is_held("POST", f"{SHOP}/order", **keys)
+    assert not is_held("POST", f"{SHOP}/search", **keys)
+
+
+def asked(**headers: str) -> Headers:
+    return tuple((name.replace("_", "-"), value) for name, value in headers.items())
+
+
+def replied(hold: dict[str, Any], headers: Headers) -> tuple[int, dict[str, str], str]:
+    reply = reply_to(WireRequest("POST", f"{PAY}/x", headers, b"body"), Hold.model_validate({"url": "*", **hold}))
+    assert isinstance(reply.body, bytes)
+    return reply.status, dict(reply.headers), reply.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_page"),
+    [
+        (asked(sec_fetch_dest="document"), True),
+        (asked(Sec_Fetch_Dest="iframe"), True),
+        (asked(Sec_Fetch_Dest="empty", Accept="text/html"), False),
+        (asked(Accept="text/html,*/*;q=0.8"), True),
+        (asked(Accept="*/*"), False),
+        ((), False),
+    ],
+)
+def test_a_document_gets_a_short_page_and_a_fetch_an_empty_object(headers: Headers, is_page: bool) -> None:
+    status, sent, body = replied({}, headers)
+    assert (status, body.startswith("<!doctype html>"), body == "{}") == (200, is_page, not is_page)
+    assert sent["Content-Type"] == ("text/html; charset=utf-8" if is_page else "application/json")
+    assert int(sent["Content-Length"]) == len(body)
+
+
+def test_the_declared_reply_is_given() -> None:
+    status, sent, body = replied({"status": 402, "body": "Zu wenig €", "type": "text/plain"}, ())
+    assert (status, sent["Content-Type"], body) == (402, "text/plain; charset=utf-8", "Zu wenig €")
+
+
+def test_a_page_of_another_origin_may_read_the_reply() -> None:
+    sent = replied({}, asked(Origin=SHOP))[1]
+    assert (sent["Access-Control-Allow-Origin"], sent["Access-Control-Allow-Credentials"]) == (SHOP, "true")
+    assert "Access-Control-Allow-Origin" not in replied({}, ())[1]
+
+
+class Network:
+    """What was passed on."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str]] = []
+
+    async def fetch(self, request: WireRequest) -> WireAnswer:
+        self.sent.append((request.method, request.url))
+        return answer("from the site")
+
+    async def socket(self, request: WireRequest) -> SiteSocket:
+        self.sent.append((request.method, request.url))
+        raise RequestFailed("as wanted")
+
+
+class Socket:
+    """A page's socket that only remembers how its handshake was answered."""
+
+    refused: WireAnswer | None = None
+
+    async def accept(self, headers: Headers = ()) -> None:
+        raise AssertionError
+
+    async def refuse(self, answer: WireAnswer) -> None:
+        self.refused = answer
+
+    async def receive(self) -> SocketMessage | SocketClose:
+        return SocketClose(sent=True)
+
+    async def send(self, message: SocketMessage) -> None:
+        raise AssertionError
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        raise AssertionError
+
+
+def played(requests: Sequence[WireRequest], **keys: Any) -> tuple[Holding, list[tuple[str, str]], list[WireAnswer]]:
+    """What was held, what was passed on, and the answers."""
+    found, network = holding_of(a_task(**keys)), Network()
+    assert found is not None
+    answers = [asyncio.run(found.interceptor.answer(each, network)) for each in requests]
+    return found, network.sent, answers
+
+
+def test_a_held_request_is_noted_with_its_payload_and_never_passed_on() -> None:
+    requests = [WireRequest(method, f"{SHOP}/order", body=b"qty=1", step=2) for method in ("GET", "POST")]
+    found, sent, _ = played(requests, writes="hold")
+    assert sent == [("GET", f"{SHOP}/order")]
+    (held,) = found.held
+    assert (held.request, held.size, held.has_body) == (requests[1], 5, True)
+
+
+@pytest.mark.parametrize(
+    ("keys", "method", "passes"),
+    [
+        ({"writes": "hold"}, "POST", False),
+        ({"writes": "hold"}, "GET", True),
+        ({"hold": [{"url": "/order"}]}, "PUT", False),
+        ({"hold": [{"url": "/other"}]}, "PUT", True),
+        # The body decides, which is not known yet.
+        ({"writes": "hold", "allow_writes": [{"url": "/order", "pattern": "^search"}]}, "POST", True),
+    ],
+    ids=str,
+)
+def test_the_preflight_of_what_will_be_held_is_answered_here(keys: dict[str, Any], method: str, passes: bool) -> None:
+    wanted = asked(Origin="https://a.example", Access_Control_Request_Method=method)
+    wanted += asked(Access_Control_Request_Headers="x-a,x-b")
+    found, sent, (reply,) = played([WireRequest("OPTIONS", f"{SHOP}/order", wanted)], **keys)
+    assert (bool(sent), found.held) == (passes, [])
+    if not passes:
+        headers = dict(reply.headers)
+        assert reply.status == 204
+        assert headers["Access-Control-Allow-Origin"] == "https://a.example"
+        assert (headers["Access-Control-Allow-Methods"], headers["Access-Control-Allow-Headers"]) == (method, "x-a,x-b")
+
+
+@pytest.mark.parametrize(
+    ("keys", "passes"),
+    [
+        ({"writes": "hold"}, False),
+        ({"writes": "hold", "allow_sockets": True}, True),
+        ({"hold": [{"url": "/order"}]}, True),
+    ],
+    ids=str,
+)
+def test_sockets_are_refused_and_noted_under_writes_unless_they_are_allowed(keys: dict[str, Any], passes: bool) -> None:
+    found, network, socket = holding_of(a_task(**keys)), Network(), Socket()
+    assert found is not None
+    page: PageSocket = socket
+
+    async def open_socket() -> None:
+        assert found is not None
+        await found.interceptor.socket(WireRequest("GET", "wss://shop.example/live"), page, network)
+
+    if passes:
+        with pytest.raises(RequestFailed, match="as wanted"):
+            asyncio.run(open_socket())
+    else:
+        asyncio.run(open_socket())
+    assert (len(network.sent), len(found.held), socket.refused is None) == (int(passes), int(not passes), passes)
+
+
+@pytest.mark.parametrize(("step", "ends"), [(0, False), (1, True)])
+def test_a_request_ends_the_attempt_only_after_the_first_action(step: int, ends: bool) -> None:
+    hold = [{"method": "POST", "url": "/order", "ends": True}]
+    assert played([WireRequest("POST", f"{SHOP}/order", step=step)], hold=hold)[0].has_ended is ends
+
+
+def test_beyond_the_limits_bodies_and_then_requests_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, limit in (("MAX_HELD", 4), ("MAX_BODY_BYTES", 10), ("MAX_BODIES_BYTES", 15)):
+        monkeypatch.setattr(holding, name, limit)
+    requests = [WireRequest("POST", f"{SHOP}/", body=b"x" * size) for size in (11, 10, 6, 5, 1, 1)]
+    found, sent, _ = played(requests, writes="hold")
+    assert sent == []
+    assert [(held.size, len(held.request.body), held.has_body) for held in found.held] == [
+        (11, 0, False),
+        (10, 10, True),
+        (6, 0, False),
+        (5, 5, True),
+    ]
+    assert found.left_out == 2
+
+
+def test_a_task_that_holds_nothing_needs_no_interceptor() -> None:
+    assert holding_of(a_task()) is None
