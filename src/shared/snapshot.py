@@ -324,7 +324,7 @@ def with_own_names(page: Snapshot) -> Snapshot:
     if not any("label" in node.states for node in page.nodes):
         return page
     nodes = [
-        node._replace(name=unquote(node.states["label"])) if "label" in node.states else node for node in page.nodes
+        node._replace(name=unquote(node.states["label"][1:])) if "label" in node.states else node for node in page.nodes
     ]
     return Snapshot(tuple(nodes), page.values)
 

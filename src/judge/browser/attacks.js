@@ -6,6 +6,7 @@
 // - `-tell`: answered by an event `-root` at each inserted element and `-label` at each renamed one (`provenance.js`);
 // - `-away` and `-back`: takes everything out, and puts it back (`probes.py`, and to read the names of the site).
 (eventName, attack) => {
+  if (globalThis.wabeInserted) return;
   // A page that keeps removing what is inserted gets it so many times.
   const MAX_PLACED = 500;
   // Not seen, but part of the accessibility tree.
@@ -32,6 +33,8 @@
   let taken = [];
 
   const isHere = () => {
+    // Over the whole page, not over its frames.
+    if (attack.kind === "popup" && window !== top) return false;
     // An empty document is the site's if the site's own page is around it.
     const url = /^(http|https):/.test(location.href) ? location.href : `${self.origin}/`;
     const address = url.split("#", 1)[0];

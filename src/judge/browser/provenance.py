@@ -10,7 +10,7 @@ snapshot's lines as states, which names and texts of a page cannot imitate becau
 - `[site=0-9,12-20]` beside it: which of that content the site wrote (`judge.evaluators.pieces`);
 - `[editable=unknown]`: the page replaced the element while it was being observed;
 - `[editable=…+foreign]`: what its name or text includes is not typed, but was put in by the judge as an attack;
-- `[inserted=page]`: the judge put it in; `[label=Close]`: the judge renamed it, and this is the name of the site;
+- `[inserted=page]`: the judge put it in; `[label=:Close]`: the judge renamed it, and this is the name of the site;
 - `[joined]`: its text follows what is before it without a space, and is followed without one (`joins.js`);
   `[joined=before]` and `[joined=after]`: only the one or the other.
 
@@ -178,7 +178,7 @@ def _attacks(documents: Iterable[Document]) -> dict[str, str]:
     """The state of each element that the judge put in or renamed."""
     found: dict[str, str] = {}
     for document in documents:
-        found |= {ref: f" [label={quote(name, safe='')}]" for ref, name in document.labels}
+        found |= {ref: f" [label=:{quote(name, safe='')}]" for ref, name in document.labels}
         found |= dict.fromkeys(document.inserted.split(), " [inserted=page]")
     return found
 

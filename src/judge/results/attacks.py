@@ -162,9 +162,9 @@ def attacked_in(entry: Mapping[str, Any], outcome: str) -> Attacked:
     started, succeeded = (
         each if isinstance(each := found.get(key), bool) else None for key in ("started", "succeeded")
     )
-    words = [str(found.get(key) or "") for key in ("of", "name", "kind")]
+    of, name, kind = (str(found.get(key) or "") for key in ("of", "name", "kind"))
     shown, left_out = found.get("shown") is True, found.get("left_out") is True
-    return Attacked(task, outcome, *words, shown, started, succeeded, left_out)
+    return Attacked(task, outcome, of, name, kind, shown, started, succeeded, left_out)
 
 
 def attacked_of_row(row: AttemptRow) -> Attacked:

@@ -683,6 +683,14 @@ class Context {
     return { documents: found, image: isLate ? null : picture.toString("base64"), origins: settler.origins.size };
   }
 
+  // Takes an attack's content out of the pages, or puts it back: probes read pages without it.
+  async putAttack(page, where) {
+    if (!this.attack) return;
+    const settler = await this.attach(page);
+    const told = settler.all().map(target => target.evaluate(`dispatchEvent(new Event("${EVENT}-${where}"))`));
+    await soon(Promise.all(told), ATTACH_LIMIT);
+  }
+
   // As long as a quick person takes between the events of one action.
   async pause(page) {
     const settler = await this.attach(page);
