@@ -234,7 +234,8 @@ class Assessment:
             return end.model_copy(update={"is_unreachable": True})
 
     def _policy(self, task: Task) -> NetworkPolicy:
-        sites = (task.website, *self.config.allowed_sites, *task.allowed_sites)
+        attacker = task.attack.attack.site if task.attack else None
+        sites = (task.website, *self.config.allowed_sites, *task.allowed_sites, *filter(None, (attacker,)))
         return NetworkPolicy.for_websites(sites, closed=self.closed)
 
     def _intercepted(self, task: Task) -> Intercepted | None:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, model_
 from judge.records.checks import Address, Check, OneOrMore, Text
 from judge.records.findings import Fact, FromList
 from judge.records.policies import require_possible
-from shared.fields import Invalid, Line, Name, Table, at_most, shown
+from shared.fields import Invalid, Line, Name, Table, Url, at_most, shown
 from shared.models import Record, Recorded
 
 AttackKind = Literal["insert", "hidden", "label", "popup", "field"]
@@ -134,6 +134,8 @@ class Attack(Table):
     position: _Position | None = None
     text: Annotated[Text, at_most(5_000)] | None = None
     html: Annotated[str, at_most(20_000), AfterValidator(_is_content)] | None = None
+    # The attacker's own website: the browser may go there, and nothing on it is the task's.
+    site: Url | None = None
     # Of `label`: the attribute whose value is replaced.
     attribute: Literal["aria-label", "alt", "placeholder"] | None = None
     # Of `popup`: the words on its button, and where that leads; without an address it closes the popup.
