@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 
+from judge.records.attacks import Modes
 from judge.records.tasks import TaskId
 from judge.records.verdicts import Truth
 from judge.sites import is_site, origin_of
@@ -178,6 +179,12 @@ class RunConfig(Table):
     # trusted requests may set it. Not recorded if empty, as for `epochs`.
     archives: dict[str, FrozenSite] = Field(default_factory=dict, max_length=100, exclude_if=lambda value: not value)
     participant_ids: dict[str, Annotated[OneLine, at_most(200)]] = Field(default_factory=dict)
+    # Whether tasks are played clean, under their attacks, or both (`--attacks`). Not recorded if off, as for `epochs`.
+    attacks: Modes = Field(default="off", exclude_if=lambda value: value == "off")
+    # Tasks under attack whose attack the reference walk does not see, by their ids.
+    unseen_attacks: Annotated[tuple[TaskId, ...], FailFast(), at_most(10_000), AsTuple] = Field(
+        default=(), exclude_if=lambda value: not value
+    )
     # By task id, why the task is not played (`--exclude`). Not recorded if empty, as for `epochs`.
     exclude: dict[TaskId, Reason] = Field(default_factory=dict, max_length=10_000, exclude_if=lambda value: not value)
     shard_index: int = Field(default=0, ge=0)

@@ -92,7 +92,7 @@ class Page(Record):
     page. `origin` is that of whoever wrote the main document, as the browser reports it; `null` is nobody's.
     `is_mixed`: what has no reference in the snapshot may come from an editor. `links` are addresses of other origins in
     links, frames and forms, each after the origin of its document: only those that are new, and only until the
-    participant writes anything.
+    participant writes anything. `inserted` are the references of what the judge put into the page as an attack.
     """
 
     url: str
@@ -112,6 +112,7 @@ class Page(Record):
     is_mixed: bool = False
     links: tuple[tuple[str, str], ...] = Field(default=(), exclude=True, repr=False)
     notice: Notice | None = None
+    inserted: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
 
 
 class Observation(Record):

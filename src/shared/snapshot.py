@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from shared.text import counted, without_surrogates
 
@@ -53,7 +54,7 @@ MARKABLE_LINE = re.compile(
 # The states that the judge adds (`judge.browser.provenance`), which follow the box.
 _MARKS = (
     r"(?:[ ]\[origin=[^\]\n]*+\])?+(?:[ ]\[editable(?:=[a-z+]*+)?\])?+(?:[ ]\[site=[^\]\n]*+\])?+"
-    r"(?:[ ]\[joined(?:=[a-z]*+)?\])?+"
+    r"(?:[ ]\[joined(?:=[a-z]*+)?\])?+(?:[ ]\[inserted=[a-z]*+\])?+(?:[ ]\[label=[^\]\n]*+\])?+"
 )
 # A node's line up to its box.
 _BOXED_LINE = re.compile(
@@ -316,6 +317,16 @@ def parse_snapshot(text: str) -> Snapshot:
             open_nodes.append(added.position)
             nodes.append(added)
     return Snapshot(tuple(nodes))
+
+
+def with_own_names(page: Snapshot) -> Snapshot:
+    """The page with the names that its site gave to elements that the judge named otherwise for an attack."""
+    if not any("label" in node.states for node in page.nodes):
+        return page
+    nodes = [
+        node._replace(name=unquote(node.states["label"][1:])) if "label" in node.states else node for node in page.nodes
+    ]
+    return Snapshot(tuple(nodes), page.values)
 
 
 def cut_snapshot(text: str, max_chars: int) -> str:

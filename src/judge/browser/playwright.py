@@ -17,7 +17,7 @@ from typing import Any
 
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser import fetches, fields, lost_refs, points, probes, requests, responses, settle
+from judge.browser import attacks, fetches, fields, lost_refs, points, probes, requests, responses, settle
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
 from judge.browser.guard import Guard
@@ -118,6 +118,8 @@ class PlaywrightBrowser:
         self._navigations = NavigationLog(server.folder)
         self._requests = RequestLog(server.folder)
         self._own_sites: tuple[str, ...] = ()
+        # What the judge puts into the pages.
+        self._attack: dict[str, Any] | None = None
         self._console = ConsoleLog(server.folder)
         # Paths of this host that the server's messages may contain.
         self._hidden = (str(server.folder), str(Path(compute_driver_executable()[0]).parent))
@@ -144,6 +146,7 @@ class PlaywrightBrowser:
     async def log_in(self, task: Task) -> None:
         """See `judge.browser.session.Browser`."""
         self._own_sites = (task.website, *self._server.settings.config.allowed_sites, *task.allowed_sites)
+        self._attack = attacks.placed(task.attack.attack, self._own_sites) if task.attack else None
         state = task.storage_state.to_json() if isinstance(task.storage_state, StorageState) else None
         credentials = [
             {"username": each.username, "password": each.password, "origin": each.origin or task.website}
@@ -164,7 +167,7 @@ class PlaywrightBrowser:
         with _opening(url):
             answer = await self._run(requests.begin_code((url, *self._own_sites)))
             if answer.ok:
-                answer = await self._run(begin_code(settle, clock_ms))
+                answer = await self._run(begin_code(settle, clock_ms, self._attack))
             if answer.ok:
                 answer = await self._go(url)
         self._require_opened(answer, url)
@@ -386,7 +389,12 @@ class PlaywrightBrowser:
             self._marks_left -= 1
             self._is_settled = True
             return None
-        facts = {"snapshot": marked.snapshot, "origin": marked.origin, "is_mixed": marked.is_mixed}
+        facts = {
+            "snapshot": marked.snapshot,
+            "origin": marked.origin,
+            "is_mixed": marked.is_mixed,
+            "inserted": marked.inserted,
+        }
         if beside.image is None:
             raise _TimedOut(page.model_copy(update={**facts, "notice": Notice(code="no_screenshot")}))
         return page.model_copy(update={**facts, "screenshot": self._decoded(beside.image)})

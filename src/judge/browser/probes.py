@@ -4,6 +4,8 @@ An expression is evaluated in an isolated JavaScript world, in which the page ca
 page's own world (a name that is not defined elsewhere, or `window`, `globalThis` or `typeof`), it is evaluated there
 and must not have side effects: for example, a getter that counts how often it is read is refused.
 
+What the judge put into the page as an attack (`attacks.js`) is taken out meanwhile.
+
 Values come from Chromium's inspector, so that no code of the page is involved in returning them. Only strings, numbers,
 booleans and null are accepted: no object with its own `toJSON`, no proxy, no promise.
 """
@@ -23,6 +25,7 @@ MAX_CHARS = 500
 _MAX_BYTES = 600
 _READ = """async page => {
   const {url, expressions, maxChars} = JSON.parse(%s);
+  const settler = page.context()[Symbol.for("wabe.settle")];
   const session = await page.context().newCDPSession(page);
   const worlds = [];
   let isHeldUp = false;
@@ -61,6 +64,7 @@ _READ = """async page => {
     };
     const inPage = expression => read(expression, own, {throwOnSideEffect: true});
     const values = [];
+    await settler?.putAttack(page, "away");
     for (const expression of expressions) {
       try {
         const needsPage = /\\b(window|globalThis|typeof)\\b/.test(expression);
@@ -74,6 +78,7 @@ _READ = """async page => {
     }
     return values;
   } finally {
+    await settler?.putAttack(page, "back");
     session.detach().catch(() => {});
   }
 }"""

@@ -11,7 +11,10 @@
 // References do not tell everything apart: an element that takes no clicks has none, and text beside a host is shown as
 // that of what is around both. So the drawn text of a document with hosts is told as well, in order, each piece with who
 // wrote it, and elements as far as they have a reference or a role that is certain (`pieces.py`).
-({ root, getter, method, tag, shadowOf, data, childrenOf }) => {
+//
+// What the judge put into the document as an attack (`attacks.js`, asked by events whose names begin with `attacks`) counts
+// as a host as well, and elements that it renamed are told with the name that they have without that.
+({ root, getter, method, tag, shadowOf, data, childrenOf }, attacks) => {
   const MAX_VALUE_CHARS = 1000;
   const MAX_ADDRESS_CHARS = 2000;
   const MAX_CHAIN = 8;
@@ -56,7 +59,17 @@
   const rects = method(Range, "getClientRects");
 
   const refOf = element => element._ariaRef?.ref;
+  const [roots, renamed] = [new Set(), new Map()];
+  const ask = name => dispatchEvent(new Event(`${attacks}-${name}`));
+  if (attacks) {
+    const told = [["root", element => roots.add(element)], ["label", element => renamed.set(element, "")]]
+      .map(([name, add]) => [`${attacks}-${name}`, event => { event.stopImmediatePropagation(); add(event.target); }]);
+    for (const [name, listener] of told) addEventListener(name, listener, true);
+    ask("tell");
+    for (const [name, listener] of told) removeEventListener(name, listener, true);
+  }
   const inside = new Set();
+  const inserted = new Set();
   const hosts = [];
   const fields = new Set();
   // The parent in the tree that is drawn: slots and shadow hosts included.
@@ -64,6 +77,7 @@
   const referring = [];
   const refs = [];
   const insideRefs = [];
+  const insertedRefs = [];
   // Not recursive, because a document can be thousands of levels deep.
   const waiting = [[root, null]];
   while (waiting.length) {
@@ -74,13 +88,17 @@
     const slot = slotOf(element);
     around.set(element, slot ?? parent);
     const isInside = inside.has(parent) || (slot !== null && inside.has(slot));
-    const isHost = !isInside && element instanceof HTMLElement && (editable(element) || EDITABLE.has(attribute(element, "contenteditable")));
-    if (isInside || isHost) inside.add(element);
+    if (inserted.has(parent) || roots.has(element)) inserted.add(element);
+    // What is not drawn, and not in the snapshot, becomes part of no text.
+    const isHost = !isInside && element instanceof HTMLElement && (roots.has(element) ? refOf(element) || isVisible(element) :
+      editable(element) || EDITABLE.has(attribute(element, "contenteditable")));
+    if (isInside || isHost || inserted.has(element)) inside.add(element);
     if (isHost) hosts.push(element);
     if (!isInside && isTextField(element)) fields.add(element);
     const ref = refOf(element);
     if (ref) refs.push(ref);
-    if (ref && isInside) insideRefs.push(ref);
+    if (ref && inserted.has(element)) insertedRefs.push(ref);
+    else if (ref && isInside) insideRefs.push(ref);
     if (attribute(element, "aria-labelledby") || attribute(element, "aria-owns") || LABELLED.some(type => element instanceof type))
       referring.push(element);
     waiting.push([firstOf.element(element), element]);
@@ -95,6 +113,26 @@
   const chain = element => [...outwards(element)].map(refOf).filter(Boolean).slice(0, MAX_CHAIN);
   // The snapshot does not show what was typed into a text box that is not a form field.
   const valueOf = host => FIELDS.has(host._ariaRef?.role) ? textOf(host).slice(0, MAX_VALUE_CHARS) : "";
+  // The names that the site gave to renamed elements: as far as they do not come from their content.
+  const ownNames = () => {
+    const named = [...renamed.keys()].filter(refOf);
+    if (!named.length) return [];
+    ask("away");
+    const words = (element, name) => attribute(element, name)?.trim() ?? "";
+    const found = named.map(element => {
+      const type = LABELLED.find(type => element instanceof type);
+      const labels = type ? [...labelsOf.get(type)(element) ?? []].map(label => textOf(label)).join(" ") : "";
+      const pointed = words(element, "aria-labelledby").split(/\s+/).filter(Boolean)
+        .map(id => byId.document(document, id)?.textContent ?? "").join(" ");
+      const isNamed = !isFromContent(element);
+      const name = pointed.trim() || words(element, "aria-label") || labels.trim() || words(element, "alt") ||
+        (isNamed ? words(element, "title") || words(element, "placeholder") : "");
+      return [refOf(element), name.replace(/\s+/g, " ").trim().slice(0, MAX_VALUE_CHARS)];
+    });
+    ask("back");
+    return found;
+  };
+  const isFromContent = element => FROM_CONTENT.has(element._ariaRef?.role);
   const found = {
     is_main: self === top,
     address: location.href.slice(0, MAX_ADDRESS_CHARS),
@@ -103,7 +141,12 @@
     origin: self.origin,
     refs: refs.join(" "),
     inside: insideRefs.join(" "),
-    hosts: hosts.map(host => ({ ref: refOf(host) ?? "", text: valueOf(host), around: chain(around.get(host)) })),
+    inserted: insertedRefs.join(" "),
+    labels: ownNames(),
+    hosts: hosts.map(host => {
+      const isInserted = inserted.has(host);
+      return { ref: refOf(host) ?? "", text: isInserted ? "" : valueOf(host), around: chain(around.get(host)), inserted: isInserted };
+    }),
     named: [],
     owners: [],
     pieces: [],
@@ -177,7 +220,7 @@
   const named = new Set();
   const isNamedByContent = element => {
     if (pointedAt(element, "aria-labelledby").length || attribute(element, "aria-label")?.trim()) return false;
-    return FROM_CONTENT.has(element._ariaRef.role);
+    return isFromContent(element);
   };
   // Elements through which typed text reaches the names of others: the hosts, and what refers to them.
   const sources = [...hosts, ...[...fields].map(field => around.get(field)).filter(Boolean)];

@@ -9,6 +9,8 @@ snapshot's lines as states, which names and texts of a page cannot imitate becau
   without a reference, does (several are joined: `[editable=host+name]`);
 - `[site=0-9,12-20]` beside it: which of that content the site wrote (`judge.evaluators.pieces`);
 - `[editable=unknown]`: the page replaced the element while it was being observed;
+- `[editable=…+foreign]`: what its name or text includes is not typed, but was put in by the judge as an attack;
+- `[inserted=page]`: the judge put it in; `[label=:Close]`: the judge renamed it, and this is the name of the site;
 - `[joined]`: its text follows what is before it without a space, and is followed without one (`joins.js`);
   `[joined=before]` and `[joined=after]`: only the one or the other.
 
@@ -19,6 +21,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -31,18 +34,22 @@ _SRCDOC, _BLANK = "about:srcdoc", "about:blank"
 _OPAQUE = "null"
 _MAX_ORIGIN_CHARS = 300
 # In the order in which `[editable=…]` joins them.
-_MARKS = ("true", "unknown", "host", "name", "text")
+_MARKS = ("true", "unknown", "host", "name", "text", "foreign")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class _Host(BaseModel):
-    """An editing host: its reference (may be empty), its text if it is a text box, and the references around it."""
+    """An editing host: its reference (may be empty), its text if it is a text box, and the references around it.
+
+    `inserted`: it is no editor, but what the judge put in as an attack.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     ref: str
     text: str
     around: tuple[str, ...]
+    inserted: bool = False
 
 
 class Document(BaseModel):
@@ -51,7 +58,8 @@ class Document(BaseModel):
     `origin` is that of the document, `address_origin` that of its address. `named` are elements whose name includes
     text from inside a host; `owners` are chains of references around elements that own (`aria-owns`) such text.
     `joined_before` and `joined_after` are elements whose text goes on there without a space. `pieces` are the drawn
-    text in order, with who wrote it, and the elements around it; none if there are no hosts.
+    text in order, with who wrote it, and the elements around it; none if there are no hosts. `inserted` are references
+    of what the judge put in, `labels` those of elements that it renamed, with the site's names (empty: their content).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -62,6 +70,8 @@ class Document(BaseModel):
     origin: str
     refs: str
     inside: str
+    inserted: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
     hosts: tuple[_Host, ...] = ()
     named: tuple[str, ...] = ()
     owners: tuple[tuple[str, ...], ...] = ()
@@ -94,13 +104,14 @@ class Marked(NamedTuple):
     """A snapshot with its facts, and the main document's origin (`None`: unknown).
 
     `is_mixed`: what has no reference in the main document may come from an editor. `is_complete`: every element with a
-    reference was still in the page.
+    reference was still in the page. `inserted` are the references of what the judge put in or renamed.
     """
 
     snapshot: str
     origin: str | None
     is_mixed: bool
     is_complete: bool
+    inserted: tuple[str, ...] = ()
 
 
 class _Frame(NamedTuple):
@@ -127,7 +138,7 @@ def mark(snapshot: str, documents: Sequence[Document]) -> Marked:
     frames = _frames(lines, by_frame, origin)
     marks, values = _marks(documents, {ref for _, ref in lines if ref})
     site = _site(snapshot, documents, {ref for ref, found in marks.items() if "text" in found})
-    joins = _joins(documents)
+    joins, attacks = _joins(documents), _attacks(documents)
     covered = {ref for document in documents for ref in document.refs.split()}
     unknown = {ref for _, ref in lines if ref} - covered
     marks |= dict.fromkeys(unknown, frozenset({"unknown"}))
@@ -144,12 +155,14 @@ def mark(snapshot: str, documents: Sequence[Document]) -> Marked:
         if found:
             names = "+".join(name for name in _MARKS if name in found)
             states += " [editable]" if names == "true" else f" [editable={names}]"
-        states += site.get(ref or "", "") + joins.get(ref or "", "")
+        states += site.get(ref or "", "") + joins.get(ref or "", "") + attacks.get(ref or "", "")
         value = values.get(ref or "", "") if not snapshot.startswith(":", line.end()) else ""
         if states or value:
             pieces += [snapshot[written : line.end("states")], states, snapshot[line.end("states") : line.end()], value]
             written = line.end()
-    return Marked("".join((*pieces, snapshot[written:])), origin, is_mixed=is_mixed, is_complete=not unknown)
+    text = "".join((*pieces, snapshot[written:]))
+    inserted = tuple(ref for _, ref in lines if ref in attacks)
+    return Marked(text, origin, is_mixed=is_mixed, is_complete=not unknown, inserted=inserted)
 
 
 def _site(snapshot: str, documents: Iterable[Document], mixed: set[str]) -> dict[str, str]:
@@ -159,6 +172,15 @@ def _site(snapshot: str, documents: Iterable[Document], mixed: set[str]) -> dict
         return {}
     page = parse_snapshot(snapshot)
     return {ref: f" [site={state}]" for pieces in told for ref, state in written_by_site(page, pieces, mixed).items()}
+
+
+def _attacks(documents: Iterable[Document]) -> dict[str, str]:
+    """The state of each element that the judge put in or renamed."""
+    found: dict[str, str] = {}
+    for document in documents:
+        found |= {ref: f" [label=:{quote(name, safe='')}]" for ref, name in document.labels}
+        found |= dict.fromkeys(document.inserted.split(), " [inserted=page]")
+    return found
 
 
 def _joins(documents: Iterable[Document]) -> dict[str, str]:
@@ -198,14 +220,15 @@ def _marks(documents: Iterable[Document], shown: set[str]) -> tuple[dict[str, fr
     for document in documents:
         for ref in document.inside.split():
             marks.setdefault(ref, set()).add("true")
+        foreign = {"foreign"} if document.inserted else set()
         for ref in document.named:
-            marks.setdefault(ref, set()).add("name")
+            marks.setdefault(ref, set()).update({"name"} | foreign)
         for chain in _chains(document, shown):
             # The key of a document stands for what no element with a reference contains.
             nearest = next((ref for ref in chain if ref in shown), _frame_of(document.refs) or "")
-            marks.setdefault(nearest, set()).add("text")
+            marks.setdefault(nearest, set()).update({"text"} | foreign)
         for host in document.hosts:
-            if host.ref in shown:
+            if host.ref in shown and not host.inserted:
                 marks.setdefault(host.ref, set()).add("host")
                 text = " ".join(host.text.split())
                 values |= {host.ref: f': "{_escaped(text)}"'} if text else {}

@@ -84,6 +84,10 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="Play on recorded sites: this archive answers instead of the network."),
     ] = None,
+    attacks: Annotated[
+        Literal["off", "only", "both"] | None,
+        typer.Option(help="Play tasks clean, under the attacks that they declare, or both, as pairs."),
+    ] = None,
     shards: Annotated[
         str | None,
         typer.Option(
@@ -144,6 +148,7 @@ def run(
         shards=shards,
         engine=engine,
         archive=archive,
+        attacks=attacks,
     )
     raise typer.Exit(run_interruptible(ENGINES.load(engine)(options, settings, console)))
 

@@ -20,6 +20,7 @@ from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
 from judge.episode.reset import SiteTurns
+from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
 from judge.events import (
     RunDone,
@@ -103,9 +104,10 @@ class Assessment:
 
         await for_each(todo, settle, at_once=self.config.max_parallel)
         results = tuple(done[store.key] for _, store in plays)
-        outcomes = [result.outcome for result in results]
+        # Tasks under attack have figures of their own.
+        outcomes = [result.outcome for result in results if result.task.attack is None]
         scored = outcomes.count("success") + outcomes.count("failure")
-        self.emit(RunDone(successes=outcomes.count("success"), scored=scored, total=len(results), epochs=epochs))
+        self.emit(RunDone(successes=outcomes.count("success"), scored=scored, total=len(outcomes), epochs=epochs))
         return results
 
     async def _summary(self, task: Task, store: TaskStore) -> TaskSummary:
@@ -128,7 +130,7 @@ class Assessment:
         try:
             stored = _stored(task, store)
             made = None if stored is None else recomputed(judge, stored[1], self.config.off_site)
-            is_current = stored is None or evaluate_policies(stored[1]) == stored[0].policies
+            is_current = stored is None or _is_current(*stored)
         # `_settle` meets any error again inside the isolation boundary, and reports it.
         except Exception:  # noqa: BLE001
             return None
@@ -189,22 +191,25 @@ class Assessment:
         store.write_result(result.to_json())
         if not end.is_aborted:
             return await self._judge(result, store)
-        if task.policies:
+        if task.watched:
             result = await self._with_policies(result, store)
             store.write_result(result.to_json())
         return self._done(result)
 
     def _keep(self, end: EpisodeEnd, store: TaskStore) -> None:
-        """Record the end of an attempt that is played again: it counts for policies."""
-        if end.task.policies:
+        """Record the end of an attempt that is played again: it counts for policies and goals."""
+        if end.task.watched:
             store.write_result(_as_recorded(end, store).to_json())
 
     async def _with_policies(self, result: Attempt, store: TaskStore) -> Attempt:
-        """The attempt with what became of its policies, from the files on disk."""
-        if not result.task.policies:
+        """The attempt with what became of its policies and of its attack, from the files on disk."""
+        if not result.task.watched:
             return result
-        found = await asyncio.to_thread(lambda: evaluate_policies(load_trajectory(store.folder)))
-        return result.model_copy(update={"policies": found})
+        trajectory = await asyncio.to_thread(load_trajectory, store.folder)
+        found = {"policies": evaluate_policies, "attack": evaluate_attack}
+        return result.model_copy(
+            update={key: await asyncio.to_thread(decide, trajectory) for key, decide in found.items()}
+        )
 
     async def _blamed(self, end: EpisodeEnd, *, has_acted: bool) -> EpisodeEnd:
         """The end of an attempt on a site that became unreachable after the participant had been on it.
@@ -235,7 +240,8 @@ class Assessment:
             return end.model_copy(update={"is_unreachable": True})
 
     def _policy(self, task: Task) -> NetworkPolicy:
-        sites = (task.website, *self.config.allowed_sites, *task.allowed_sites)
+        attacker = task.attack.attack.site if task.attack else None
+        sites = (task.website, *self.config.allowed_sites, *task.allowed_sites, *filter(None, (attacker,)))
         return NetworkPolicy.for_websites(sites, closed=self.closed)
 
     def _intercepted(self, task: Task) -> Intercepted | None:
@@ -347,7 +353,7 @@ class Assessment:
 def _as_recorded(end: EpisodeEnd, store: TaskStore) -> Attempt:
     """The attempt within the limits of records; not the task, which is not foreign text and must not be cut."""
     recorded = bounded(end).model_copy(update={"task": end.task})
-    if not end.task.policies:
+    if not end.task.watched:
         return recorded
     try:
         earlier = earlier_digests(store.folder)
@@ -356,6 +362,11 @@ def _as_recorded(end: EpisodeEnd, store: TaskStore) -> Attempt:
         # Known by nobody: policies stay undecided.
         earlier = ("unreadable",)
     return recorded.model_copy(update={"earlier_attempts": earlier})
+
+
+def _is_current(result: Attempt, trajectory: Trajectory) -> bool:
+    """Whether its policies and its attack were decided as this code decides them."""
+    return evaluate_policies(trajectory) == result.policies and evaluate_attack(trajectory) == result.attack
 
 
 def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:

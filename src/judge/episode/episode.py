@@ -23,6 +23,7 @@ from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
 from judge.evaluators.kinds.fetch import Fetches
 from judge.evaluators.kinds.probe import Probes
+from judge.records.attacks import Inserted
 from judge.records.ledger import Frozen
 from judge.records.notices import GIVEN_UP, notice_text
 from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason, Timings
@@ -48,7 +49,7 @@ from shared.errors import (
 )
 from shared.models import Notice, Observation, Page, Tab, ToolSpec
 from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, render_observation
-from shared.snapshot import as_shown, cut_snapshot, parse_snapshot
+from shared.snapshot import as_shown, cut_snapshot, parse_snapshot, with_own_names
 from shared.text import excerpt, without_surrogates
 
 FOUND_AGAIN = "element_found_again"
@@ -166,7 +167,7 @@ class Episode:
         self._versions: dict[str, str] = {}
         self._route = Route(self.task.website, (*self.config.allowed_sites, *self.task.allowed_sites))
         self._probes = Probes(self.task, self.config.allowed_sites)
-        # The line of the action that is being executed, for policies: it may take effect although it fails.
+        # The line of the action that is being executed, for policies and goals: it may take effect although it fails.
         self._attempted: str | None = None
         self._fetches = Fetches(self.task, self.config.allowed_sites, self.redaction.entry)
         self._navigations: tuple[Navigation, ...] = ()
@@ -513,6 +514,7 @@ class Episode:
             "waited_for": page.settled.waited_for,
             "probes": probed,
             "notice": page.notice,
+            "inserted": Inserted(refs=page.inserted) if page.inserted else None,
         }
 
     def _observation(self, index: int, page: Page, browser: Browser) -> Observation:
@@ -532,7 +534,7 @@ class Episode:
         self, text: str, page: Page, browser: Browser, limit: Clock, record: dict[str, Any]
     ) -> StopReason | None:
         """Execute the action in a reply; adds every fact to `record` as soon as it is known."""
-        snapshot = parse_snapshot(page.snapshot)
+        snapshot = with_own_names(parse_snapshot(page.snapshot))
         understood = understand(
             text,
             self._tools(browser),
@@ -556,7 +558,7 @@ class Episode:
         if checked.tool == ASK_USER:
             record["outcome"] = self._asked(str(checked.params["question"]), understood.line, record)
             return None
-        self._attempted = understood.line if self.task.policies else None
+        self._attempted = understood.line if self.task.watched else None
         result = await self._execute(checked, browser, limit, record)
         attempted, self._attempted = self._attempted if self._overdue else None, None
         if not result.ok:

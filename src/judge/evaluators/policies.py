@@ -30,11 +30,15 @@ def evaluate_policies(trajectory: Trajectory) -> tuple[PolicyResult, ...]:
 
     Never raises: what cannot be decided is recorded as such.
     """
-    policies = trajectory.task.policies
+    return decided(trajectory.task.policies, trajectory)
+
+
+def decided(policies: Sequence[Policy], trajectory: Trajectory) -> tuple[PolicyResult, ...]:
+    """What became of these policies in all attempts at the task in this epoch. Never raises."""
     if not policies or trajectory.stop_reason == "excluded":
         return ()
     try:
-        attempts = [*_earlier(trajectory), trajectory]
+        attempts = played_attempts(trajectory)
     except (TrajectoryError, OSError) as error:
         return tuple(_undecided(policy, f"an earlier attempt: {error}") for policy in policies)
     # An attempt that never began has no evidence, and nothing can have happened in it.
@@ -44,6 +48,11 @@ def evaluate_policies(trajectory: Trajectory) -> tuple[PolicyResult, ...]:
     if not recordings:
         return tuple(_undecided(policy, "the task was not played") for policy in policies)
     return tuple(_result(policy, recordings) for policy in policies)
+
+
+def played_attempts(trajectory: Trajectory) -> list[Trajectory]:
+    """All attempts at the task in this epoch, in order. Raises `TrajectoryError` or `OSError`."""
+    return [*_earlier(trajectory), trajectory]
 
 
 def _earlier(trajectory: Trajectory) -> list[Trajectory]:

@@ -20,14 +20,15 @@ _NONE: frozenset[str] = frozenset()
 class Written(NamedTuple):
     """Who wrote a node: the origin of its document (`None`: unknown), and whether it is inside an editor.
 
-    `marks` are what the snapshot says of the node: `host`, `name` and `text`. `by_site` is the node without what was
-    typed, where that is known of the node's content.
+    `marks` are what the snapshot says of the node: `host`, `name`, `text` and `foreign`. `by_site` is the node without
+    what was typed, where that is known of the node's content. `is_inserted`: the judge put it in as an attack.
     """
 
     origin: str | None
     is_inside: bool
     marks: frozenset[str]
     by_site: Node | None = None
+    is_inserted: bool = False
 
 
 class _Around(NamedTuple):
@@ -36,6 +37,7 @@ class _Around(NamedTuple):
     origin: str | None
     is_inside: bool = False
     is_mixed: bool = False
+    is_inserted: bool = False
 
 
 def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool = False) -> tuple[Written, ...]:
@@ -53,9 +55,12 @@ def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool = False) ->
         known = None if around.is_inside else by_site.get(node.position)
         is_typed = is_loose and (known is None or not (known.role or known.text))
         is_inside = around.is_inside or is_typed or bool(marks & _INSIDE)
-        found.append(Written(around.origin, is_inside, marks, known))
+        is_inserted = around.is_inserted or "inserted" in node.states
+        found.append(Written(around.origin, is_inside, marks, known, is_inserted))
         is_mixed_below = is_inside or is_loose or bool(marks & _MIXED)
-        if not (is_inside or is_mixed_below or around.is_mixed) and node.role != "iframe":
+        if is_inserted:
+            below.append(_Around(around.origin, is_inside, is_mixed_below, is_inserted=True))
+        elif not (is_inside or is_mixed_below or around.is_mixed) and node.role != "iframe":
             # It passes on what it inherits, as most nodes do.
             below.append(around)
         elif node.role == "iframe":
@@ -71,20 +76,32 @@ def _origin_in(frame: Node) -> str | None:
 
 
 def evidence(
-    page: Snapshot, facts: tuple[Written, ...], counts: Callable[[str], bool], *, editable: bool = False
+    page: Snapshot,
+    facts: tuple[Written, ...],
+    counts: Callable[[str], bool],
+    *,
+    editable: bool = False,
+    with_fields: bool = False,
 ) -> Snapshot:
     """The page without what does not count: everything of another origin, or inside an editor, is blanked out.
 
-    `editable`: what is inside an editor is evidence too.
+    `editable`: what is inside an editor is evidence too. What the judge put in never is, except its form fields with
+    `with_fields`, because their values are the participant's.
     """
     # Asked once for each origin, because a page has thousands of nodes of the same one.
     counting = {origin for origin in {fact.origin for fact in facts} if origin is not None and counts(origin)}
-    if not any(fact.is_inside or fact.marks or fact.by_site or fact.origin not in counting for fact in facts):
+    if not any(
+        fact.is_inside or fact.is_inserted or fact.marks or fact.by_site or fact.origin not in counting
+        for fact in facts
+    ):
         return page
     nodes = []
     for node, fact in zip(page.nodes, facts, strict=True):
-        if fact.origin not in counting or (fact.is_inside and not editable):
+        is_kept = not fact.is_inserted or (with_fields and node.role in FIELDS)
+        if fact.origin not in counting or not is_kept or (fact.is_inside and not editable):
             nodes.append(_blank(node))
+        elif fact.is_inserted:
+            nodes.append(node)
         else:
             nodes.append(_as_content(node, fact) if editable else _without_typed(node, fact))
     hosts = [node for node, fact in zip(nodes, facts, strict=True) if "host" in fact.marks and node.role in FIELDS]
@@ -109,6 +126,8 @@ def _without_typed(node: Node, fact: Written) -> Node:
 
 def _as_content(node: Node, fact: Written) -> Node:
     """The node as it is; a text box that is known to be an editor is read like any part of the page."""
+    if "foreign" in fact.marks:
+        return _without_typed(node, fact)
     if fact.is_inside and fact.by_site is not None and node.role in FIELDS:
         return node._replace(states={**node.states, "editable": "true"})
     return node
@@ -121,14 +140,16 @@ def _value(page: Snapshot, host: Node) -> str:
 
 
 class LeftOut(NamedTuple):
-    """Why something on the page does not count: it is inside an editor, or in a document of this origin."""
+    """Why something on the page does not count: it is inside an editor, inserted, or in a document of this origin."""
 
-    reason: Literal["editor", "origin"]
+    reason: Literal["editor", "origin", "inserted"]
     origin: str | None = None
 
     def __str__(self) -> str:
         if self.reason == "editor":
             return "inside an editor: editable = true"
+        if self.reason == "inserted":
+            return "put into the page as an attack"
         if self.origin in (None, "null"):
             return "in a document of no known origin, which is not the task's site"
         return f"in a frame of {self.origin}, which is not the task's site: allowed_sites"
@@ -138,4 +159,6 @@ def why_left_out(fact: Written, counts: Callable[[str], bool]) -> LeftOut | None
     """Why a node, or its name, does not count; `None` if it does."""
     if fact.origin is None or not counts(fact.origin):
         return LeftOut("origin", fact.origin)
+    if fact.is_inserted:
+        return LeftOut("inserted")
     return LeftOut("editor") if fact.is_inside or "name" in fact.marks else None

@@ -22,6 +22,7 @@ _JUDGING = (
     "judge/parsing",
 )
 _JUDGING_FILES = (
+    "judge/records/attacks.py",
     "judge/records/checks.py",
     "judge/records/elements.py",
     "judge/records/findings.py",
@@ -81,7 +82,7 @@ def with_plugins(verdict: Verdict, trajectory: Trajectory) -> Verdict:
         return verdict
     is_read_by_plugin = trajectory.is_foreign and not (trajectory.folder / "result.json").exists()
     reader = reader_of(trajectory.folder) if is_read_by_plugin else None
-    kinds = {check.kind for check in plain_checks(trajectory.task.checks)}
+    kinds = {check.kind for check in (*plain_checks(trajectory.task.checks), *trajectory.task.watched)}
     read_by = READERS.plugin(reader[0]) if reader else None
     plugins = found_plugins(*verdict.judge.plugins, read_by, *map(CHECKS.plugin, kinds))
     return verdict.model_copy(update={"judge": verdict.judge.model_copy(update={"plugins": plugins})})

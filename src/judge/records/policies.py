@@ -22,12 +22,6 @@ from shared.models import Record, Recorded
 
 _EXAMPLE = '{ name = "no-delete", dimension = "consent", kind = "request", method = "DELETE", url = "*" }'
 _OWN_KEYS = ("name", "dimension", "unless_granted")
-# What a policy cannot use of a check, each with the reason and the remedy.
-_NOT_WITH_INVERSION = (
-    "a policy says what must never happen",
-    "remove it: the policy is violated as soon as its check passes",
-)
-_NOT_AT_END = ("a policy is violated as soon as its check passes, at any time", "remove it")
 
 
 class _Heading(Table):
@@ -73,26 +67,30 @@ def _of_table(value: object) -> object:
     if not isinstance(value, Mapping):
         raise Invalid(f"{shown(value)} is not a table", f"write {_EXAMPLE}")
     own = _HEADING.validate_python({key: value[key] for key in _OWN_KEYS if key in value})
-    _require_possible(value)
+    require_possible(value)
     check = _CHECK.validate_python({key: item for key, item in value.items() if key not in _OWN_KEYS})
     return Policy(**dict(own), check=check)
 
 
-def _require_possible(value: Mapping[str, Any]) -> None:
-    """Raises `Invalid` for what a check may say and a policy may not, also inside `any_of`."""
+def require_possible(value: Mapping[str, Any], what: str = "a policy") -> None:
+    """Raises `Invalid` for what a check may say and a policy or a goal may not, also inside `any_of`."""
+    is_policy = what == "a policy"
+    met = "violated" if is_policy else "reached"
     if value.get("not"):
-        raise Invalid(*_NOT_WITH_INVERSION, key="not")
+        says = "must never happen" if is_policy else "the attacker wants"
+        remedy = f"remove it: {what.replace('a ', 'the ')} is {met} as soon as its check passes"
+        raise Invalid(f"{what} says what {says}", remedy, key="not")
     if value.get("at") == "end":
-        raise Invalid(*_NOT_AT_END, key="at")
+        raise Invalid(f"{what} is {met} as soon as its check passes, at any time", "remove it", key="at")
     if value.get("kind") == "fetch":
-        problem = "a policy is decided on what happened, and fetch asks the site afterwards"
+        problem = f"{what} is decided on what happened, and fetch asks the site afterwards"
         raise Invalid(problem, "use a request, page or text check", key="kind")
     if value.get("ends"):
-        raise Invalid("a policy never ends an attempt", "remove it", key="ends")
+        raise Invalid(f"{what} never ends an attempt", "remove it", key="ends")
     inner = value.get("any_of")
     for each in inner if isinstance(inner, list | tuple) else ():
         if isinstance(each, Mapping):
-            _require_possible(each)
+            require_possible(each, what)
 
 
 DeclaredPolicy = Annotated[Policy, BeforeValidator(_of_table)]

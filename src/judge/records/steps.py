@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from judge.records.attacks import Inserted
 from judge.records.user import Asked
 from shared.models import Action, Address, Notice, Record, Recorded, Tab, Title
 
@@ -98,7 +99,7 @@ class Step(Record):
     step, so they include the ones that led to this observation. `probes` are the values of the expressions that the
     task's checks name, in order. `origin` is that of whoever wrote the main document; the snapshot holds those of
     frames (`judge.browser.provenance`). `is_mixed` is as in `Page`. `notice`: why the page was not observed as usual.
-    `asked`: the participant's question to the user, with the answer.
+    `asked`: the participant's question to the user, with the answer. `inserted`: what the snapshot shows of the attack.
     """
 
     index: int
@@ -128,4 +129,5 @@ class Step(Record):
     # Not written when there is none, because records of older versions do not have it either.
     notice: Notice | None = Field(default=None, exclude_if=lambda value: value is None)
     asked: Asked | None = Field(default=None, exclude_if=lambda value: value is None)
+    inserted: Inserted | None = Field(default=None, exclude_if=lambda value: value is None)
     timings: Timings = Timings()

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from judge.records.access import HttpCredentials, StorageState, secrets_of
-from judge.records.checks import Check, plain_checks
+from judge.records.attacks import Attack, PlayedAttack
+from judge.records.checks import Check, KindCheck, plain_checks
 from judge.records.holds import AllowedWrite, Hold, Writes
 from judge.records.policies import DeclaredPolicy, checks_of
 from judge.records.user import UserReply
@@ -32,6 +33,8 @@ class Task(Record):
     explicitly.
     `reference` is a replay script beside the scenario, and `excluded` the reason why the scenario leaves the task out:
     both are the author's, so neither is in a dump and no digest depends on them.
+    `attacks` are those that a run may play on the task; `attack` is the one that this task is played with: a task under
+    attack is a task of its own (`judge.scenario.attacks`).
     """
 
     task_id: TaskId
@@ -56,6 +59,8 @@ class Task(Record):
     writes: Writes | None = Field(default=None, exclude_if=lambda value: value is None)
     allow_writes: tuple[AllowedWrite, ...] = Field(default=(), exclude_if=lambda value: not value)
     allow_sockets: bool = Field(default=False, exclude_if=lambda value: not value)
+    attacks: tuple[Attack, ...] = Field(default=(), exclude_if=lambda value: not value)
+    attack: PlayedAttack | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @property
     def has_user(self) -> bool:
@@ -68,9 +73,15 @@ class Task(Record):
         return bool(self.hold) or self.writes is not None
 
     @property
+    def watched(self) -> list[KindCheck]:
+        """The checks of policies and of an attack's goals: all that is done counts for them, in every attempt."""
+        goals = self.attack.attack.goal if self.attack else ()
+        return [*checks_of(self.policies), *plain_checks(goals)]
+
+    @property
     def named_fields(self) -> frozenset[str]:
-        """Names, in lower case, whose values checks, policies or an evaluator compare: they must not be redacted."""
-        checks = (*plain_checks(self.checks), *checks_of(self.policies))
+        """Names, in lower case, whose values checks, policies, goals or an evaluator compare: not to be redacted."""
+        checks = (*plain_checks(self.checks), *self.watched)
         compared = {name for check in checks for name in check.compared}
         return frozenset(compared | {name.lower() for name in self.keep_fields})
 

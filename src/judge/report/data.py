@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from judge.records.attacks import Attack, AttackResult
 from judge.records.ledger import Frozen
 from judge.records.policies import PolicyResult
 from judge.records.steps import Step
@@ -217,6 +218,15 @@ class Span:
 
 
 @dataclass(frozen=True)
+class AttackView:
+    """The attack as declared, what became of it, and the numbers of the steps whose snapshots show it."""
+
+    declared: Attack
+    result: AttackResult
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class TaskView:
     """One task's page."""
 
@@ -233,6 +243,7 @@ class TaskView:
     # What an attempt on frozen sites rests on.
     frozen: Frozen | None = None
     policies: tuple[PolicyResult, ...] = ()
+    attack: AttackView | None = None
 
     @property
     def snapshots(self) -> str:
@@ -410,7 +421,15 @@ def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
         console=console_view(store.folder),
         frozen=result.frozen,
         policies=result.policies,
+        attack=_attack_view(result),
     )
+
+
+def _attack_view(result: Attempt) -> AttackView | None:
+    if result.task.attack is None or result.attacked is None:
+        return None
+    steps = tuple(step.index + 1 for step in result.steps if step.inserted is not None)
+    return AttackView(result.task.attack.attack, result.attacked, steps)
 
 
 def host_of(url: str) -> str:

@@ -7,7 +7,6 @@ test (1947; the binomial form) gives the probability of a split at least as unev
 were played several times, it is the sign test on the tasks whose rate rose or fell.
 """
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -17,11 +16,12 @@ from typing import Any, TypeVar
 
 from judge.records.tasks import key_of
 from judge.report.data import LEVELS, Phases, TaskRow
+from judge.results.attacks import AttackTotals, attacked_of_row
 from judge.results.judgings import Judged, JudgeName, cost_of, judge_names, judged_by, method_of, once
 from judge.results.policies import PolicyTotals, policies_of_row
 from judge.results.rates import Counted, Rate, RowOutcome
 from judge.results.run_record import NO_RESULT
-from judge.results.statistics import bootstrap, repeats_of, tallies_of
+from judge.results.statistics import bootstrap, mcnemar_exact, repeats_of, tallies_of
 from shared.fields import as_mapping
 from shared.models import TokenUsage
 
@@ -60,6 +60,8 @@ class Totals:
     repeats: dict[str, Any] | None
     # `None` for a run without policies.
     policies: PolicyTotals | None
+    # `None` for a run without attacks, which no other figure counts except times, tokens and costs.
+    attacks: AttackTotals | None
 
     @property
     def cost_per_success(self) -> float | None:
@@ -225,16 +227,17 @@ def totals_of(rows: Sequence[TaskRow]) -> Totals:
     costs = [row.cost_usd for row in rows if row.has_result]
     known = [cost for cost in costs if cost is not None]
     durations = [row.duration_s for row in rows if row.has_result]
-    attempts = [row.counted for row in rows]
+    clean = [row for row in rows if row.attack is None]
+    attempts = [row.counted for row in clean]
     completed = [attempt for attempt in attempts if attempt.ended_itself]
     judgings = [each for row in rows for each in row.judgings]
     names = judge_names({each.judge_id: each.name for each in judgings})
     names |= {once(judge_id): name for judge_id, name in names.items()}
-    by_level = _rates((row.difficulty, row.counted) for row in rows)
+    by_level = _rates((row.difficulty, row.counted) for row in clean)
     return Totals(
         all=Rate.of(attempts),
         by_level={level: by_level[level] for level in LEVELS if level in by_level},
-        by_site=_rates((row.site, row.counted) for row in rows),
+        by_site=_rates((row.site, row.counted) for row in clean),
         cost_usd=sum(known) if len(known) == len(costs) else None,
         known_cost_usd=sum(known),
         tokens=sum((row.tokens for row in rows), TokenUsage()),
@@ -246,10 +249,10 @@ def totals_of(rows: Sequence[TaskRow]) -> Totals:
         retried=sum(row.attempt > 1 for row in rows),
         scores=_scores(rows),
         flags=dict(Counter(flag for row in rows for flag in row.flags)),
-        by_truth=_rates((row.decided_by, row.counted) for row in rows if row.decided_by),
+        by_truth=_rates((row.decided_by, row.counted) for row in clean if row.decided_by),
         by_judge=_rates(
             (names[each.judge_id], Counted(row.task_id, each.outcome))
-            for row in rows
+            for row in clean
             for each in row.judgings
             if each.is_stored
         ),
@@ -258,19 +261,9 @@ def totals_of(rows: Sequence[TaskRow]) -> Totals:
         judge_names=names,
         of_completed=Rate.of(completed),
         repeats=repeats_of(tallies_of((each.task, each.outcome) for each in attempts)),
-        policies=PolicyTotals.of((row.counted, policies_of_row(row)) for row in rows),
+        policies=PolicyTotals.of((row.counted, policies_of_row(row)) for row in clean),
+        attacks=AttackTotals.of(map(attacked_of_row, rows)),
     )
-
-
-def mcnemar_exact(gained: int, lost: int) -> float:
-    """The two-sided p-value of McNemar's exact test: both tails of `gained + lost` fair coin tosses.
-
-    Without a differing task it is 1.
-    """
-    thrown, fewer = gained + lost, min(gained, lost)
-    # Integers until the last division, so that there is no rounding error.
-    tail: int = sum(math.comb(thrown, heads) for heads in range(fewer + 1))
-    return min(1.0, float(2 * tail / (1 << thrown)))
 
 
 def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:

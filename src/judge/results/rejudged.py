@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from judge.config import RunConfig
+from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
@@ -26,7 +27,7 @@ from judge.results.run_record import (
 from judge.results.submission import TaskSummary, build_submission, entry_key
 from judge.store.layout import OLDER_RUN_SCHEMAS, RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt
-from judge.trajectory.record import POLICIES, SELF_RECORDED
+from judge.trajectory.record import ATTACK, POLICIES, SELF_RECORDED
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.fields import as_mapping
 from shared.files import read_json
@@ -105,7 +106,7 @@ def _unjudged(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _differs(published: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> bool:
     """Whether a task's outcome or deciding verdict has changed; older submissions do not name the verdict."""
-    keys = ("verdict", "decided_by", "reason", *(key for key in (POLICIES,) if key in entry))
+    keys = ("verdict", "decided_by", "reason", *(key for key in (POLICIES, ATTACK) if key in entry))
     return published is None or any(published.get(key, entry[key]) != entry[key] for key in keys)
 
 
@@ -123,7 +124,7 @@ def _deciding(task: TaskStore, record: Mapping[str, Any]) -> str:
 def _judged(task: TaskStore, judge_id: str, recomputation: Recomputation) -> TaskSummary:
     """A task's summary with the current verdict of its judge, written to disk before this returns.
 
-    A verdict that the recording contradicts is replaced, and policies are decided again.
+    A verdict that the recording contradicts is replaced; policies and goals of attacks are decided again.
     """
     # Compares digests first: files that were modified must not be rewritten with a matching digest.
     trajectory = load_trajectory(task.folder)
@@ -141,6 +142,8 @@ def _judged(task: TaskStore, judge_id: str, recomputation: Recomputation) -> Tas
         changes["verdict"] = verdict
     if (policies := evaluate_policies(trajectory)) != attempt.policies:
         changes[POLICIES] = policies
+    if (attack := evaluate_attack(trajectory)) != attempt.attack:
+        changes[ATTACK] = attack
     if changes:
         attempt = attempt.model_copy(update=changes)
         task.write_result(attempt.to_json())

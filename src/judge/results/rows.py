@@ -12,6 +12,7 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from judge.evaluators.base import assertions_in
+from judge.records.attacks import AttackResult
 from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo, Truth, Verdict
 from judge.results.categories import Category, failure_categories
@@ -60,6 +61,11 @@ class Played:
     def reason_code(self) -> str | None:
         """The verdict's."""
         return self.attempt.verdict.reason_code if self.attempt.verdict else None
+
+    @property
+    def attack(self) -> AttackResult | None:
+        """What became of the attack, if it is a task under attack."""
+        return self.attempt.attacked
 
     @property
     def rejected(self) -> int:
@@ -196,6 +202,14 @@ class AttemptRow:
     policies: Mapping[str, str] = column(lambda it: {each.name: each.dimension for each in it.attempt.policies})
     violated_policies: Mapping[str, str] = column(lambda it: _policies(it.attempt, violated=True))
     undecided_policies: Mapping[str, str] = column(lambda it: _policies(it.attempt, violated=None))
+
+    attack: str | None = column(lambda it: it.attack.name if it.attack else None)
+    attack_kind: str | None = column(lambda it: it.attack.kind if it.attack else None)
+    attack_of: str | None = column(lambda it: it.attack.of if it.attack else None)
+    attack_shown: bool | None = column(lambda it: it.attack.shown if it.attack else None)
+    attack_started: bool | None = column(lambda it: it.attack.started if it.attack else None)
+    attack_succeeded: bool | None = column(lambda it: it.attack.succeeded if it.attack else None)
+    attack_left_out: bool | None = column(lambda it: it.attack.is_left_out if it.attack else None)
 
     @classmethod
     def of(cls, played: Played, *, max_chars: int | None = None, **more: Any) -> Self:

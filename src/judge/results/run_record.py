@@ -36,7 +36,7 @@ _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "pydantic")
 # Settings that belong to one start. `site_restarts` are ports of the runner; `[[sites]]` are compared by command.
 _OF_START = frozenset({"run_id", "name", "participant_ids", "site_restarts", "max_parallel"})
 # Settings that do not affect a result; also sharding and epochs.
-NO_RESULT = _OF_START | {"shard_index", "num_shards", "num_instances", "epochs"}
+NO_RESULT = _OF_START | {"shard_index", "num_shards", "num_instances", "epochs", "attacks", "unseen_attacks"}
 # Settings that may differ when a run is resumed, because no verdict depends on them; also the judge model's rate limits
 # and budgets: a verdict that a budget prevented is unscored, and resuming asks again.
 _NOT_COMPARED = _OF_START | {
@@ -406,7 +406,7 @@ def epochs_of(record: Mapping[str, Any]) -> int:
 
 def _without_unset(task: Task) -> dict[str, Any]:
     """The task without unset keys that older versions lacked, so that its checksum is the one that they recorded."""
-    later = ("checks", "allowed_sites", "start_urls", "keep_fields", "policies", "user_replies")
+    later = ("checks", "allowed_sites", "start_urls", "keep_fields", "policies", "user_replies", "attacks", "attack")
     return task.model_dump(mode="json", exclude={key for key in later if not getattr(task, key)})
 
 

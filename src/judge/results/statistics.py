@@ -148,6 +148,17 @@ def _lowest_kept(successes: int, total: int) -> float:
     return high
 
 
+def mcnemar_exact(gained: int, lost: int) -> float:
+    """The two-sided p-value of McNemar's exact test: both tails of `gained + lost` fair coin tosses.
+
+    Without a differing task it is 1.
+    """
+    thrown, fewer = gained + lost, min(gained, lost)
+    # Integers until the last division, so that there is no rounding error.
+    tail: int = sum(math.comb(thrown, heads) for heads in range(fewer + 1))
+    return min(1.0, float(2 * tail / (1 << thrown)))
+
+
 def pass_at_k(successes: int, scored: int, k: int) -> float:
     """The probability that at least one of `k` attempts succeeds (Chen et al. 2021); unbiased, for `k` <= `scored`."""
     return 1 - math.comb(scored - successes, k) / math.comb(scored, k)

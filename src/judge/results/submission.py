@@ -21,12 +21,13 @@ from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
 from judge.records.tasks import Level, Task, key_of
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
+from judge.results.attacks import AttackTotals, attack_entry, attacked_in, is_attacked
 from judge.results.policies import PolicyTotals, policies_in, policy_entries
 from judge.results.rates import COVERAGES, Counted, Rate
 from judge.results.rows import EXCLUDED, Played, entry_of
 from judge.results.statistics import repeats_of, tallies_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
-from judge.trajectory.record import POLICIES, SELF_RECORDED, Attempt
+from judge.trajectory.record import ATTACK, POLICIES, SELF_RECORDED, Attempt
 from shared.errors import ConfigError
 from shared.fields import Invalid, as_mappings
 from shared.files import read_errors, read_json, sha256_json
@@ -162,6 +163,7 @@ def _entry(attempt: Attempt, judge_id: str | None) -> dict[str, Any]:
         "screenshots": screenshots[:_MAX_ENTRIES],
         "settle": attempt.settle,
         **({POLICIES: policy_entries(attempt)} if attempt.policies else {}),
+        **({ATTACK: attack} if (attack := attack_entry(attempt)) else {}),
         # Without defaults, so that keys added to tasks in later versions do not change existing digests.
         "task_sha256": sha256_json(task.model_dump(mode="json", exclude_defaults=True)),
     }
@@ -179,8 +181,13 @@ def repeats_in(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 
 def _counted(entries: Iterable[Mapping[str, Any]]) -> Iterator[Counted]:
-    """What each entry contributes to a rate. In files without epochs, every entry is another task."""
+    """What each entry contributes to a rate. In files without epochs, every entry is another task.
+
+    Those of tasks under attack contribute nothing.
+    """
     for place, entry in enumerate(entries):
+        if is_attacked(entry):
+            continue
         task = str(entry.get("task_id")) if "epoch" in entry else f"entry {place}"
         coverage = entry.get("coverage")
         known = isinstance(coverage, str) and coverage in COVERAGES
@@ -271,7 +278,9 @@ def detail_of(
         truth: counts_of(entry for entry in entries if entry.get("decided_by") == truth) for truth in decided(entries)
     }
     repeats = repeats_in(entries)
-    policies = PolicyTotals.of(zip(_counted(entries), map(policies_in, entries), strict=True))
+    clean = [entry for entry in entries if not is_attacked(entry)]
+    policies = PolicyTotals.of(zip(_counted(clean), map(policies_in, clean), strict=True))
+    attacks = AttackTotals.of(attacked_in(entry, entry_outcome(entry)) for entry in entries)
     return {
         **counts,
         "by_level": by_level,
@@ -285,6 +294,7 @@ def detail_of(
         **of_attempts,
         **({"repeats": repeats} if repeats else {}),
         **(policies.published() if policies else {}),
+        **(attacks.published() if attacks else {}),
         **({EXCLUDED: left_out} if left_out else {}),
     }
 

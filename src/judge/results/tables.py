@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from judge.evaluators.base import assertions_in
 from judge.records.tasks import key_of
 from judge.records.verdicts import Verdict
+from judge.results.attacks import AttackTotals, attack_text, attacked_of_row
 from judge.results.folders import FoundTask
 from judge.results.identity import player
 from judge.results.policies import PolicyTotals, policies_of_row, policy_text
@@ -178,7 +179,8 @@ def markdown(
     `missing` are the run's tasks and epochs without a result, which count as failures in the rate of all tasks.
     `left_out` are the tasks that the scenario excludes, which do not.
     """
-    counted_rows = [row.counted for row in rows]
+    clean = [row for row in rows if row.attack is None]
+    counted_rows = [row.counted for row in clean]
     counts = Rate.of([*counted_rows, *(Counted(task, "aborted") for task, _ in missing)]).published()
     lines = ["### WABE: " + (_code(rows[0].scenario or rows[0].run_id) if rows else "no results"), ""]
     if rows:
@@ -188,8 +190,10 @@ def markdown(
     note = incomplete_note(counts)
     of_all = f"of all tasks: {counts['success_rate_of_all']} %"
     lines += [f"**{rate_text(counts)}**; {of_all}{f' ({note})' if note else ''}", ""]
-    if policies := PolicyTotals.of((row.counted, policies_of_row(row)) for row in rows):
+    if policies := PolicyTotals.of((row.counted, policies_of_row(row)) for row in clean):
         lines += [f"{policy_text(policies.published())}", ""]
+    if attacks := AttackTotals.of(map(attacked_of_row, rows)):
+        lines += [f"{attack_text(attacks.published())}", ""]
     if missing:
         lines += [f"{len(missing)} of {counted(counts['attempts'], 'attempt')} without a result: see the run.", ""]
     excluded = {row.task_id: row.excluded for row in rows if row.excluded is not None}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from judge.config import RunConfig
+from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.checked import METHOD, OFFLINE
 from judge.judges.code import code_checksum
@@ -47,7 +48,7 @@ from judge.trajectory.files import (
     with_digests,
 )
 from judge.trajectory.network import NETWORK_FILE
-from judge.trajectory.record import POLICIES, RESULT_SCHEMA, Attempt, Trajectory
+from judge.trajectory.record import ATTACK, POLICIES, RESULT_SCHEMA, Attempt, Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import LfsPointer, read_file, read_json, reason_of
@@ -227,7 +228,7 @@ def _task(
         load = partial(own_trajectory, task.folder, recorded, attempt, digested)
         stored = _readable(verdicts)
         problems += _recomputed(recomputation.differences(stored, attempt.stop_reason, judge_id, left_out, load))
-        problems += _policies(attempt, load) if attempt.task.policies else ()
+        problems += _policies(attempt, load) if attempt.task.watched else ()
     except TrajectoryError as error:
         return None, [f"/{error.message[:200]}"], left_out
     problems = [f"/{problem}" for problem in problems]
@@ -284,14 +285,17 @@ def _derived(recorded: Mapping[str, Any], attempt: Attempt) -> Iterator[str]:
 
 
 def _policies(attempt: Attempt, load: Callable[[], Trajectory]) -> Iterator[str]:
-    """Compare what became of the policies with what the recordings of all attempts give."""
+    """Compare what became of the policies and of the attack with what the recordings of all attempts give."""
     try:
-        made = evaluate_policies(load())
+        trajectory = load()
+        made, attack = evaluate_policies(trajectory), evaluate_attack(trajectory)
     except (TrajectoryError, OSError):
         # Reported where the files are compared.
         return
     stored = [each.model_dump(mode="json") for each in attempt.policies]
     yield from _differs(f"result.json: {POLICIES}", stored, [each.model_dump(mode="json") for each in made])
+    both = [each.model_dump(mode="json") if each else None for each in (attempt.attack, attack)]
+    yield from _differs(f"result.json: {ATTACK}", *both)
 
 
 def _verdicts(folder: Path) -> dict[str, Verdict | str]:

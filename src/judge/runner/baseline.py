@@ -7,6 +7,7 @@ from typing import Any
 
 from judge.report.data import TaskRow
 from judge.report.totals import Comparison, compare
+from judge.results.attacks import is_attacked
 from judge.results.statistics import tallies_of
 from judge.results.submission import entry_outcome, is_excluded, read_submissions
 from judge.store.layout import find_run
@@ -121,7 +122,9 @@ def _entries(path: Path) -> list[Mapping[str, Any]]:
 
 
 def _of(submission: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [entry for result in submission["results"][:1] for entry in result["detail"]["tasks"]]
+    return [
+        entry for result in submission["results"][:1] for entry in result["detail"]["tasks"] if not is_attacked(entry)
+    ]
 
 
 def _text(entry: Mapping[str, Any]) -> tuple[str, str]:

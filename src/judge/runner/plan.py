@@ -14,6 +14,7 @@ from judge.browser.archives import Archives, open_archives, pinned, require_play
 from judge.browser.chromium import find_browser
 from judge.config import CONFIG, RunConfig
 from judge.episode.preflight import check_config
+from judge.records.attacks import Modes
 from judge.records.tasks import Level, Task
 from judge.results.other_code import rejudging_note
 from judge.results.run_record import (
@@ -29,6 +30,7 @@ from judge.runner.launch import Member, members_of
 from judge.runner.shards import balanced_shards, on_free_ports, run_id_of, shard_of
 from judge.runner.terminal import Display
 from judge.runner.uploads import open_store
+from judge.scenario.attacks import declaring
 from judge.scenario.frozen import on_archives
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
@@ -64,6 +66,7 @@ _AGAIN = (
     "baseline",
     "baseline_p",
     "archive",
+    "attacks",
 )
 
 
@@ -100,6 +103,7 @@ class RunOptions(Record):
     shards: str | None = None
     engine: str = "local"
     archive: Path | None = None
+    attacks: Modes | None = None
 
     def words(self, names: Iterable[str]) -> list[str]:
         """The named options that are set, as command line arguments."""
@@ -238,6 +242,7 @@ def _selected(scenario: Scenario, config: RunConfig, options: RunOptions) -> tup
     tasks = select(
         scenario.tasks, limit=options.limit, level=options.level, ids=options.task, excluded=scenario.excluded
     )
+    tasks = declaring(tasks, config.attacks)
     exclude = exclusions(options.exclude, tasks, scenario.excluded)
     if exclude:
         settings = {**config.model_dump(exclude_unset=True), "exclude": exclude}
@@ -328,7 +333,7 @@ def _config(
             )
         if options.limit is not None:
             config["num_instances"] = options.limit
-    chosen = {name: getattr(options, name) for name in ("name", "max_parallel", "epochs")}
+    chosen = {name: getattr(options, name) for name in ("name", "max_parallel", "epochs", "attacks")}
     config |= {name: value for name, value in chosen.items() if value is not None}
     if judge_model := options.judge_model or settings.judge_model:
         config["judge_model"] = judge_model

@@ -28,6 +28,7 @@ from judge.events import (
     event_name,
 )
 from judge.records.verdicts import BUDGET_SPENT, WITHOUT_CHECKS
+from judge.results.attacks import attack_text
 from judge.results.policies import policy_text
 from judge.results.rows import EXCLUDED
 from judge.results.statistics import repeats_text
@@ -296,8 +297,8 @@ def print_summary(
         _print_line(console, _rates_line(str(result.get("winner", "")), detail))
         if repeats := repeats_in(tasks):
             _print_line(console, Text(f"  {repeats_text(repeats)}"))
-        if policies := policy_text(detail):
-            _print_line(console, Text(f"  {one_line(policies, _MAX_REASON_CHARS)}"))
+        for figures in filter(None, (policy_text(detail), attack_text(detail))):
+            _print_line(console, Text(f"  {one_line(figures, _MAX_REASON_CHARS)}"))
         for each in as_mappings(detail.get(EXCLUDED)):
             if each.get("by") == "scenario":
                 left_out = one_line(f"{each.get('task_id')}: {each.get('reason')}", _MAX_REASON_CHARS)

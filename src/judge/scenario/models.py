@@ -15,6 +15,7 @@ from judge.config import AllowedSites, Reason, RunConfig
 from judge.evaluators.kinds.fetch import MAX_FETCHES, fetches_of
 from judge.evaluators.kinds.probe import MAX_EXPRESSIONS, expressions_of
 from judge.records.access import Credentials, DeclaredLogin, DeclaredState, StateContent
+from judge.records.attacks import Attack, repeated_attack
 from judge.records.checks import Check
 from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
 from judge.records.ids import USABLE, is_reserved
@@ -99,6 +100,12 @@ def _have_names_of_their_own(policies: tuple[Policy, ...]) -> tuple[Policy, ...]
     return policies
 
 
+def _have_attack_names_of_their_own(attacks: tuple[Attack, ...]) -> tuple[Attack, ...]:
+    if (name := repeated_attack(attacks)) is not None:
+        raise Invalid(f"'{name}' is the name of two attacks", "give each its own name")
+    return attacks
+
+
 def _is_role(value: str) -> str:
     if value != value.strip():
         raise Invalid("a role name has spaces around it", "remove them")
@@ -113,6 +120,8 @@ def _escape_spaces(url: object) -> object:
 
 MAX_POLICIES = 50
 Policies = Annotated[tuple[DeclaredPolicy, ...], at_most(MAX_POLICIES), AfterValidator(_have_names_of_their_own)]
+MAX_ATTACKS = 50
+Attacks = Annotated[tuple[Attack, ...], at_most(MAX_ATTACKS), AfterValidator(_have_attack_names_of_their_own)]
 Words = Annotated[Prose, Field(min_length=1), at_most(1000)]
 Command = Annotated[Line, at_most(4000), AfterValidator(_is_command)]
 Endpoint = Annotated[Url, AfterValidator(_is_endpoint)]
@@ -266,6 +275,7 @@ class TaskTable(Table):
     key_points: Annotated[tuple[Words, ...], FailFast(), at_most(50)] = ()
     checks: Annotated[tuple[Check, ...], at_most(50), AfterValidator(_has_few_expressions)] = ()
     policies: Policies = ()
+    attacks: Attacks = ()
     user_replies: Annotated[tuple[UserReply, ...], at_most(50)] = ()
     user_reply: Answer | None = None
     hold: Holds = ()
@@ -330,6 +340,8 @@ class ScenarioFile(Table):
     config: Annotated[RunConfig, BeforeValidator(partial(RunConfig.model_validate, strict=True))] = RunConfig()
     # What must never happen in any task.
     policies: Policies = ()
+    # What may be put into the pages of any task.
+    attacks: Attacks = ()
     tasks: Annotated[tuple[DeclaredTask, ...], at_most(MAX_TASKS)] = ()
 
     @model_validator(mode="after")
@@ -343,6 +355,18 @@ class ScenarioFile(Table):
             if len(together) > MAX_POLICIES:
                 problem = f"{len(together)} with those of task {task.task_id}, more than {MAX_POLICIES}"
                 raise Invalid(problem, "declare fewer", key="policies")
+        return self
+
+    @model_validator(mode="after")
+    def _has_attacks_that_fit(self) -> Self:
+        for task in self.tasks if self.attacks else ():
+            together = (*self.attacks, *task.attacks)
+            if (name := repeated_attack(together)) is not None:
+                problem = f"'{name}' is the name of two attacks, with those of task {task.task_id}"
+                raise Invalid(problem, "give each its own name", key="attacks")
+            if len(together) > MAX_ATTACKS:
+                problem = f"{len(together)} with those of task {task.task_id}, more than {MAX_ATTACKS}"
+                raise Invalid(problem, "declare fewer", key="attacks")
         return self
 
     @model_validator(mode="after")

@@ -10,6 +10,7 @@ from judge.config import CONFIG, RunConfig
 from judge.records.access import StorageState
 from judge.records.tasks import Exclusion, Task
 from judge.records.user import impossible_grant
+from judge.scenario.attacks import planned
 from judge.scenario.logins import login_problem
 from judge.scenario.models import (
     EXAMPLES,
@@ -59,6 +60,9 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     if excluded and not tasks:
         raise mistake(_SOURCE, ("tasks",), "every task is excluded", "send one that is to be played")
     _require_tasks_to_exclude(config, tasks, body.launch)
+    tasks = planned(tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
+    if not tasks:
+        raise mistake(_SOURCE, ("config", "attacks"), "no task declares an attack", 'send attacks = "off"')
     for task in tasks:
         if wrong := impossible_grant(task.user_replies, task.policies):
             reply, said, remedy = wrong

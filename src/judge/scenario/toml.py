@@ -68,16 +68,21 @@ def parse_scenario(content: bytes, path: Path) -> Scenario:
             raise mistake(path, where, problem, remedy, is_toml=True, line=line, task=task.task_id)
     tasks, excluded = divided(together)
     # Each task has them now.
-    parts: dict[str, Any] = {"policies": ()}
+    parts: dict[str, Any] = {"policies": (), "attacks": ()}
     parts |= {"tasks": tasks, "excluded": excluded, "task_ids": tuple(task.task_id for task in found.tasks)}
     return Scenario(**{**dict(found), **parts}, path=path, source_checksum=hashlib.sha256(content).hexdigest())
 
 
 def _with_policies(found: ScenarioFile) -> tuple[Task, ...]:
-    """The tasks, each also with the policies of the whole file, which come first."""
-    if not found.policies:
+    """The tasks, each also with the policies and attacks of the whole file, which come first."""
+    if not (found.policies or found.attacks):
         return found.tasks
-    return tuple(task.model_copy(update={"policies": (*found.policies, *task.policies)}) for task in found.tasks)
+    return tuple(
+        task.model_copy(
+            update={"policies": (*found.policies, *task.policies), "attacks": (*found.attacks, *task.attacks)}
+        )
+        for task in found.tasks
+    )
 
 
 def line_in_file(scenario: Scenario, path: KeyPath) -> int | None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, ValidationError
 
+from judge.records.attacks import AttackResult
 from judge.records.ledger import Frozen
 from judge.records.policies import PolicyResult, under_policy
 from judge.records.steps import BlameFacts, Navigation, Step, StopReason, Timings
@@ -34,6 +35,8 @@ FETCHED = "fetched"
 FROZEN = "frozen"
 # In `result.json`: the policies that the task declares, what became of them, and the digests of earlier attempts.
 DECLARED_POLICIES, POLICIES, EARLIER_ATTEMPTS = "scenario_policies", "policies", "earlier_attempts"
+# The attack that the task was played with, as declared, and what became of it.
+DECLARED_ATTACK, ATTACK = "scenario_attack", "attack"
 # Stop reasons outside the participant's control; such attempts are not scored. `excluded` ones were never played.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled", "excluded")
 # Stop reasons after which the verdict decides.
@@ -56,6 +59,7 @@ _EVIDENCE_IF_THERE = (
     FROZEN,
     DECLARED_POLICIES,
     EARLIER_ATTEMPTS,
+    DECLARED_ATTACK,
     "user_replies",
     "user_reply",
     *_OF_HOLDS,
@@ -105,8 +109,9 @@ class Attempt(Record):
     are decided on this recording. `blame_facts` decided who is to blame for a fault that a participant can cause
     (`judge.episode.blame`); older versions did not record them. `fetched` are the answers that `fetch` checks compare.
     `frozen` is what an attempt on frozen sites rests on, with its ledger.
-    `policies`: what became of each of the task's. `earlier_attempts` are the digests of those at the same task and
-    epoch, which count for policies; recorded for tasks with policies.
+    `policies`: what became of each of the task's; `attack`: what became of the attack that it was played with.
+    `earlier_attempts` are the digests of those at the same task and epoch, which count for both; recorded for tasks
+    with policies or an attack.
     """
 
     task: Task
@@ -138,6 +143,7 @@ class Attempt(Record):
     fetched: tuple[Fetched, ...] = ()
     frozen: Frozen | None = None
     policies: Annotated[tuple[PolicyResult, ...], Recorded(2_000_000)] = ()
+    attack: AttackResult | None = None
     earlier_attempts: Annotated[tuple[str, ...], Recorded(100_000)] = ()
 
     @property
@@ -175,6 +181,14 @@ class Attempt(Record):
         """Whether the attempt succeeded and nothing was violated; `None` without policies, or if that is unknown."""
         found = under_policy(self.outcome, self.policies) if self.policies else ""
         return None if found not in ("success", "failure") else found == "success"
+
+    @property
+    def attacked(self) -> AttackResult | None:
+        """What became of the attack; of one that was not decided, only which one it is."""
+        if self.attack is not None or self.task.attack is None:
+            return self.attack
+        played = self.task.attack
+        return AttackResult(name=played.attack.name, kind=played.attack.kind, of=played.of, shown=False)
 
     @property
     def cause(self) -> str | None:
@@ -236,7 +250,8 @@ class Attempt(Record):
             **({FETCHED: fields[FETCHED]} if self.fetched else {}),
             **({FROZEN: fields[FROZEN], "coverage": self.frozen.coverage} if self.frozen else {}),
             **({DECLARED_POLICIES: self._declared_policies()} if self.task.policies else {}),
-            **{key: fields[key] for key in (POLICIES, EARLIER_ATTEMPTS) if fields[key]},
+            **({DECLARED_ATTACK: self._declared_attack()} if self.task.attack else {}),
+            **{key: fields[key] for key in (POLICIES, ATTACK, EARLIER_ATTEMPTS) if fields[key]},
             "settle": self.settle,
             **({SELF_RECORDED: True} if self.self_recorded else {}),
             **({"shared_state": True} if self.shared_state else {}),
@@ -268,6 +283,7 @@ class Attempt(Record):
                 raise TrajectoryError(f"unknown schema_version {str(value['schema_version'])[:60]!a}", location=source)
             task = {key: value[key] for key in _OF_TASK} | {key: value[key] for key in _LATER_OF_TASK if key in value}
             task |= {"policies": value[DECLARED_POLICIES]} if DECLARED_POLICIES in value else {}
+            task |= {"attack": value[DECLARED_ATTACK]} if DECLARED_ATTACK in value else {}
             times, outcome = value["times"], value["verdict_of_judge"]
             return cls.model_validate(
                 {
@@ -295,6 +311,7 @@ class Attempt(Record):
                     FETCHED: value.get(FETCHED, ()),
                     FROZEN: value.get(FROZEN),
                     **{key: value.get(key, ()) for key in (POLICIES, EARLIER_ATTEMPTS)},
+                    ATTACK: value.get(ATTACK),
                     "self_recorded": value.get(SELF_RECORDED, False),
                     "shared_state": value.get("shared_state", False),
                     "rules_version": value.get("rules_version", FIRST_RULES),
@@ -311,6 +328,9 @@ class Attempt(Record):
 
     def _declared_policies(self) -> list[dict[str, Any]]:
         return [each.model_dump(mode="json", exclude_defaults=True) for each in self.task.policies]
+
+    def _declared_attack(self) -> dict[str, Any]:
+        return self.task.attack.model_dump(mode="json", exclude_defaults=True) if self.task.attack else {}
 
     def _times(self) -> dict[str, Any]:
         phases = {name: math.fsum(getattr(step.timings, name) for step in self.steps) for name in Timings.model_fields}

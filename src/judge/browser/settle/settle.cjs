@@ -15,7 +15,7 @@ const KEY = Symbol.for("wabe.settle");
 const REQUESTS = Symbol.for("wabe.requests");
 const [PAGE, CLOCK, DRAWN, PROVENANCE, JOINS] = ["page.js", "clock.js", "../drawn.js", "../provenance.js", "../joins.js"]
   .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
-const BESIDE = `(drawn => ({ ...(${PROVENANCE})(drawn), ...(${JOINS})(drawn) }))((${DRAWN})())`;
+const beside = attacks => `(drawn => ({ ...(${PROVENANCE})(drawn, ${JSON.stringify(attacks)}), ...(${JOINS})(drawn) }))((${DRAWN})())`;
 
 // In milliseconds. `page` is time on the page's clock.
 // FIRST_WAIT is the time for the page to begin the requests that an action causes.
@@ -515,6 +515,7 @@ class Context {
     this.isPageTime = false;
     // How far the pages' clocks are ahead of this machine's from the beginning; `null` if they begin with it.
     this.clockOffset = null;
+    this.attack = null;
     // How the last page was lost, since that was reported: `crashed` or `flooded`.
     this.lost = null;
     this.closedTabs = 0;
@@ -596,12 +597,14 @@ class Context {
   }
 
   // Called once, before the first navigation, until which no page needs to be watched.
-  // With `clock` (page time only), the clocks of all pages begin there, in milliseconds since 1970.
-  async begin(page, isPageTime, maxCpu, clock) {
+  // With `clock` (page time only), the clocks of all pages begin there, in milliseconds since 1970. `attack` is what goes
+  // into the pages (`../attacks.js`), if anything does.
+  async begin(page, isPageTime, maxCpu, clock, attack) {
     if (this.isBegun) return;
     this.isBegun = true;
     this.isPageTime = isPageTime;
     this.maxCpu = maxCpu;
+    this.attack = attack;
     if (isPageTime) await page.context().addInitScript(`(${PAGE})(${JSON.stringify(EVENT)}, ${TIMER_HORIZON})`);
     if (isPageTime && clock !== null) {
       this.clockOffset = clock - Date.now();
@@ -670,7 +673,7 @@ class Context {
   // origins the page has had since it settled, 1 unless it went from one to another.
   async beside(page, quality, limit) {
     const settler = await this.attach(page);
-    const asked = settler.all().map(target => target.evaluate(BESIDE, target.snapshotWorlds));
+    const asked = settler.all().map(target => target.evaluate(beside(this.attack ? EVENT : null), target.snapshotWorlds));
     const documents = Promise.race([Promise.all(asked).then(found => found.flat()), delay(limit).then(() => [])]);
     // In CSS pixels, because participants give coordinates in those.
     const shot = page.screenshot({ type: "jpeg", quality, scale: "css", timeout: limit }).catch(error => error);
@@ -678,6 +681,14 @@ class Context {
     const isLate = picture.name === "TimeoutError";
     if (picture instanceof Error && !isLate) throw picture;
     return { documents: found, image: isLate ? null : picture.toString("base64"), origins: settler.origins.size };
+  }
+
+  // Takes an attack's content out of the pages, or puts it back: probes read pages without it.
+  async putAttack(page, where) {
+    if (!this.attack) return;
+    const settler = await this.attach(page);
+    const told = settler.all().map(target => target.evaluate(`dispatchEvent(new Event("${EVENT}-${where}"))`));
+    await soon(Promise.all(told), ATTACH_LIMIT);
   }
 
   // As long as a quick person takes between the events of one action.

@@ -8,7 +8,7 @@ const { delay, soon } = require("./timing.cjs");
 
 const EVENT = randomUUID();
 const WORLD = randomUUID();
-const RECORDER = fs.readFileSync(path.join(__dirname, "recorder.js"), "utf8");
+const [RECORDER, ATTACKS] = ["recorder.js", "../attacks.js"].map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
 // The isolated world in which Playwright takes snapshots.
 const SNAPSHOT_WORLD = /^__playwright_utility_world_/;
 
@@ -37,12 +37,13 @@ const MAX_FRAMES = 50;
 
 // One renderer's session: the page itself, or a frame in its own process.
 class Target {
-  constructor(session, { isPageTime, maxCpu, clockOffset }, isNavigating) {
+  constructor(session, { isPageTime, maxCpu, clockOffset, attack }, isNavigating) {
     this.session = session;
     this.maxCpu = maxCpu;
     this.isNavigating = isNavigating;
     this.isPageTime = isPageTime;
     this.clockOffset = clockOffset;
+    this.attack = attack;
     // The page's clock when it was last read.
     this.seenClock = 0;
     this.worlds = new Map();
@@ -83,6 +84,11 @@ class Target {
     await session.send("Page.addScriptToEvaluateOnNewDocument", {
       source: `(${RECORDER})(${JSON.stringify(EVENT)})`, worldName: WORLD, runImmediately: true,
     });
+    if (this.attack) {
+      await session.send("Page.addScriptToEvaluateOnNewDocument", {
+        source: `(${ATTACKS})(${JSON.stringify(EVENT)}, ${JSON.stringify(this.attack)})`, worldName: WORLD, runImmediately: true,
+      });
+    }
     if (!this.isPageTime) return;
     // Before the first document, which reads the clock.
     if (this.clockOffset !== null) await this.advance(LEAD);

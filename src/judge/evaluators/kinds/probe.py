@@ -11,7 +11,6 @@ from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.evaluators.looks import looks_at, over_looks
 from judge.records.checks import Check, LookCheck, Text, plain_checks
 from judge.records.normalise import shown
-from judge.records.policies import checks_of
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.sites import Site, own_site
@@ -61,11 +60,11 @@ def expressions_of(checks: Sequence[Check]) -> tuple[str, ...]:
 
 
 def expressions_read(task: Task) -> tuple[str, ...]:
-    """All expressions that are read in the page for a task and recorded: those of its checks, then of its policies.
+    """All expressions that are read in the page for a task and recorded: of its checks, then of policies and goals.
 
     One that both have is read twice, because a policy's is read on every site.
     """
-    return (*expressions_of(task.checks), *expressions_of(checks_of(task.policies)))
+    return (*expressions_of(task.checks), *expressions_of(task.watched))
 
 
 def decide(check: ProbeCheck, recording: Recording, inverted: bool) -> Decision:

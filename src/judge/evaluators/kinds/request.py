@@ -131,7 +131,9 @@ def own_requests(recording: Recording) -> list[tuple[int, Entry]]:
     Raises `MissingEvidence`.
     """
     is_sent_by = rules_1.is_sent_by if recording.traffic.rules < RULES else _is_sent_by
-    return [(place, each) for place, each in _sent_to_site(recording) if is_sent_by(recording.site, each)]
+    # What the judge put into a page is not the site's, so neither is what a click on it sends.
+    own = [(place, each) for place, each in _sent_to_site(recording) if each.step not in recording.inserted_steps]
+    return [(place, each) for place, each in own if is_sent_by(recording.site, each)]
 
 
 def _sent_to_site(recording: Recording) -> list[tuple[int, Entry]]:

@@ -1,0 +1,70 @@
+"""Tasks under attack: each is a task of its own, made from the clean one, and forms a pair with it."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from judge.records.attacks import Attack, Modes, PlayedAttack
+from judge.records.ids import USABLE
+from judge.records.tasks import TASK_ID, Task
+from shared.errors import ConfigError
+from shared.fields import shown
+
+
+def attacked_id(task_id: str, attack: Attack) -> str:
+    """The id of the task with the attack: no participant is told it."""
+    return f"{task_id}--{attack.name}"
+
+
+def under_attack(task: Task, attack: Attack, unseen: Collection[str] = ()) -> Task:
+    """The task with one of its attacks."""
+    task_id = attacked_id(task.task_id, attack)
+    played = PlayedAttack(of=task.task_id, attack=attack, is_unseen=task_id in unseen)
+    changes = {"task_id": task_id, "attacks": (), "attack": played}
+    return task.model_copy(update=changes)
+
+
+def planned(
+    tasks: Iterable[Task], mode: Modes, *, unseen: Collection[str] = (), exclude: Collection[str] = ()
+) -> tuple[Task, ...]:
+    """The tasks that are played: clean, each followed by itself under each of its attacks, or only the latter.
+
+    `unseen` are the ids of those whose attack the reference walk does not see, `exclude` those of clean tasks that are
+    not played. Raises `ConfigError` if the id of a task under attack is not usable.
+    """
+    listed = tuple(tasks)
+    clean = [task.model_copy(update={"attacks": ()}) if task.attacks else task for task in listed]
+    if mode == "off":
+        return tuple(clean)
+    found: list[Task] = []
+    for task, plain in zip(listed, clean, strict=True):
+        found += [plain] if mode == "both" else []
+        if task.task_id not in exclude:
+            found += [under_attack(task, attack, unseen) for attack in task.attacks]
+    _require_usable(found)
+    return tuple(found)
+
+
+def declaring(tasks: Iterable[Task], mode: Modes) -> tuple[Task, ...]:
+    """The tasks that a run needs: with `off` without their attacks, with `only` those that declare any.
+
+    Raises `ConfigError` if attacks are to be played and there are none.
+    """
+    listed = tuple(tasks)
+    if mode == "off":
+        return tuple(task.model_copy(update={"attacks": ()}) if task.attacks else task for task in listed)
+    attacked = tuple(task for task in listed if task.attacks)
+    if not attacked:
+        raise ConfigError(
+            f"--attacks {mode}: no task declares an attack", remedy="add [[attacks]] or [[tasks.attacks]]"
+        )
+    return attacked if mode == "only" else listed
+
+
+def _require_usable(tasks: Sequence[Task]) -> None:
+    known: set[str] = set()
+    for task in tasks:
+        if not TASK_ID.fullmatch(task.task_id):
+            raise ConfigError(f"{shown(task.task_id)}, a task under attack, is not a usable id", remedy=USABLE)
+        if task.task_id.casefold() in known:
+            problem = f"'{task.task_id}' is the id of a task under attack and of another task"
+            raise ConfigError(problem, remedy="rename the task or the attack")
+        known.add(task.task_id.casefold())

@@ -1,0 +1,85 @@
+"""Plays a script, and does whatever the page tells it to do: for measuring attacks, not for any other use.
+
+It obeys `open http://…`, `click 'Name'` and `type 'text' into 'Name'`, wherever these words are in the snapshot, each once in
+an attempt. Then it returns to the task's website, if it has left it, and goes on with the script of `replay`.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from participants import replay
+from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
+from shared.models import Action
+from shared.snapshot import Node, Snapshot, parse_snapshot
+
+_OPEN = re.compile(r"\bopen (https?://[^\s\"'<>]+)", re.IGNORECASE)
+_CLICK = re.compile(r"\bclick '([^']+)'", re.IGNORECASE)
+_TYPE = re.compile(r"\btype '([^']+)' into '([^']+)'", re.IGNORECASE)
+_FIELDS = frozenset({"textbox", "searchbox", "combobox", "spinbutton"})
+_PRESSED = frozenset({"button", "link", "checkbox", "radio", "option", "tab"})
+
+
+def create(options: ParticipantOptions) -> Decide:
+    """A participant that obeys pages. Raises `ConfigError` for a script that cannot be used."""
+    play = replay.create(options)
+    return per_attempt(lambda _: Obedient(play))
+
+
+class Obedient:
+    """One attempt. What the judge said of the script's last action is told to the script when it goes on."""
+
+    def __init__(self, play: Decide) -> None:
+        self._play = play
+        self._done: set[str] = set()
+        self._feedback: str | None = None
+        self._is_played = True
+        self._played = 0
+
+    async def __call__(self, observation: Observation) -> Reply:
+        """What the page tells it to do, or the next action of the script."""
+        if self._is_played:
+            self._feedback = observation.feedback
+        self._is_played = False
+        if self._has_left(observation):
+            return Action(tool="browser_navigate_back", thought="Back to the task.")
+        for action in _orders(parse_snapshot(observation.page.snapshot)):
+            if (key := repr((action.tool, action.params.get("element"), action.params.get("url")))) not in self._done:
+                self._done.add(key)
+                return action
+        self._is_played = True
+        # The script counts its own steps: a first one begins it.
+        resumed = observation.model_copy(update={"feedback": self._feedback, "step": self._played})
+        self._played += 1
+        return await self._play(resumed)
+
+    def _has_left(self, observation: Observation) -> bool:
+        return urlsplit(observation.page.url).netloc != urlsplit(observation.website or "").netloc
+
+
+def _orders(page: Snapshot) -> Iterator[Action]:
+    """What the texts of the page tell it to do, in their order, as far as it can be done."""
+    for text in (part for node in page.nodes for part in (node.name, node.text, node.placeholder) if part):
+        for order in _OPEN.finditer(text):
+            url = order[1].rstrip(".,;:!?)")
+            yield Action(tool="browser_navigate", params={"url": url}, thought="The page says so.")
+        for order in _TYPE.finditer(text):
+            if (target := _named(page, order[2], _FIELDS)) is not None:
+                yield _action("browser_type", target, text=order[1])
+        for order in _CLICK.finditer(text):
+            if (target := _named(page, order[1], _PRESSED)) is not None:
+                yield _action("browser_click", target)
+
+
+def _action(tool: str, target: Node, **params: Any) -> Action:
+    element = {"element": f"{target.role} {target.name[:80]}", "target": target.ref}
+    return Action(tool=tool, params=element | params, thought="The page says so.")
+
+
+def _named(page: Snapshot, name: str, roles: frozenset[str]) -> Node | None:
+    """The element whose name is, or begins with, this one."""
+    found = [node for node in page.nodes if node.role in roles and node.ref is not None]
+    named = [node for node in found if page.name_of(node).casefold() == name.casefold()]
+    named = named or [node for node in found if page.name_of(node).casefold().startswith(name.casefold())]
+    return named[0] if named else None
