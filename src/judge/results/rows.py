@@ -196,6 +196,13 @@ class AttemptRow:
     policies: Mapping[str, str] = column(lambda it: {each.name: each.dimension for each in it.attempt.policies})
     violated_policies: Mapping[str, str] = column(lambda it: _policies(it.attempt, violated=True))
     undecided_policies: Mapping[str, str] = column(lambda it: _policies(it.attempt, violated=None))
+    # With dates as the scenario has them (`{today}`), which is the same on every day.
+    task_template: str | None = column(
+        lambda it: it.task.declared_text if it.task.dated else None,
+        entry=True,
+        when=lambda it: it.task.dated is not None,
+        added=True,
+    )
 
     @classmethod
     def of(cls, played: Played, *, max_chars: int | None = None, **more: Any) -> Self:
