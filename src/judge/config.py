@@ -12,6 +12,7 @@ from judge.records.attacks import Modes
 from judge.records.tasks import TaskId
 from judge.records.verdicts import Truth
 from judge.sites import is_site, origin_of
+from shared.dates import Day
 from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, did_you_mean, shown
 from shared.seams import Seam
 from shared.text import counted
@@ -136,6 +137,8 @@ class RunConfig(Table):
     # Fixed, not taken from the machine, so that pages look the same everywhere.
     locale: Annotated[OneLine, AfterValidator(_is_locale), at_most(64)] = "en-US"
     timezone: Annotated[OneLine, AfterValidator(_is_time_zone), at_most(64)] = "UTC"
+    # The day that dates in tasks are relative to. Recorded if there are any; not compared, as tasks are as declared.
+    today: Day | None = Field(default=None, exclude_if=lambda value: value is None)
     geolocation: Geolocation | None = None
     color_scheme: Literal["light", "dark", "no-preference"] = "light"
     # Printable ASCII without spaces around it, as in an HTTP header.

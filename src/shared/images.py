@@ -1,10 +1,18 @@
 """Images: type and size from the first bytes, and re-encoding with Pillow, which is optional."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from shared.imports import optional_package
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    Pictures = Iterator[Image.Image]
+else:
+    Pictures = Iterator
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8\xff"
@@ -17,6 +25,9 @@ SUFFIXES: Mapping[str, str] = MappingProxyType({"image/jpeg": "jpg", "image/png"
 _WEBP_QUALITY = 80
 # On a scale of 0 to 6: takes a third of the default's time and a few percent more bytes.
 _WEBP_EFFORT = 2
+# Of a film's pictures: the caption's height as a share of the width, and the colours of text and ground.
+_CAPTION_SHARE = 0.075
+_INK, _PAPER = (240, 240, 240), (24, 28, 36)
 
 
 def media_type(data: bytes) -> str | None:
@@ -60,17 +71,73 @@ def encoded_as_jpeg(data: bytes) -> bytes:
 
 def scaled_webp(data: bytes, max_width: int) -> bytes | None:
     """The image as WebP, at most `max_width` pixels wide; `None` if it is huge or not an image."""
+    if (image := opened_image(data)) is None:
+        return None
+    out = io.BytesIO()
+    image.thumbnail((max_width, image.height))
+    image.save(out, format="WEBP", quality=_WEBP_QUALITY, method=_WEBP_EFFORT)
+    return out.getvalue()
+
+
+def opened_image(data: bytes) -> "Image.Image | None":
+    """The image with its pixels decoded; `None` if it is huge or not an image."""
     from PIL import Image
 
-    out = io.BytesIO()
     try:
         opened = Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "WEBP"))
-        if opened.width * opened.height > _MAX_PIXELS:
-            return None
-        image = opened.convert("RGB")
-        image.thumbnail((max_width, image.height))
-        image.save(out, format="WEBP", quality=_WEBP_QUALITY, method=_WEBP_EFFORT)
+        return None if opened.width * opened.height > _MAX_PIXELS else opened.convert("RGB")
     # The bytes are foreign, and image decoders raise all kinds of exceptions.
     except Exception:  # noqa: BLE001
         return None
+
+
+class Captioned(NamedTuple):
+    """A screenshot, its caption, and the colour behind that, if not the usual one."""
+
+    screenshot: bytes
+    caption: str
+    tint: tuple[int, int, int] | None = None
+
+
+def captioned(scenes: Sequence[Captioned], width: int) -> "Pictures":
+    """The screenshots with their captions below, all of the first one's size at this width.
+
+    Captions are in the font that comes with Pillow, which has Latin letters only.
+    """
+    from PIL import Image, ImageDraw, ImageFont
+
+    bar = max(24, round(width * _CAPTION_SHARE) // 2 * 2)
+    font = ImageFont.load_default(bar * 0.4)
+    shape = next((size for scene in scenes if (size := image_size(scene.screenshot))), (16, 9))
+    # Even, because VP8 halves the resolution of colours.
+    height = max(2, min(round(width * shape[1] / shape[0]), 2 * width) // 2 * 2)
+    for scene in scenes:
+        picture = Image.new("RGB", (width, height + bar), _PAPER)
+        if (shot := opened_image(scene.screenshot)) is not None:
+            shot.thumbnail((width, height))
+            picture.paste(shot, ((width - shot.width) // 2, 0))
+        draw, text = ImageDraw.Draw(picture), scene.caption
+        draw.rectangle((0, height, width, height + bar), fill=scene.tint or _PAPER)
+        while len(text) > 1 and draw.textlength(text, font) > width - bar // 2:
+            text = f"{text[:-2]}…"
+        draw.text((bar // 4, height + bar // 2), text, fill=_INK, font=font, anchor="lm")
+        yield picture
+
+
+def as_gif(pictures: "Pictures", colours: int, shown_ms: int) -> bytes:
+    """An animation that repeats, each picture shown for that long."""
+    drawn = (picture.quantize(colours) for picture in pictures)
+    out = io.BytesIO()
+    next(drawn).save(out, "GIF", save_all=True, append_images=drawn, duration=shown_ms, loop=0, optimize=False)
     return out.getvalue()
+
+
+def as_webp_frames(pictures: "Pictures", quality: int) -> tuple[list[bytes], tuple[int, int]]:
+    """The pictures as lossy WebP, and the size that they have."""
+    frames, size = [], (0, 0)
+    for picture in pictures:
+        out = io.BytesIO()
+        picture.save(out, "WEBP", quality=quality, method=_WEBP_EFFORT)
+        frames.append(out.getvalue())
+        size = picture.size
+    return frames, size

@@ -75,16 +75,17 @@ def validated(
     under: tuple[str | int, ...] = (),
     toml: str | None = None,
     examples: Mapping[str, str] = MappingProxyType({}),
+    context: object = None,
 ) -> T:
     """`value` as the adapter's type. Raises `Mistakes`.
 
     `source` names the file or request, `under` the path of `value` in it; `examples` has an example value for each
     required key. `toml` is the text that `value` was read from: mistakes are then named with their lines and tasks, and
-    tables with their brackets. Validators receive an empty set as context, in which they may share state. Create
-    `adapter` once, at module level: building its validator takes milliseconds.
+    tables with their brackets. Validators receive `context`, or else an empty set, in which they may share state.
+    Create `adapter` once, at module level: building its validator takes milliseconds.
     """
     try:
-        return adapter.validate_python(value, context=set())
+        return adapter.validate_python(value, context=set() if context is None else context)
     except ValidationError as error:
         found = [_problem(detail, examples) for detail in error.errors(include_url=False) if not _is_echo(detail)]
         lines = {} if toml is None else lines_of(toml)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from judge.commands import RUN_HELP, OutputDir, TasksFile
+from judge.commands.films import FILM_FORMATS, write_films
 from judge.results.export import export_tasks, read_reference_lengths, write_tasks
 from judge.results.folders import resolve_store
 from judge.results.rows import AttemptRow
@@ -32,13 +33,17 @@ _TABLES: Mapping[str, str] = {
 _STDOUT = Path("-")
 
 
+def _known_formats() -> tuple[str, ...]:
+    return (*WRITERS.names(), *_TABLES, *FILM_FORMATS)
+
+
 def export(
     run: Annotated[str | None, typer.Argument(help=RUN_HELP, metavar="RUN")] = None,
     format_: Annotated[
         str,
         typer.Option(
             "--format",
-            help=f"The layout of another benchmark, or a table: {', '.join((*WRITERS.names(), *_TABLES))}.",
+            help=f"Another benchmark's layout, a table or a film: {', '.join(_known_formats())}.",
             metavar="NAME",
         ),
     ] = "online-mind2web-v2",
@@ -55,12 +60,19 @@ def export(
     epoch: Annotated[
         int, typer.Option(min=1, help="The epoch to write: these formats have one attempt per task.", metavar="N")
     ] = 1,
+    task: Annotated[
+        list[str] | None, typer.Option(help="For films: only this task; may be repeated.", metavar="ID")
+    ] = None,
     tasks: TasksFile = None,
     output_dir: OutputDir = None,
 ) -> None:
-    """Write a run in another benchmark's layout, or as a table. With --validate, check a submission folder instead."""
+    """Write a run in another benchmark's layout, as a table or as films. --validate checks a submission folder."""
     if (run is None) == (validate is None):
         raise ConfigError("give either a RUN to export or --validate DIR", remedy="such as: wabe export latest")
+    if task and format_ not in FILM_FORMATS:
+        raise ConfigError(
+            f"--task is for films: {', '.join(FILM_FORMATS)}", remedy="leave it out, or add --format webm"
+        )
     if format_ in _TABLES and (validate or dataset or epoch > 1):
         raise ConfigError(
             "--validate, --dataset and --epoch are for folders of other benchmarks",
@@ -70,9 +82,11 @@ def export(
         raise ConfigError(f"--format {format_} is not for printing", remedy="give --output a file or folder")
     lengths = read_reference_lengths(dataset) if dataset is not None else {}
     settings = Settings.from_environ()
-    if format_ not in (known := (*WRITERS.names(), *_TABLES)):
+    if format_ not in (known := _known_formats()):
         raise ConfigError(f"--format: unknown format {shown(format_)}", remedy=did_you_mean(format_, known))
     if validate is not None:
+        if format_ in FILM_FORMATS:
+            raise ConfigError(f"--format {format_} has no --validate", remedy="leave --validate out")
         check = WRITERS.load(format_).check
         if check is None:
             raise ConfigError(f"--format {format_} has no --validate", remedy="leave --validate out")
@@ -83,6 +97,9 @@ def export(
         _export_table(store, format_, output or store.derived / "export" / _TABLES[format_])
         return
     chosen = _of_epoch(store, epoch)
+    if film := next((each for each in FILM_FORMATS if each == format_), None):
+        write_films(store, chosen, film, task or (), output)
+        return
     target = output or store.derived / "export" / (format_ if epoch == 1 else f"{format_}-epoch-{epoch}")
     _export_folder(chosen, format_, target, lengths, settings)
 

@@ -14,6 +14,7 @@ from judge.results.leaderboard import rows as leaderboard_rows
 from shared.text import counted, one_line
 
 _TASK_SET = "Task Set"
+_EXCLUDED = "Excluded"
 # Shown as columns only if rows differ.
 _SETUP = frozenset(
     {
@@ -27,9 +28,8 @@ _SETUP = frozenset(
         "Settle",
         "Actions",
         "Attempts",
-        "Excluded",
     }
-    | {_TASK_SET}
+    | {_TASK_SET, _EXCLUDED}
 )
 
 
@@ -66,6 +66,9 @@ def leaderboard(
     sets = {row[columns.index(_TASK_SET)] for row in rows} if _TASK_SET in columns else set()
     if len(sets) > 1:
         typer.echo(f"These are {len(sets)} different task sets: compare rows with the same {_TASK_SET} only.")
+    left_out = {row[columns.index(_EXCLUDED)] for row in rows} if _EXCLUDED in columns else set()
+    if len(left_out) > 1:
+        typer.echo(f"A row with exclusions is comparable only with rows of the same {_TASK_SET} and {_EXCLUDED}.")
 
 
 def _shared(columns: list[str], rows: list[tuple[Any, ...]]) -> dict[int, Any]:

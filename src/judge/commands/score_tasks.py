@@ -50,7 +50,7 @@ class Edits:
 
     async def judge_once(self) -> int:
         """Judge everything once and print it. Returns the exit code; raises `ConfigError` if no recording matches."""
-        scenario = load_scenario(self.path)
+        scenario = self._read()
         found = self._paired(scenario)
         tally = await self._judged(scenario, found, is_announced=True)
         self.costs.unpaid = tally.unpaid
@@ -65,7 +65,7 @@ class Edits:
         """Judge everything, and again whenever the file is saved, printing what changed. Ends only if cancelled."""
         kept = {folder: set(_verdict_files(folder)) for folder in self.folders}
         saved = signature(self.path)
-        scenario = load_scenario(self.path)
+        scenario = self._read()
         found = self._paired(scenario)
         before = await self._judged(scenario, found)
         typer.echo(f"{before.line()}\n{self._about(scenario, found, before)}\nWatching {self.path}; Ctrl-C ends it.")
@@ -75,7 +75,7 @@ class Edits:
             saved = await next_save(self.path, saved, _sleep)
             began = asyncio.get_running_loop().time()
             try:
-                scenario = load_scenario(self.path)
+                scenario = self._read()
                 found = self._paired(scenario, is_quiet=True)
                 after = await self._judged(scenario, found)
             except ConfigError as error:
@@ -92,9 +92,14 @@ class Edits:
             typer.echo("\n".join([*(lines or ["no verdict changed"]), f"  ({seconds:.1f} s, {_counts(after)})"]))
             refused, before = found.refused, after
 
-    def _paired(self, scenario: Scenario, *, is_quiet: bool = False) -> Paired:
+    def _read(self) -> Scenario:
+        """The edited scenario, with dates of the day on which the recorded tasks were played."""
         if not self._recorded:
             self._recorded = {folder: _task_in(folder) for folder in self.folders}
+        days = (task.dated.day for task in self._recorded.values() if task and task.dated)
+        return load_scenario(self.path, today=next(days, None))
+
+    def _paired(self, scenario: Scenario, *, is_quiet: bool = False) -> Paired:
         tasks = (*scenario.tasks, *scenario.excluded)
         ids = [task.task_id for task in tasks]
         found = paired({folder: self._recorded[folder] for folder in in_order_of(ids, self._recorded)}, tasks)

@@ -1,7 +1,8 @@
 """A task of a scenario, as the judge plays and judges it: frozen, plain, validated once."""
 
 import re
-from typing import Annotated, Literal
+from datetime import date
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -23,6 +24,16 @@ def key_of(task_id: str, epoch: int) -> str:
     return task_id if epoch == 1 else f"{task_id}.{epoch}"
 
 
+class Dated(Record):
+    """What a task says on one day: the parts that contain dates as its scenario has them, and that day.
+
+    `template` has the keys of a task, each with its value as it was written.
+    """
+
+    day: date
+    template: dict[str, Any]
+
+
 class Task(Record):
     """One task of a scenario.
 
@@ -31,8 +42,9 @@ class Task(Record):
     trace keeps their values, unless the scenario lists them as secrets.
     `storage_state` and `http_credentials` are secret and excluded from every dump; code that sends a task adds them
     explicitly.
-    `reference` is a replay script beside the scenario, and `excluded` the reason why the scenario leaves the task out:
-    both are the author's, so neither is in a dump and no digest depends on them.
+    `reference` is a replay script beside the scenario, `excluded` the reason why the scenario leaves the task out, and
+    `valid_from` and `valid_until` the days outside which it does: they are the author's, so none of them is in a dump
+    and no digest depends on them. `dated`: the texts are those of one day (`shared.dates`).
     `attacks` are those that a run may play on the task; `attack` is the one that this task is played with: a task under
     attack is a task of its own (`judge.scenario.attacks`).
     """
@@ -51,6 +63,8 @@ class Task(Record):
     http_credentials: tuple[HttpCredentials, ...] = Field(default=(), exclude=True, repr=False)
     reference: str | None = Field(default=None, exclude=True)
     excluded: str | None = Field(default=None, exclude=True)
+    valid_from: date | None = Field(default=None, exclude=True)
+    valid_until: date | None = Field(default=None, exclude=True)
     # Not written without any, because records of older versions do not have them either.
     policies: tuple[DeclaredPolicy, ...] = Field(default=(), exclude_if=lambda value: not value)
     user_replies: tuple[UserReply, ...] = Field(default=(), exclude_if=lambda value: not value)
@@ -61,6 +75,25 @@ class Task(Record):
     allow_sockets: bool = Field(default=False, exclude_if=lambda value: not value)
     attacks: tuple[Attack, ...] = Field(default=(), exclude_if=lambda value: not value)
     attack: PlayedAttack | None = Field(default=None, exclude_if=lambda value: value is None)
+    dated: Dated | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    @property
+    def is_about_days(self) -> bool:
+        """Whether what the task says, or whether it is played, depends on the day."""
+        return self.dated is not None or self.valid_from is not None or self.valid_until is not None
+
+    @property
+    def declared_text(self) -> str:
+        """The text as the scenario has it, which is the same on every day."""
+        return str(self.dated.template.get("task", self.task)) if self.dated else self.task
+
+    def declared(self, **options: Any) -> dict[str, Any]:
+        """The task's dump as its scenario declares it, for digests: the same on every day. `options` are pydantic's."""
+        dump = self.model_dump(mode="json", **options)
+        return {
+            **{key: value for key, value in dump.items() if key != "dated"},
+            **(self.dated.template if self.dated else {}),
+        }
 
     @property
     def has_user(self) -> bool:

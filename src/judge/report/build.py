@@ -13,6 +13,7 @@ from judge.report.data import TaskRow, TaskView, read_run, read_task
 from judge.report.output import Folder, Output, SingleFile, write
 from judge.report.pages import ComparedRun, Renderer
 from judge.report.totals import Totals, compare, matrix_of, totals_of
+from judge.results.film import FILM_FORMATS, film_path
 from judge.results.processes import in_processes
 from judge.results.tables import csv_of, json_of
 from judge.store.layout import RunStore
@@ -145,8 +146,9 @@ class _Run:
         store = self._store.task(*self._plays[key])
         task = read_task(store, self.view)
         self._place_files(store.folder, task)
+        film = self._film(key)
         before, after = self._places[key]
-        page = self._renderer.task(task, before=before, after=after, run=self.view)
+        page = self._renderer.task(task, before=before, after=after, run=self.view, film=film)
         self._out.page(f"{self._folder}tasks/{key}.html", page)
         return task
 
@@ -162,6 +164,14 @@ class _Run:
         self._out.table(f"{self._folder}tasks.json", json_of(self.rows))
         self._out.page(f"{self._folder}index.html", self._renderer.index(self.view, totals, self.rows, up=up))
         return totals
+
+    def _film(self, key: str) -> str:
+        """The name of the task's film, if `wabe export` has made one; a page in a single file has none."""
+        for form in FILM_FORMATS if isinstance(self._out, Folder) else ():
+            if (path := film_path(self._store, key, form)).is_file():
+                self._out.file(f"{self._folder}images/{key}/film.{form}", path)
+                return f"film.{form}"
+        return ""
 
     def _place_files(self, source: Path, task: TaskView) -> None:
         images = f"{self._folder}images/{task.row.key}"

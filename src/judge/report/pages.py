@@ -107,8 +107,12 @@ class Renderer:
         after: str = "",
         home: str = "../index.html",
         run: RunView | None = None,
+        film: str = "",
     ) -> str:
-        """A task's page; `before` and `after` are its neighbours' ids, `run` the run if its labels can be stored."""
+        """A task's page; `before` and `after` are its neighbours' ids, `run` the run if its labels can be stored.
+
+        `film` is the name of its film, among its images.
+        """
         if not self._contents:
             task = replace(task, network=replace(task.network, has_contents=False), console=ConsoleView())
         return self._page(
@@ -119,6 +123,7 @@ class Renderer:
             home=home,
             label_key=run.label_key if run else "",
             player=run.player if run else "",
+            film=film,
         )
 
     def comparison(self, runs: Sequence[ComparedRun], matrix: Sequence[MatrixRow]) -> str:

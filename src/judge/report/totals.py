@@ -298,7 +298,7 @@ def _texts(rows: Sequence[TaskRow]) -> dict[str, set[tuple[str, str]]]:
     found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for row in rows:
         if row.has_result:
-            found[row.task_id].add((row.task, row.website))
+            found[row.task_id].add((row.task_template or row.task, row.website))
     return found
 
 

@@ -202,6 +202,13 @@ class AttemptRow:
     policies: Mapping[str, str] = column(lambda it: {each.name: each.dimension for each in it.attempt.policies})
     violated_policies: Mapping[str, str] = column(lambda it: _policies(it.attempt, violated=True))
     undecided_policies: Mapping[str, str] = column(lambda it: _policies(it.attempt, violated=None))
+    # With dates as the scenario has them (`{today}`), which is the same on every day.
+    task_template: str | None = column(
+        lambda it: it.task.declared_text if it.task.dated else None,
+        entry=True,
+        when=lambda it: it.task.dated is not None,
+        added=True,
+    )
 
     attack: str | None = column(lambda it: it.attack.name if it.attack else None)
     attack_kind: str | None = column(lambda it: it.attack.kind if it.attack else None)

@@ -8,6 +8,7 @@ import platform
 import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date
 from importlib import metadata
 from pathlib import Path
 from typing import Any, get_args
@@ -23,6 +24,7 @@ from judge.results.submission import TaskSummary, decided, judge_of
 from judge.scenario.models import Launch, Shard
 from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore, runs_in
 from judge.trajectory.files import read_attempt
+from shared.dates import day_in
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import write_errors
@@ -34,7 +36,7 @@ from shared.text import excerpt, one_line
 
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "pydantic")
 # Settings that belong to one start. `site_restarts` are ports of the runner; `[[sites]]` are compared by command.
-_OF_START = frozenset({"run_id", "name", "participant_ids", "site_restarts", "max_parallel"})
+_OF_START = frozenset({"run_id", "name", "participant_ids", "site_restarts", "max_parallel", "today"})
 # Settings that do not affect a result; also sharding and epochs.
 NO_RESULT = _OF_START | {"shard_index", "num_shards", "num_instances", "epochs", "attacks", "unseen_attacks"}
 # Settings that may differ when a run is resumed, because no verdict depends on them; also the judge model's rate limits
@@ -257,6 +259,16 @@ def _is_finished(record: Mapping[str, Any]) -> bool:
     return record.get("state") == "completed" and aborted <= 0 and not outcomes.get("unscored")
 
 
+def day_of_run(store: RunStore) -> date | None:
+    """The day that dates in the run's tasks are relative to, which all its shards share; `None` if not known yet."""
+    whole = RunStore(store.output_dir, store.run_id.partition("/shards/")[0])
+    for each in (store, whole, *whole.shards()):
+        settings = as_mapping((each.read_run() or {}).get("config"))
+        if (day := day_in(settings.get("today"))) is not None:
+            return day
+    return None
+
+
 def excluded_by_scenario(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tasks that the scenario of a `run.json` leaves out, as a submission lists them."""
     return [dict(each) for each in as_mappings(record.get("excluded"))]
@@ -407,7 +419,7 @@ def epochs_of(record: Mapping[str, Any]) -> int:
 def _without_unset(task: Task) -> dict[str, Any]:
     """The task without unset keys that older versions lacked, so that its checksum is the one that they recorded."""
     later = ("checks", "allowed_sites", "start_urls", "keep_fields", "policies", "user_replies", "attacks", "attack")
-    return task.model_dump(mode="json", exclude={key for key in later if not getattr(task, key)})
+    return task.declared(exclude={key for key in later if not getattr(task, key)})
 
 
 def settings_checksum(settings: Mapping[str, Any]) -> str:

@@ -165,7 +165,7 @@ def _entry(attempt: Attempt, judge_id: str | None) -> dict[str, Any]:
         **({POLICIES: policy_entries(attempt)} if attempt.policies else {}),
         **({ATTACK: attack} if (attack := attack_entry(attempt)) else {}),
         # Without defaults, so that keys added to tasks in later versions do not change existing digests.
-        "task_sha256": sha256_json(task.model_dump(mode="json", exclude_defaults=True)),
+        "task_sha256": sha256_json(task.declared(exclude_defaults=True)),
     }
     return {key: entry[key] for key in (*_FIRST_KEYS, *entry)}
 

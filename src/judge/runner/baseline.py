@@ -128,7 +128,7 @@ def _of(submission: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _text(entry: Mapping[str, Any]) -> tuple[str, str]:
-    return str(entry.get("task_description") or ""), str(entry.get("website") or "")
+    return str(entry.get("task_template") or entry.get("task_description") or ""), str(entry.get("website") or "")
 
 
 def _row(entry: Mapping[str, Any], texts: Mapping[str, tuple[str, str]]) -> TaskRow:

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from judge.records.tasks import Level, Task
 from judge.results.other_code import rejudging_note
 from judge.results.run_record import (
     compared_parts,
+    day_of_run,
     newest_unfinished,
     require_same_exclusions,
     require_same_request,
@@ -149,8 +151,9 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
     return replace(plan, baseline=baseline)
 
 
-def _plan(options: RunOptions, settings: Settings) -> Plan:
-    declared = on_archives(load_scenario(options.scenario), options.archive)
+def _plan(options: RunOptions, settings: Settings, today: date | None = None) -> Plan:
+    """`today` is the day of a run that has begun before."""
+    declared = on_archives(load_scenario(options.scenario, today=today), options.archive)
     scenario = declared if options.shards is None else on_free_ports(declared)
     members = members_of(scenario, settings)
     # With WABE_TRUST_CONFIG, as in containers, the judge trusts this runner and writes to the same folder.
@@ -180,6 +183,8 @@ def _plan(options: RunOptions, settings: Settings) -> Plan:
     if options.shards is not None:
         launch, tasks = _one_shard(launch, tasks, config, options.shards, settings)
     store, resumes = _store_of(launch, options, settings)
+    if config.today and (day := day_of_run(store)) not in (None, config.today):
+        return _plan(options, settings, day)
     if resumes:
         require_same_exclusions(store, config.exclude)
     config = config.model_copy(update={"run_id": store.run_id})

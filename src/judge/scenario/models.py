@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Mapping
+from datetime import date
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -20,9 +21,11 @@ from judge.records.checks import Check
 from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
 from judge.records.ids import USABLE, is_reserved
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
-from judge.records.tasks import TASK_ID, Exclusion, Level, Task
+from judge.records.tasks import TASK_ID, Dated, Exclusion, Level, Task
 from judge.records.user import Answer, UserReply
+from judge.scenario.days import invalid_on, on_day
 from judge.sites import origin_of
+from shared.dates import Day
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
 from shared.models import Record
@@ -289,6 +292,8 @@ class TaskTable(Table):
     http_credentials: Credentials = Field(default=(), repr=False)
     reference: Annotated[Line, Field(min_length=1), at_most(1000)] | None = None
     excluded: Reason | None = None
+    valid_from: Day | None = None
+    valid_until: Day | None = None
 
     @model_validator(mode="after")
     def _begins_on_its_website(self) -> Self:
@@ -304,6 +309,12 @@ class TaskTable(Table):
         return self
 
     @model_validator(mode="after")
+    def _is_valid_for_a_day(self) -> Self:
+        if self.valid_from and self.valid_until and self.valid_until < self.valid_from:
+            raise Invalid(f"{self.valid_until} is before valid_from", "correct one of the two", key="valid_until")
+        return self
+
+    @model_validator(mode="after")
     def _has_an_id_of_its_own(self, info: ValidationInfo) -> Self:
         if info.context is None:
             return self
@@ -314,8 +325,24 @@ class TaskTable(Table):
         return self
 
 
+class Reading(set[str]):
+    """What validators share while they read tasks: the ids so far, and the day that dates in texts are relative to."""
+
+    def __init__(self, today: date) -> None:
+        super().__init__()
+        self.today = today
+
+
 def _task(value: object, info: ValidationInfo) -> object:
-    return value if isinstance(value, Task) else Task(**dict(TaskTable.model_validate(value, context=info.context)))
+    if isinstance(value, Task):
+        return value
+    if not isinstance(info.context, Reading) or not isinstance(value, Mapping):
+        return Task(**dict(TaskTable.model_validate(value, context=info.context)))
+    today = info.context.today
+    resolved_table, template = on_day(value, today)
+    table = TaskTable.model_validate(resolved_table, context=info.context)
+    parts = dict(table) | {"excluded": table.excluded or invalid_on(today, table.valid_from, table.valid_until)}
+    return Task(**parts, dated=Dated(day=today, template=template) if template else None)
 
 
 def divided(tasks: Iterable[Task]) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
@@ -374,7 +401,8 @@ class ScenarioFile(Table):
         if not self.tasks and self.config.scenario is None:
             raise Invalid("missing", "add a [[tasks]] table, or name a bundled set as config.scenario", key="tasks")
         if self.tasks and all(task.excluded for task in self.tasks):
-            raise Invalid("every task is excluded", "remove excluded from those to be played", key="tasks")
+            remedy = "remove excluded from those to be played, or correct their days"
+            raise Invalid("every task is excluded", remedy, key="tasks")
         return self
 
     @model_validator(mode="after")

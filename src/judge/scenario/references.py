@@ -22,7 +22,7 @@ def reference_problems(tasks: Sequence[Task], folder: Path) -> Iterator[str | No
         found = read[task.reference]
         if isinstance(found, str):
             yield f"reference {shown(task.reference)}: {found}"
-        elif plain(task.task) not in found:
+        elif plain(task.declared_text) not in found:
             remedy = "add [[scripts]] whose task is this one's text"
             yield f"reference {shown(task.reference)} has no script for it ({remedy})"
         else:

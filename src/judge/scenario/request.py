@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
@@ -11,6 +12,7 @@ from judge.records.access import StorageState
 from judge.records.tasks import Exclusion, Task
 from judge.records.user import impossible_grant
 from judge.scenario.attacks import planned
+from judge.scenario.days import today_of, with_today
 from judge.scenario.logins import login_problem
 from judge.scenario.models import (
     EXAMPLES,
@@ -18,6 +20,7 @@ from judge.scenario.models import (
     TASKS,
     AssessmentRequest,
     Launch,
+    Reading,
     RequestBody,
     Scenario,
     TaskTable,
@@ -50,11 +53,15 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     warnings: list[str] = []
     known = _known(_read_json(text), RequestBody, (), warnings)
     body = validated(_BODY, known, _SOURCE, examples={"participants": '{"white_agent": "http://127.0.0.1:9019"}'})
-    tasks, settings = _tasks(body, bundled, warnings)
+    today = today_of(body.config)
+    tasks, settings = _tasks(body, bundled, warnings, today)
     if "shard_index" in settings and "num_shards" not in settings and "num_instances" in settings:
         settings["num_shards"] = settings.pop("num_instances")
     settings = _known(settings, RunConfig, ("config",), warnings)
     config = validated(CONFIG, settings, _SOURCE, under=("config",))
+    if any(task.is_about_days for task in tasks):
+        # A bundled set has the day on which it was read.
+        config = with_today(config, next((task.dated.day for task in tasks if task.dated), today))
     tasks = tuple(_with_state(task, body.storage_states) for task in tasks)
     tasks, excluded = divided(tasks)
     if excluded and not tasks:
@@ -146,13 +153,15 @@ def _tasks_text(tasks: Sequence[Task], states: dict[str, dict[str, Any]]) -> lis
     names: dict[str, str] = {}
     tables = []
     for task in tasks:
-        table = task.model_dump(mode="json", exclude_defaults=True)
+        # As declared: the judge writes the dates out, by the `today` of the request's settings.
+        table = task.declared(exclude_defaults=True)
         if isinstance(task.storage_state, StorageState):
             content = task.storage_state.to_json()
             table["storage_state"] = names.setdefault(json.dumps(content), f"state-{len(names) + 1}")
             states[table["storage_state"]] = content
         if task.excluded:
             table["excluded"] = task.excluded
+        table |= {key: str(day) for key in ("valid_from", "valid_until") if (day := getattr(task, key))}
         if task.http_credentials:
             table["http_credentials"] = [
                 each.model_dump(mode="json", exclude_defaults=True) for each in task.http_credentials
@@ -187,7 +196,9 @@ def _known(value: object, model: type[BaseModel], path: tuple[str | int, ...], w
     return {key: item for key, item in value.items() if key in known and item is not None}
 
 
-def _tasks(body: RequestBody, bundled: Bundled, warnings: list[str]) -> tuple[tuple[Task, ...], dict[str, Any]]:
+def _tasks(
+    body: RequestBody, bundled: Bundled, warnings: list[str], today: date
+) -> tuple[tuple[Task, ...], dict[str, Any]]:
     """The tasks, and the rest of `config` as settings."""
     config = body.config
     rest = {key: value for key, value in config.items() if key != "tasks"}
@@ -198,7 +209,7 @@ def _tasks(body: RequestBody, bundled: Bundled, warnings: list[str]) -> tuple[tu
             tasks = [_known(task, TaskTable, (*path, place), warnings) for place, task in enumerate(tasks)]
         if path == ("config", "tasks") and body.tasks is not None:
             warnings.append(f"{_SOURCE}: tasks is ignored, because config.tasks is given")
-        return validated(TASKS, tasks, _SOURCE, under=path, examples=EXAMPLES), rest
+        return validated(TASKS, tasks, _SOURCE, under=path, examples=EXAMPLES, context=Reading(today)), rest
     name = config.get("scenario")
     if isinstance(name, str) and name and "task_id" not in config:
         return bundled(name), rest
@@ -207,5 +218,5 @@ def _tasks(body: RequestBody, bundled: Bundled, warnings: list[str]) -> tuple[tu
         remedy = "send config.tasks, a bundled set as config.scenario, or one task as config"
         raise mistake(_SOURCE, (), "no tasks", remedy)
     table = {key: value for key, value in config.items() if key in keys and value is not None}
-    task = validated(ONE_TASK, table, _SOURCE, under=("config",), examples=EXAMPLES)
+    task = validated(ONE_TASK, table, _SOURCE, under=("config",), examples=EXAMPLES, context=Reading(today))
     return (task,), {key: value for key, value in rest.items() if key not in keys}

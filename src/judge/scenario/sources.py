@@ -187,7 +187,7 @@ def tasks_toml(tasks: Sequence[Task]) -> str:
 
 def _task_toml(task: Task) -> str:
     lines = ["[[tasks]]"]
-    fields = task.model_dump(mode="json", exclude_defaults=True)
+    fields = task.declared(exclude_defaults=True)
     # Only a reference to the secret; dumps exclude the secret itself, so it is never printed.
     if isinstance(task.storage_state, str):
         fields["storage_state"] = task.storage_state
@@ -195,6 +195,7 @@ def _task_toml(task: Task) -> str:
         fields["http_credentials"] = [each.model_dump(mode="json", exclude_defaults=True) for each in referring]
     if task.reference:
         fields["reference"] = task.reference
+    fields |= {key: str(day) for key in ("valid_from", "valid_until") if (day := getattr(task, key))}
     for key, value in fields.items():
         if key == "checks":
             ordered = (

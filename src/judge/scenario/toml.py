@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any, get_args
 
@@ -9,8 +10,9 @@ from pydantic import TypeAdapter
 
 from judge.records.tasks import Level, Task
 from judge.records.user import impossible_grant
+from judge.scenario.days import today_of, with_today
 from judge.scenario.holds import hold_problem, with_site_holds
-from judge.scenario.models import EXAMPLES, Scenario, ScenarioFile, divided
+from judge.scenario.models import EXAMPLES, Reading, Scenario, ScenarioFile, divided
 from judge.sites import origin_of, own_site
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
@@ -22,9 +24,9 @@ MAX_FILE_BYTES = 16_000_000
 _SCENARIO_FILE = TypeAdapter(ScenarioFile)
 
 
-def load_scenario(path: Path) -> Scenario:
-    """Read and validate a scenario file. Raises only `ConfigError`."""
-    return parse_scenario(read_scenario_bytes(path), path)
+def load_scenario(path: Path, *, today: date | None = None) -> Scenario:
+    """Read and validate a scenario file, see `parse_scenario`. Raises only `ConfigError`."""
+    return parse_scenario(read_scenario_bytes(path), path, today=today)
 
 
 def bundled_tasks(name: str, folder: Path) -> tuple[Task, ...]:
@@ -47,14 +49,20 @@ def read_scenario_bytes(path: Path, *, what: str = "a scenario TOML file") -> by
         return read_file(path, max_bytes=MAX_FILE_BYTES)
 
 
-def parse_scenario(content: bytes, path: Path) -> Scenario:
-    """Validate the bytes of a scenario file; `path` names it in errors. Raises only `ConfigError`."""
+def parse_scenario(content: bytes, path: Path, *, today: date | None = None) -> Scenario:
+    """Validate the bytes of a scenario file; `path` names it in errors. Raises only `ConfigError`.
+
+    Dates in tasks are relative to `today`, or else to the present day as the scenario's settings say.
+    """
     with read_errors(path, "write TOML as UTF-8: each key once, strings in quotes"):
         text = decode(content)
         tables = parse_toml(text)
     if not tables:
         raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")
-    found = validated(_SCENARIO_FILE, tables, path, toml=text, examples=EXAMPLES)
+    day = today or today_of(tables.get("config"))
+    found = validated(_SCENARIO_FILE, tables, path, toml=text, examples=EXAMPLES, context=Reading(day))
+    if any(task.is_about_days for task in found.tasks):
+        found = found.model_copy(update={"config": with_today(found.config, day)})
     allowed = found.config.allowed_sites
     together = tuple(with_site_holds(task, found.sites, allowed) for task in _with_policies(found))
     for place, task in enumerate(together):

@@ -44,7 +44,16 @@ JUDGED_ENDS: tuple[StopReason, ...] = ("finished", "ended_by_page")
 # Keys of `result.json` with the same name and value as the field of the record.
 _OF_TASK = ("task_id", "task", "website", "level", "reference_length")
 _OF_HOLDS = ("hold", "writes", "allow_writes", "allow_sockets")
-_LATER_OF_TASK = ("checks", "allowed_sites", "start_urls", "keep_fields", "user_replies", "user_reply", *_OF_HOLDS)
+_LATER_OF_TASK = (
+    "checks",
+    "allowed_sites",
+    "start_urls",
+    "keep_fields",
+    "user_replies",
+    "user_reply",
+    *_OF_HOLDS,
+    "dated",
+)
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
@@ -63,6 +72,7 @@ _EVIDENCE_IF_THERE = (
     "user_replies",
     "user_reply",
     *_OF_HOLDS,
+    "dated",
 )
 # The keys that the digest covers: the evidence for a verdict, but not the verdict itself, keys derived from these
 # (`action_history`, `thoughts`) or times. `probes` is always null, because the values of probes are in the steps; so is

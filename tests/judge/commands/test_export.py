@@ -122,7 +122,7 @@ def test_a_format_that_is_not_known_is_refused_with_those_that_are(app: typer.Ty
     assert isinstance(refused, ConfigError)
     assert "unknown format 'zip'" in refused.message
     assert refused.remedy.startswith("known: online-mind2web-v2, ")
-    assert refused.remedy.endswith(", csv, jsonl, parquet, markdown")
+    assert refused.remedy.endswith(", csv, jsonl, parquet, markdown, webm, gif")
 
 
 def test_a_table_has_all_epochs(app: typer.Typer, runs: Path) -> None:

@@ -52,6 +52,18 @@ def test_rows_of_different_task_sets_are_not_ranked_together_in_silence(app: typ
     assert "task sets" not in run(app, "leaderboard", files[0], files[0])
 
 
+def test_rows_with_other_exclusions_are_said_not_to_be_comparable(app: typer.Typer, tmp_path: Path) -> None:
+    every = a_submission()
+    fewer = a_submission()
+    fewer["results"][0]["detail"]["excluded"] = [
+        {"task_id": "t9", "reason": "valid until 2026-11-01", "by": "scenario"}
+    ]
+    files = [write(tmp_path / f"{name}.json", each) for name, each in (("a", every), ("b", fewer))]
+    note = "comparable only with rows of the same Task Set and Excluded"
+    assert note in run(app, "leaderboard", *files)
+    assert note not in run(app, "leaderboard", files[1], files[1])
+
+
 def test_what_is_the_same_for_all_rows_is_said_once(app: typer.Typer, tmp_path: Path) -> None:
     def played(name: str, version: str) -> str:
         identity = {"card_name": "my agent", "card_version": version, "revision": "abc"}

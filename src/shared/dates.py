@@ -1,0 +1,148 @@
+"""Dates in texts, relative to a day: `{today}`, `{today+30d:%B %-d, %Y}`, `{next friday}`.
+
+Anything else in braces is left as it is, such as `\\d{4}` in a pattern or `{{today}}` in doubled braces. What begins as
+a date and is none is an error, because a participant would otherwise be asked to book a flight for `{today+x}`.
+"""
+
+import calendar
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, timedelta
+from typing import Annotated, NamedTuple
+
+from pydantic import BeforeValidator
+
+from shared.fields import Invalid, did_you_mean, shown
+
+_WEEKDAYS = tuple(f"{name}day" for name in ("mon", "tues", "wednes", "thurs", "fri", "satur", "sun"))
+_NEXT = rf"next +(?:{'|'.join(_WEEKDAYS)})"
+# What can only be meant as a date: the word, and then an offset, a format or the end.
+_BEGINS = re.compile(rf"(?<!\{{)\{{(?=\s*(?:today|{_NEXT})\s*(?:[-+:}}]|$))", re.IGNORECASE)
+_DATE = re.compile(
+    rf"(?P<day>today|{_NEXT})(?:(?P<sign>[-+])(?P<count>[0-9]{{1,4}})(?P<unit>[dwmy]))?(?::(?P<form>.+))?"
+)
+_DIRECTIVE = re.compile(r"%(-?[A-Za-z%]?)")
+_REMEDY = "write it like {today}, {today+30d:%B %-d, %Y} or {next friday}, or double the braces"
+_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MONTHS_OF_YEAR = 12
+_DAYS_OF_WEEK = 7
+
+
+def _names(day: date) -> tuple[str, str]:
+    # Not by `strftime`, whose names depend on the machine's locale.
+    months = "January February March April May June July August September October November December".split()
+    return months[day.month - 1], _WEEKDAYS[day.weekday()].capitalize()
+
+
+def _directives(day: date) -> Mapping[str, str]:
+    month, weekday = _names(day)
+    return {
+        "Y": f"{day.year:04d}",
+        "y": f"{day.year % 100:02d}",
+        "m": f"{day.month:02d}",
+        "-m": str(day.month),
+        "B": month,
+        "b": month[:3],
+        "d": f"{day.day:02d}",
+        "-d": str(day.day),
+        "A": weekday,
+        "a": weekday[:3],
+        "j": f"{day.timetuple().tm_yday:03d}",
+        "%": "%",
+    }
+
+
+class _Place(NamedTuple):
+    start: int
+    end: int
+    text: str
+
+
+def _places(text: str) -> Iterator[_Place]:
+    for begins in _BEGINS.finditer(text):
+        start = begins.start()
+        end = text.find("}", start)
+        if end < 0:
+            raise Invalid(f"{shown(text[start:])} has no closing brace", _REMEDY, column=start + 1)
+        yield _Place(start, end + 1, text[start + 1 : end])
+
+
+def day_in(value: object) -> date | None:
+    """A day as TOML or JSON has it: a date, or a text such as `2026-11-23`."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    try:
+        return date.fromisoformat(value) if isinstance(value, str) and _ISO.fullmatch(value) else None
+    except ValueError:
+        return None
+
+
+def _is_day(value: object) -> date:
+    if (day := day_in(value)) is None:
+        raise Invalid(f"{shown(value)} is not a day", "write it like 2026-11-23")
+    return day
+
+
+Day = Annotated[date, BeforeValidator(_is_day)]
+
+
+def has_dates(text: str) -> bool:
+    """Whether the text contains dates, or what looks like one."""
+    return _BEGINS.search(text) is not None
+
+
+def resolved_dates(text: str, today: date, quoted: Callable[[str], str] = str) -> str:
+    """The text with the dates in it written out, each passed through `quoted`.
+
+    Raises `Invalid` with the column of what looks like a date and is none.
+    """
+    pieces, at = [], 0
+    for place in _places(text):
+        pieces += [text[at : place.start], quoted(_written(place, today))]
+        at = place.end
+    return "".join([*pieces, text[at:]])
+
+
+def _written(place: _Place, today: date) -> str:
+    column = place.start + 1
+    found = _DATE.fullmatch(place.text)
+    if found is None:
+        raise Invalid(f"{shown('{' + place.text + '}')} is not a date", _REMEDY, column=column)
+    try:
+        day = _moved(_day(found["day"], today), int(f"{found['sign'] or ''}{found['count'] or 0}"), found["unit"])
+    except (OverflowError, ValueError):
+        problem = f"{shown('{' + place.text + '}')} is outside the calendar"
+        raise Invalid(problem, "choose a smaller offset", column=column) from None
+    form = found["form"]
+    return day.isoformat() if form is None else _formatted(day, form, column + 1 + found.start("form"))
+
+
+def _day(word: str, today: date) -> date:
+    if word == "today":
+        return today
+    # The first one after today, so that it is never today itself.
+    ahead = (_WEEKDAYS.index(word.split()[-1]) - today.weekday() - 1) % _DAYS_OF_WEEK + 1
+    return today + timedelta(days=ahead)
+
+
+def _moved(day: date, count: int, unit: str | None) -> date:
+    if unit in (None, "d", "w"):
+        return day + timedelta(days=count * (_DAYS_OF_WEEK if unit == "w" else 1))
+    months = day.year * _MONTHS_OF_YEAR + day.month - 1 + count * (_MONTHS_OF_YEAR if unit == "y" else 1)
+    year, month = divmod(months, _MONTHS_OF_YEAR)
+    # The 31st of a shorter month is its last day.
+    return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def _formatted(day: date, form: str, column: int) -> str:
+    known = _directives(day)
+    if _DIRECTIVE.search(form) is None:
+        raise Invalid(f"the format {shown(form)} shows nothing of the date", _REMEDY, column=column)
+
+    def directive(found: re.Match[str]) -> str:
+        if found[1] not in known:
+            remedy = did_you_mean(found[0], [f"%{name}" for name in known])
+            raise Invalid(f"{shown(found[0])} is not a part of a date", remedy, column=column + found.start())
+        return known[found[1]]
+
+    return _DIRECTIVE.sub(directive, form)

@@ -1,0 +1,113 @@
+"""Dates in texts, relative to a day; other braces stay as they are."""
+
+from contextlib import suppress
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.dates import day_in, has_dates, resolved_dates
+from shared.fields import Invalid
+
+MONDAY = date(2026, 11, 23)
+# Far enough from the ends of the calendar for every offset below.
+DAYS = st.dates(date(1000, 1, 1), date(5000, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("{today}", "2026-11-23"),
+        ("Fly on {today+30d:%B %-d, %Y}.", "Fly on December 23, 2026."),
+        ("{today-1d} and {today+2w}", "2026-11-22 and 2026-12-07"),
+        ("{today+3m:%b %y}", "Feb 27"),
+        ("{today+1y:%A, %d/%m}", "Tuesday, 23/11"),
+        ("{next friday}", "2026-11-27"),
+        ("{next monday:%a %-m/%-d}", "Mon 11/30"),
+        ("{next sunday+7d:%j}", "340"),
+        ("{today:100 %%, %Y}", "100 %, 2026"),
+    ],
+)
+def test_a_date_is_written_out(text: str, written: str) -> None:
+    assert resolved_dates(text, MONDAY) == written
+
+
+@pytest.mark.parametrize(
+    ("day", "text", "written"),
+    [
+        (date(2026, 1, 31), "{today+1m}", "2026-02-28"),
+        (date(2024, 2, 29), "{today+1y}", "2025-02-28"),
+        (date(2026, 12, 31), "{today+1d}", "2027-01-01"),
+        (date(2026, 1, 31), "{today-2m}", "2025-11-30"),
+    ],
+)
+def test_a_day_that_a_month_does_not_have_is_its_last(day: date, text: str, written: str) -> None:
+    assert resolved_dates(text, day) == written
+
+
+@pytest.mark.parametrize(
+    "text",
+    [r"\d{4}-\d{2}", "{name}", "{next page}", "{todays_special}", '{"a": 1}', "{{today}}", "{", "}{", "{}", "today}"],
+)
+def test_other_braces_stay_as_they_are(text: str) -> None:
+    assert (resolved_dates(text, MONDAY), has_dates(text)) == (text, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "problem"),
+    [
+        ("on {today+x}", 4, "'{today+x}' is not a date"),
+        ("{Today}", 1, "'{Today}' is not a date"),
+        ("{today+30}", 1, "'{today+30}' is not a date"),
+        ("a {today+1d:%Q}", 13, "'%Q' is not a part of a date"),
+        ("a {today:soon}", 10, "the format 'soon' shows nothing of the date"),
+        ("a {today+1d", 3, "'{today+1d' has no closing brace"),
+        ("{today+9999y}", 1, "'{today+9999y}' is outside the calendar"),
+        ("{next friday-}", 1, "'{next friday-}' is not a date"),
+    ],
+)
+def test_what_looks_like_a_date_and_is_none_is_an_error_with_its_column(text: str, column: int, problem: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        resolved_dates(text, MONDAY)
+    assert (caught.value.column, caught.value.problem) == (column, problem)
+
+
+@given(day=DAYS, count=st.integers(-999, 999))
+def test_an_offset_in_days_is_that_many_days(day: date, count: int) -> None:
+    assert resolved_dates(f"{{today{count:+d}d}}", day) == (day + timedelta(days=count)).isoformat()
+
+
+@given(day=DAYS, number=st.integers(0, 6))
+def test_the_next_weekday_is_one_of_the_seven_days_after_today(day: date, number: int) -> None:
+    name = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")[number]
+    found = date.fromisoformat(resolved_dates(f"{{next {name}}}", day))
+    assert found.weekday() == number
+    assert 1 <= (found - day).days <= 7
+
+
+@given(day=DAYS, text=st.text())
+def test_a_text_without_dates_is_unchanged(day: date, text: str) -> None:
+    if not has_dates(text):
+        assert resolved_dates(text, day) == text
+
+
+@given(text=st.text(alphabet="{}today+-:%Ynext friday019dwmQ ", max_size=40))
+def test_a_text_is_written_out_or_refused_and_then_has_no_dates_left(text: str) -> None:
+    with suppress(Invalid):
+        written = resolved_dates(text, MONDAY)
+        assert has_dates(text) or written == text
+        return
+    with pytest.raises(Invalid) as caught:
+        resolved_dates(text, MONDAY)
+    assert 1 <= (caught.value.column or 0) <= len(text)
+
+
+@given(day=st.dates())
+def test_a_day_is_read_as_it_is_written(day: date) -> None:
+    assert day_in(day.isoformat()) == day
+
+
+@pytest.mark.parametrize("value", ["2026-13-01", "today", "20261123", 20261123, None, "2026-11-23T00:00"])
+def test_what_is_no_day_is_none(value: object) -> None:
+    assert day_in(value) is None
