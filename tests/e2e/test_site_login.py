@@ -35,6 +35,8 @@ checks = [{{ kind = "element", element = 'heading "Welcome, Emma"', at = "any" }
 task_id = "b"
 website = "{site}/"
 task = "Look again."
+# What the judge itself writes, to reset the site and to log in, is not held.
+writes = "hold"
 checks = [{{ kind = "element", element = 'heading "Welcome, Emma"', at = "any" }}]
 """
 

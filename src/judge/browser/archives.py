@@ -150,7 +150,9 @@ class Archives:
     def check(self, tasks: Sequence[Task]) -> None:
         """Raises `ConfigError` for a task whose frozen site is not in its archive, or that holds requests there."""
         for task in tasks:
-            self._require_nothing_held(task)
+            if task.holds_requests and self.of(task) is not None:
+                problem = f"requests cannot be held on a frozen site, as task {task.task_id} does"
+                raise ConfigError(problem, remedy="remove hold and writes, or play it without the archive")
             for url in (task.website, *task.start_urls):
                 opened = self._of(url)
                 if opened is None or _key(url) in opened.keys:
@@ -162,12 +164,6 @@ class Archives:
                     f"{opened.name}: {problem}, where task {task.task_id} begins",
                     remedy=f"correct the task's website, or record it; the archive has {_listed(opened)}",
                 )
-
-    def _require_nothing_held(self, task: Task) -> None:
-        opened = next(filter(None, map(self._of, (task.website, *task.start_urls))), None)
-        if opened is not None and task.holds_requests:
-            problem = f"{opened.name}: requests cannot be held on a frozen site, as task {task.task_id} does"
-            raise ConfigError(problem, remedy="remove hold and writes, or play it without the archive")
 
     def of(self, task: Task, allowed_sites: Sequence[str] = ()) -> "FrozenAttempt | None":
         """What an attempt at a task plays instead of the network; `None` if none of its sites is frozen."""

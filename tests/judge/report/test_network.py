@@ -12,7 +12,7 @@ from judge.records.tasks import Task
 from judge.report.build import make_report
 from judge.store.layout import RunStore
 from judge.trajectory.console import write_console
-from judge.trajectory.network import LeftOut, write_har
+from judge.trajectory.network import HELD, LeftOut, write_har
 from judge.trajectory.redaction import Redaction
 
 HOSTILE = "/x?<script>alert(1)</script>\u202e"
@@ -38,6 +38,14 @@ def rows(page: str) -> list[list[str]]:
     found = re.findall(r'<ul class="requests">.*?</ul>', page, re.DOTALL)
     lines = [line for part in found for line in re.findall(r"<summary>(.*?)</summary>", part)]
     return [[text.replace("\xa0", " ") for text in re.findall(r">([^<>]+)<", line) if text.strip()] for line in lines]
+
+
+def test_a_held_request_is_shown_as_such(tmp_path: Path) -> None:
+    store = a_finished_run(tmp_path, a_result("t1", network=A_TRACE))
+    entry = RecordedRequest(path="https://pay.test/pay").har_entry(1) | {HELD: True}
+    write_har(store.task("t1").folder, [entry], Redaction(salt=b"").entry, versions={})
+    ((_, _, status, *_),) = rows(written(store, tmp_path)[1])
+    assert status == "200 (held)"
 
 
 def test_requests_are_listed_with_the_step_that_caused_them(tmp_path: Path) -> None:
