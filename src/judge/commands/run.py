@@ -84,6 +84,9 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="Play on recorded sites: this archive answers instead of the network."),
     ] = None,
+    meter: Annotated[
+        bool, typer.Option("--meter", help="Count the tokens and cost of the participant's model calls, with a proxy.")
+    ] = False,
     shards: Annotated[
         str | None,
         typer.Option(
@@ -144,6 +147,7 @@ def run(
         shards=shards,
         engine=engine,
         archive=archive,
+        meter=meter,
     )
     raise typer.Exit(run_interruptible(ENGINES.load(engine)(options, settings, console)))
 

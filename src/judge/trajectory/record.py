@@ -103,6 +103,8 @@ class Attempt(Record):
     are decided on this recording. `blame_facts` decided who is to blame for a fault that a participant can cause
     (`judge.episode.blame`); older versions did not record them. `fetched` are the answers that `fetch` checks compare.
     `frozen` is what an attempt on frozen sites rests on, with its ledger.
+    `context_id` is that of the conversation with the participant, which it can name to a meter; older versions did not
+    record it.
     `policies`: what became of each of the task's. `earlier_attempts` are the digests of those at the same task and
     epoch, which count for policies; recorded for tasks with policies.
     """
@@ -135,6 +137,7 @@ class Attempt(Record):
     blame_facts: BlameFacts | None = None
     fetched: tuple[Fetched, ...] = ()
     frozen: Frozen | None = None
+    context_id: str | None = Field(default=None, max_length=200)
     policies: Annotated[tuple[PolicyResult, ...], Recorded(2_000_000)] = ()
     earlier_attempts: Annotated[tuple[str, ...], Recorded(100_000)] = ()
 
@@ -242,6 +245,7 @@ class Attempt(Record):
             **{key: fields[key] for key in _OF_NETWORK},
             "is_aborted": self.is_aborted,
             "attempt": self.number,
+            **({} if self.context_id is None else {"context_id": self.context_id}),
             **({"epoch": self.epoch} if self.epoch > 1 else {}),
             "flags": self.flags,
             "verdict": self.outcome,
@@ -295,6 +299,7 @@ class Attempt(Record):
                     **{key: value.get(key, ()) for key in (POLICIES, EARLIER_ATTEMPTS)},
                     "self_recorded": value.get(SELF_RECORDED, False),
                     "shared_state": value.get("shared_state", False),
+                    "context_id": value.get("context_id"),
                     "rules_version": value.get("rules_version", FIRST_RULES),
                     **{key: value.get(key) for key in _OF_NETWORK},
                 }
