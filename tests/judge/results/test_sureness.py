@@ -49,7 +49,7 @@ def test_the_detectable_effect_is_that_of_nists_handbook() -> None:
 
 
 def test_the_questions_that_three_points_need_are_those_of_adding_error_bars_to_evals() -> None:
-    # Miller 2024, section 5: a variance of 1/9 between questions, 80 % power and 3 points need 969 questions.
+    # Miller 2024: with a variance of 1/9 between questions, 80 % power and 3 points need about 1,000 questions.
     found = detectable(1 / 9, 969)
     assert found == pytest.approx(0.03, abs=1e-5)
 
