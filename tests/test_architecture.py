@@ -43,6 +43,7 @@ SDK_PACKAGES: dict[str, str | tuple[str, ...]] = {
     "opentelemetry": "judge/server/",
     "redis": "judge/plugins/redis/",
     "ray": "judge/plugins/ray/",
+    "scipy": "judge/results/",
     "warcio": "judge/plugins/frozen/",
 }
 

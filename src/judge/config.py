@@ -161,6 +161,8 @@ class RunConfig(Table):
     prompts: OneLine | None = Field(default=None, min_length=1)
     # Not written when absent, because records of older versions do not have it either.
     prices: OneLine | None = Field(default=None, min_length=1, exclude_if=lambda value: value is None)
+    # Whether the participants' model calls are metered. Not recorded if not, as for `epochs`.
+    meter: bool = Field(default=False, exclude_if=lambda value: not value)
     score_threshold: int = Field(default=3, ge=1, le=5)
     max_images: int = Field(default=50, ge=1, le=500)
 

@@ -17,6 +17,7 @@ from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, run_server
 from shared.a2a.tasks import Turn
 from shared.errors import ObservationError
+from shared.llm import attempts
 from shared.models import Action, Record
 from shared.settings import Settings
 
@@ -150,5 +151,6 @@ class _Participant:
         _keep_newest(self._attempts, turn.context_id, attempt._replace(steps=attempt.steps + 1))
         constant = {"instruction": attempt.instruction, "website": attempt.website}
         fields = dict(message) | constant | {"context_id": turn.context_id, "step": attempt.steps, "message": message}
+        attempts.attempt.set(turn.context_id)
         reply = await self._decide(Observation(**fields))
         return reply if isinstance(reply, str) else protocol.render_reply(reply)

@@ -11,6 +11,7 @@ from rich.text import Text
 from judge.commands import AsJson, wide_console
 from judge.results.leaderboard import query_names
 from judge.results.leaderboard import rows as leaderboard_rows
+from judge.results.signing import signer_of
 from shared.text import counted, one_line
 
 _TASK_SET = "Task Set"
@@ -63,6 +64,9 @@ def leaderboard(
     for row in rows:
         table.add_row(*(Text(_cell(value)) for number, value in enumerate(row) if number not in shared))
     wide_console().print(table)
+    for path in files:
+        if signer := signer_of(path):
+            typer.echo(f"{path}: signed with {signer}")
     sets = {row[columns.index(_TASK_SET)] for row in rows} if _TASK_SET in columns else set()
     if len(sets) > 1:
         typer.echo(f"These are {len(sets)} different task sets: compare rows with the same {_TASK_SET} only.")

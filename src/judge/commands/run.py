@@ -88,6 +88,9 @@ def run(
         Literal["off", "only", "both"] | None,
         typer.Option(help="Play tasks clean, under the attacks that they declare, or both, as pairs."),
     ] = None,
+    meter: Annotated[
+        bool, typer.Option("--meter", help="Count the tokens and cost of the participant's model calls, with a proxy.")
+    ] = False,
     shards: Annotated[
         str | None,
         typer.Option(
@@ -149,6 +152,7 @@ def run(
         engine=engine,
         archive=archive,
         attacks=attacks,
+        meter=meter,
     )
     raise typer.Exit(run_interruptible(ENGINES.load(engine)(options, settings, console)))
 

@@ -212,6 +212,7 @@ class Episode:
         return EpisodeEnd(
             task=self.task,
             max_steps=self.config.max_steps,
+            context_id=self._context_id,
             number=self.number,
             epoch=self.store.epoch,
             steps=tuple(self._steps),

@@ -158,7 +158,7 @@ class _Run:
 
     def write_index(self) -> Totals:
         """Write the front page with its tables, once all tasks are written."""
-        totals = totals_of(self.rows)
+        totals = totals_of(self.rows, self.view.metering.total if self.view.metering else None)
         up = "../index.html" if self._folder else ""
         self._out.table(f"{self._folder}tasks.csv", csv_of(self.rows))
         self._out.table(f"{self._folder}tasks.json", json_of(self.rows))

@@ -27,6 +27,7 @@ from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import Difference, differences_of
 from judge.results.identity import identity_in, player
 from judge.results.judgings import JudgeName, Judging, judge_names, once
+from judge.results.metering import Metering
 from judge.results.rates import OUTCOMES, RowOutcome
 from judge.results.rows import MAX_TEXT_CHARS, AttemptRow, Played
 from judge.results.run_record import epochs_of, excluded_by_run, excluded_by_scenario, judge_id_of, task_names
@@ -325,6 +326,7 @@ class RunView:
     task_ids: tuple[str, ...] = ()
     epochs: int = 1
     label_key: str = ""
+    metering: Metering | None = None
 
     @property
     def player(self) -> str:
@@ -360,7 +362,9 @@ def read_run(store: RunStore) -> RunView:
     epochs = max([epochs_of(record), *(task.epoch for task in found)])
     # Folders of other tools often have the same name, so theirs has a digest of the path.
     label_key = store.derived.name if isinstance(store, FolderStore) else store.run_id
-    return RunView(store.run_id, record, str(role), tuple(dict.fromkeys(task_ids)), epochs, label_key)
+    return RunView(
+        store.run_id, record, str(role), tuple(dict.fromkeys(task_ids)), epochs, label_key, Metering.of(store)
+    )
 
 
 def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
@@ -399,6 +403,7 @@ def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
                 store.name,
                 store.epoch,
                 deciding,
+                metered=run.metering.of_attempt(result) if run.metering else None,
                 judge_id=judge_id_of(run.record, store.name, store.epoch) if run.record else None,
                 sha256=sha256,
                 run_id=run.run_id,

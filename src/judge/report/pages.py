@@ -25,11 +25,13 @@ from judge.records.notices import notice_text
 from judge.report.charts import charts_of, duration
 from judge.report.data import LEVELS, RunView, TaskRow, TaskView
 from judge.report.network import ConsoleView
+from judge.report.pareto import pareto_chart
 from judge.report.setup import moment, setup_of
 from judge.report.totals import Comparison, MatrixRow, Totals, differences, grouped, task_counts
 from judge.results.categories import CATEGORIES
 from judge.results.rates import RowOutcome
 from judge.results.rows import COLUMNS
+from judge.results.sureness import holm
 from shared.text import counted, show_hidden, usd, without_surrogates
 
 # Outcomes that need attention first.
@@ -136,6 +138,8 @@ class Renderer:
             levels=LEVELS,
             differing=differences([run.view.record for run in runs]),
             task_counts=task_counts(matrix, len(runs)),
+            corrected=holm([run.comparison.p for run in runs[1:]]),
+            pareto=pareto_chart([(run.letter, run.totals) for run in runs]),
         )
 
     def compared_task(

@@ -18,10 +18,13 @@ from judge.records.tasks import key_of
 from judge.report.data import LEVELS, Phases, TaskRow
 from judge.results.attacks import AttackTotals, attacked_of_row
 from judge.results.judgings import Judged, JudgeName, cost_of, judge_names, judged_by, method_of, once
+from judge.results.metering import Metered
 from judge.results.policies import PolicyTotals, policies_of_row
+from judge.results.progress import mean_progress
 from judge.results.rates import Counted, Rate, RowOutcome
 from judge.results.run_record import NO_RESULT
 from judge.results.statistics import bootstrap, mcnemar_exact, repeats_of, tallies_of
+from judge.results.sureness import Clustered, clustered_interval, detectable_difference
 from shared.fields import as_mapping
 from shared.models import TokenUsage
 
@@ -62,6 +65,24 @@ class Totals:
     policies: PolicyTotals | None
     # `None` for a run without attacks, which no other figure counts except times, tokens and costs.
     attacks: AttackTotals | None
+    # The interval clustered by website, if there are several and scipy is installed.
+    clustered: Clustered | None = None
+    # The mean partial credit in percent, and over how many attempts.
+    progress: tuple[float, int] | None = None
+    # All metered calls of the participant's, also between attempts; `None` if none was metered.
+    metered: Metered | None = None
+
+    @property
+    def participant_cost_per_task(self) -> float | None:
+        """US dollars of metered model calls per task; `None` if that is not known."""
+        cost = self.metered.cost_usd if self.metered else None
+        return cost / self.all.tasks if cost is not None and self.all.tasks else None
+
+    @property
+    def participant_cost_per_success(self) -> float | None:
+        """The same per success; `None` also if nothing succeeded."""
+        cost = self.metered.cost_usd if self.metered else None
+        return cost / self.all.successes if cost is not None and self.all.successes else None
 
     @property
     def cost_per_success(self) -> float | None:
@@ -100,6 +121,11 @@ class Comparison:
     def difference(self) -> float | None:
         """The later rate minus the first rate over the paired tasks, in percentage points."""
         return 100 * fmean(self.differences) if self.differences else None
+
+    @property
+    def detectable(self) -> float | None:
+        """The smallest difference in points that a comparison of this size finds in 80 %; `None` if unknown."""
+        return detectable_difference(self.differences)
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -222,8 +248,8 @@ def matrix_of(runs: Sequence[Sequence[TaskRow]]) -> list[MatrixRow]:
     return sorted(matrix, key=lambda each: each.order)
 
 
-def totals_of(rows: Sequence[TaskRow]) -> Totals:
-    """All totals of a run."""
+def totals_of(rows: Sequence[TaskRow], metered: Metered | None = None) -> Totals:
+    """All totals of a run; `metered` are the participant's model calls."""
     costs = [row.cost_usd for row in rows if row.has_result]
     known = [cost for cost in costs if cost is not None]
     durations = [row.duration_s for row in rows if row.has_result]
@@ -263,7 +289,17 @@ def totals_of(rows: Sequence[TaskRow]) -> Totals:
         repeats=repeats_of(tallies_of((each.task, each.outcome) for each in attempts)),
         policies=PolicyTotals.of((row.counted, policies_of_row(row)) for row in clean),
         attacks=AttackTotals.of(map(attacked_of_row, rows)),
+        clustered=clustered_interval(_rates_by_site(clean)),
+        progress=mean_progress(row.progress for row in clean),
+        metered=metered,
     )
+
+
+def _rates_by_site(rows: Sequence[TaskRow]) -> list[tuple[str, float]]:
+    """The website and the rate of each scored task."""
+    sites = {row.task_id: row.site for row in rows}
+    tallies = tallies_of((row.task_id, row.outcome) for row in rows)
+    return [(sites[name], float(tally.rate)) for name, tally in tallies.items() if tally.rate is not None]
 
 
 def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:

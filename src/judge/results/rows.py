@@ -18,6 +18,8 @@ from judge.records.verdicts import JudgeInfo, Truth, Verdict
 from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
 from judge.results.judgings import method_of
+from judge.results.metering import Metered
+from judge.results.progress import progress_of
 from judge.results.rates import Counted
 from judge.results.rewards import SuccessRule, reward_of, success_rule
 from judge.trajectory.record import Attempt
@@ -42,6 +44,7 @@ class Played:
     task_id: str
     epoch: int
     verdict: Verdict | None
+    metered: Metered | None = None
     judge_id: str | None = None
     sha256: str | None = None
     run_id: str = ""
@@ -76,6 +79,11 @@ class Played:
     def usage(self) -> TokenUsage:
         """Tokens used for judging."""
         return self.attempt.token_usage
+
+    @property
+    def progress(self) -> float | None:
+        """The share of the checks or key points that are met."""
+        return progress_of(self.verdict)
 
     @property
     def rule(self) -> SuccessRule | None:
@@ -217,6 +225,15 @@ class AttemptRow:
     attack_started: bool | None = column(lambda it: it.attack.started if it.attack else None)
     attack_succeeded: bool | None = column(lambda it: it.attack.succeeded if it.attack else None)
     attack_left_out: bool | None = column(lambda it: it.attack.is_left_out if it.attack else None)
+    progress: float | None = column(lambda it: it.progress)
+    participant_calls: int | None = column(lambda it: it.metered.calls if it.metered else None)
+    participant_unknown_calls: int | None = column(lambda it: it.metered.unknown_calls if it.metered else None)
+    participant_input_tokens: int | None = column(lambda it: it.metered.input if it.metered else None)
+    participant_output_tokens: int | None = column(lambda it: it.metered.output if it.metered else None)
+    participant_cached_tokens: int | None = column(lambda it: it.metered.cached if it.metered else None)
+    participant_reasoning_tokens: int | None = column(lambda it: it.metered.reasoning if it.metered else None)
+    participant_model_s: float | None = column(lambda it: it.metered.seconds if it.metered else None)
+    participant_cost_usd: float | None = column(lambda it: it.metered.cost_usd if it.metered else None)
 
     @classmethod
     def of(cls, played: Played, *, max_chars: int | None = None, **more: Any) -> Self:

@@ -7,7 +7,7 @@ import json
 import platform
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date
 from importlib import metadata
 from pathlib import Path
@@ -24,6 +24,7 @@ from judge.results.submission import TaskSummary, decided, judge_of
 from judge.scenario.models import Launch, Shard
 from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore, runs_in
 from judge.trajectory.files import read_attempt
+from judge.trajectory.record import Attempt
 from shared.dates import day_in
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
@@ -36,7 +37,7 @@ from shared.text import excerpt, one_line
 
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "pydantic")
 # Settings that belong to one start. `site_restarts` are ports of the runner; `[[sites]]` are compared by command.
-_OF_START = frozenset({"run_id", "name", "participant_ids", "site_restarts", "max_parallel", "today"})
+_OF_START = frozenset({"run_id", "name", "participant_ids", "site_restarts", "max_parallel", "meter", "today"})
 # Settings that do not affect a result; also sharding and epochs.
 NO_RESULT = _OF_START | {"shard_index", "num_shards", "num_instances", "epochs", "attacks", "unseen_attacks"}
 # Settings that may differ when a run is resumed, because no verdict depends on them; also the judge model's rate limits
@@ -330,14 +331,26 @@ def withdraw_unplayed(store: RunStore, cause: str) -> None:
     These are the tasks that, since the run was last started, ended in a participant error before any action.
     Raises `ConfigError` if the judge is still running, or if the folder cannot be written.
     """
+    record = store.read_run() or {}
+    since = record.get("resumed_at") or record.get("started_at") or 0.0
+    _withdraw(store, cause, lambda attempt: not attempt.action_history and attempt.started_at >= since)
+
+
+def withdraw_since(store: RunStore, since: float, cause: str) -> None:
+    """Withdraw zero scores of attempts that ended in a participant error after `since`: a fault may be the cause.
+
+    Raises `ConfigError` as `withdraw_unplayed` does.
+    """
+    _withdraw(store, cause, lambda attempt: attempt.ended_at >= since)
+
+
+def _withdraw(store: RunStore, cause: str, is_meant: Callable[[Attempt], bool]) -> None:
     with store.held("judge"), write_errors(f"cannot write {store.folder}"):
         record = store.read_run() or {}
-        since = record.get("resumed_at") or record.get("started_at") or 0.0
         for task in store.tasks():
             with contextlib.suppress(TrajectoryError):
                 attempt = read_attempt(task.folder)
-                is_unplayed = attempt.stop_reason == "participant_error" and not attempt.action_history
-                if is_unplayed and attempt.started_at >= since:
+                if attempt.stop_reason == "participant_error" and is_meant(attempt):
                     # Without a result the task is unsettled; the attempt's record stays.
                     (task.folder / "result.json").rename(task.folder / "withdrawn.json")
                     shutil.rmtree(task.folder / "verdicts", ignore_errors=True)

@@ -14,6 +14,7 @@ from judge.records.verdicts import Verdict
 from judge.results.attacks import AttackTotals, attack_text, attacked_of_row
 from judge.results.folders import FoundTask
 from judge.results.identity import player
+from judge.results.metering import Metering
 from judge.results.policies import PolicyTotals, policies_of_row, policy_text
 from judge.results.rates import Counted, Rate
 from judge.results.rows import COLUMNS, EXCLUDED, AttemptRow, Played
@@ -72,16 +73,17 @@ class Unreadable(NamedTuple):
 def table_of(store: RunStore) -> Iterator[Tabled | Unreadable]:
     """The attempts of a run, or of another tool's folder. Unfinished tasks are left out."""
     record = store.read_run() or {}
+    metering = Metering.of(store)
     for task in store.tasks():
         if not isinstance(task, FoundTask) and not (task.folder / "result.json").exists():
             continue
         try:
-            yield _tabled(store.run_id, record, task)
+            yield _tabled(store.run_id, record, task, metering)
         except TrajectoryError as error:
             yield Unreadable(task.name, error.message)
 
 
-def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore) -> Tabled:
+def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore, metering: Metering | None) -> Tabled:
     if isinstance(task, FoundTask):
         attempt, sha256, judge_id = task.attempt(), None, task.judge_id or ""
     else:
@@ -93,7 +95,17 @@ def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore) -> Tabled:
     if verdict is None or attempt.verdict is None or (sha256 and verdict.trajectory_sha256 != sha256):
         verdict = attempt.verdict
     row = AttemptRow.of(
-        Played(attempt, task.name, task.epoch, verdict, judge_id=judge_id, sha256=sha256, run_id=run_id, record=record)
+        Played(
+            attempt,
+            task.name,
+            task.epoch,
+            verdict,
+            metered=metering.of_attempt(attempt) if metering else None,
+            judge_id=judge_id,
+            sha256=sha256,
+            run_id=run_id,
+            record=record,
+        )
     )
     return Tabled(row, tuple(_checks(row, verdict)), attempt)
 

@@ -69,6 +69,7 @@ _AGAIN = (
     "baseline_p",
     "archive",
     "attacks",
+    "meter",
 )
 
 
@@ -106,6 +107,7 @@ class RunOptions(Record):
     engine: str = "local"
     archive: Path | None = None
     attacks: Modes | None = None
+    meter: bool = False
 
     def words(self, names: Iterable[str]) -> list[str]:
         """The named options that are set, as command line arguments."""
@@ -113,7 +115,8 @@ class RunOptions(Record):
         for name in names:
             value = getattr(self, name)
             for each in value if isinstance(value, tuple) else (value,):
-                words += [f"--{name.replace('_', '-')}", str(each)] if each else []
+                flag = f"--{name.replace('_', '-')}"
+                words += ([flag] if each is True else [flag, str(each)]) if each else []
         return words
 
 
@@ -137,6 +140,7 @@ class Plan:
     shard: Shard | None = None
     baseline: Baseline | None = None
     archives: Archives | None = None
+    config: RunConfig | None = None
 
 
 def make_plan(options: RunOptions, settings: Settings) -> Plan:
@@ -162,6 +166,8 @@ def _plan(options: RunOptions, settings: Settings, today: date | None = None) ->
     if options.shards is not None:
         require_shardable(declared, options, is_ours=is_ours)
     config, notes = _config(scenario, options, settings, is_ours=is_ours)
+    if config.meter:
+        _require_meterable(scenario, is_ours=is_ours and not options.serve_only)
     _check_judge(scenario, members[-1], config, options, settings)
     archives = open_archives(config)
     config = pinned(config, archives) if archives else config
@@ -193,7 +199,19 @@ def _plan(options: RunOptions, settings: Settings, today: date | None = None) ->
     request = request_text(scenario, tasks=tasks, config=config, launch=launch)
     if resumes:
         notes += _resumed(store, request, has_tasks=bool(tasks))
-    return Plan(options, scenario, members, request, store, notes, tasks, resumes, launch.shard, archives=archives)
+    return Plan(
+        options,
+        scenario,
+        members,
+        request,
+        store,
+        notes,
+        tasks,
+        resumes,
+        launch.shard,
+        archives=archives,
+        config=config,
+    )
 
 
 def _require_own_judge(scenario: Scenario, options: RunOptions, *, is_ours: bool) -> None:
@@ -209,6 +227,15 @@ def _require_own_judge(scenario: Scenario, options: RunOptions, *, is_ours: bool
         raise ConfigError(
             f"{options.scenario}: frozen sites need a judge that is started here and receives a request",
             remedy="give [green_agent] a cmd, and leave --serve-only out",
+        )
+
+
+def _require_meterable(scenario: Scenario, *, is_ours: bool) -> None:
+    """Raises `ConfigError` if no model call of a participant can be metered."""
+    if not is_ours or all(agent.cmd is None for agent in scenario.participants):
+        raise ConfigError(
+            f"{scenario.path}: --meter needs a judge and a participant that are started here",
+            remedy="give both a cmd, or leave --meter out: a participant elsewhere may report its own usage",
         )
 
 
@@ -340,6 +367,7 @@ def _config(
             config["num_instances"] = options.limit
     chosen = {name: getattr(options, name) for name in ("name", "max_parallel", "epochs", "attacks")}
     config |= {name: value for name, value in chosen.items() if value is not None}
+    config |= {"meter": True} if options.meter else {}
     if judge_model := options.judge_model or settings.judge_model:
         config["judge_model"] = judge_model
     return validated(CONFIG, config, "config, as the options and the environment set it"), notes

@@ -18,9 +18,8 @@ from judge.events import Sink
 from judge.records.tasks import Task
 from judge.records.verdicts import WITHOUT_CHECKS
 from judge.report.build import make_report, open_page
-from judge.results.run_record import (
-    withdraw_unplayed,
-)
+from judge.results.metering import with_metering
+from judge.results.run_record import withdraw_unplayed
 from judge.results.submission import TaskSummary, counts_of, entry_outcome, is_excluded
 from judge.runner.baseline import Compared, compared
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
@@ -28,6 +27,7 @@ from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, req
 from judge.runner.junit import write_junit
 from judge.runner.launch import child_environ, launched, log_path, log_tail, shown_logs
 from judge.runner.live_page import live_page_of
+from judge.runner.meter import METER, MeterLost, while_metered, with_meter, without_meter
 from judge.runner.plan import Plan, RunOptions, make_plan, resume_command
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.restarts import restarts_of
@@ -74,6 +74,8 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
             raise Interrupted("interrupted, everything is stopped", remedy=remedy) from None
         except UnusableParticipant as error:
             raise _unusable(error, plan, logs) from None
+        except MeterLost as lost:
+            raise without_meter(plan, lost) from None
         finally:
             for crash in crashes:
                 _tell_problem(console, crash)
@@ -164,10 +166,11 @@ async def _play(
     environ = child_environ(settings, output_dir=output_dir, participant_model=options.participant_model)
     scenario_dir = plan.scenario.path.resolve().parent
     require_folders(plan.members, scenario_dir)
-    progress.waiting_for(member.name for member in plan.members)
+    members = with_meter(plan, environ)
+    progress.waiting_for(member.name for member in members)
     logins = SiteLogins(plan.scenario, settings, plan.archives)
     async with (
-        launched(plan.members, scenario_dir=scenario_dir, environ=environ, logs=logs, is_up=progress.is_up) as children,
+        launched(members, scenario_dir=scenario_dir, environ=environ, logs=logs, is_up=progress.is_up) as children,
         shown_logs(children if options.show_logs else (), console),
         restarts_of(plan.scenario.sites if plan.store else (), children, logins) as restarts,
     ):
@@ -186,16 +189,17 @@ async def _play(
         tasks = logins.applied(plan.tasks, {site: state for site, state in states.items() if site not in restarts})
         try:
             emit: Sink = FirstTasks(progress)
-            return await request_assessment(
+            assessment = request_assessment(
                 plan.members[-1].endpoint,
                 _with(plan.request, restarts, tasks),
                 uploads.sink(emit) if uploads else emit,
                 auth_token=settings.auth_token,
             )
+            return await while_metered(assessment, children)
         finally:
             progress.stopping()
             # Checked before the children are stopped, after which all of them have ended.
-            crashes += [crash for child in children if (crash := child.crash())]
+            crashes += [crash for child in children if child.name != METER and (crash := child.crash())]
 
 
 def _settled(store: RunStore) -> list[dict[str, Any]]:
@@ -239,7 +243,7 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
     options, store = plan.options, plan.store
     if outcome.state == "rejected":
         raise ConfigError(f"the judge refused the request: {outcome.message}")
-    submission = outcome.submission(plan.scenario)
+    submission = with_metering(outcome.submission(plan.scenario), store)
     if submission is None:
         _tell_problem(console, f"The judge gave no result ({outcome.state}): {outcome.message}", style="")
         if store is not None and store.has_begun:

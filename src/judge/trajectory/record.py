@@ -122,6 +122,8 @@ class Attempt(Record):
     `policies`: what became of each of the task's; `attack`: what became of the attack that it was played with.
     `earlier_attempts` are the digests of those at the same task and epoch, which count for both; recorded for tasks
     with policies or an attack.
+    `context_id` is that of the conversation with the participant, which it can name to a meter; older versions did not
+    record it.
     """
 
     task: Task
@@ -152,6 +154,7 @@ class Attempt(Record):
     blame_facts: BlameFacts | None = None
     fetched: tuple[Fetched, ...] = ()
     frozen: Frozen | None = None
+    context_id: str | None = Field(default=None, max_length=200)
     policies: Annotated[tuple[PolicyResult, ...], Recorded(2_000_000)] = ()
     attack: AttackResult | None = None
     earlier_attempts: Annotated[tuple[str, ...], Recorded(100_000)] = ()
@@ -269,6 +272,7 @@ class Attempt(Record):
             **{key: fields[key] for key in _OF_NETWORK},
             "is_aborted": self.is_aborted,
             "attempt": self.number,
+            **({} if self.context_id is None else {"context_id": self.context_id}),
             **({"epoch": self.epoch} if self.epoch > 1 else {}),
             "flags": self.flags,
             "verdict": self.outcome,
@@ -324,6 +328,7 @@ class Attempt(Record):
                     ATTACK: value.get(ATTACK),
                     "self_recorded": value.get(SELF_RECORDED, False),
                     "shared_state": value.get("shared_state", False),
+                    "context_id": value.get("context_id"),
                     "rules_version": value.get("rules_version", FIRST_RULES),
                     **{key: value.get(key) for key in _OF_NETWORK},
                 }

@@ -28,6 +28,7 @@ from shared.errors import (
     ModelUnavailable,
     SharedStateFault,
 )
+from shared.llm.attempts import name_attempt
 from shared.llm.model import BeforeRetry, Completion, FinishReason, ModelRequest
 from shared.models import TokenUsage
 from shared.text import without_surrogates
@@ -65,7 +66,8 @@ _requests: contextvars.ContextVar[_Requests] = contextvars.ContextVar("requests"
 
 
 async def trace_request(request: Any) -> None:
-    """Event hook that counts requests. Typed `Any` because each SDK has its own HTTP client package."""
+    """Event hook that counts requests, and names their attempt to a meter."""
+    name_attempt(request)
     request.extensions["trace"] = _requests.get().trace
 
 

@@ -30,8 +30,11 @@ class Pricing(Protocol):
         """The date of the data, as in 2026-11-03."""
         ...
 
-    def cost_usd(self, usage: TokenUsage, calls: int = 1) -> float:
-        """The cost of `usage`, in US dollars, if it is that of so many calls of the same size."""
+    def cost_usd(self, usage: TokenUsage, calls: int = 1, *, written: int = 0) -> float:
+        """The cost of `usage`, in US dollars, if it is that of so many calls of the same size.
+
+        `written` are the input tokens that were written to the provider's cache, which can cost more.
+        """
         ...
 
 
@@ -43,7 +46,7 @@ class Price(Record):
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     date: str = ""
 
-    def cost_usd(self, usage: TokenUsage, calls: int = 1) -> float:
+    def cost_usd(self, usage: TokenUsage, calls: int = 1, *, written: int = 0) -> float:
         """See `Pricing`."""
         fresh = max(usage.input - usage.cached, 0)
         cached = self.input if self.cached is None else self.cached
@@ -59,7 +62,7 @@ class _ListedPrice:
         self._provider = provider
         self._model = model
 
-    def cost_usd(self, usage: TokenUsage, calls: int = 1) -> float:
+    def cost_usd(self, usage: TokenUsage, calls: int = 1, *, written: int = 0) -> float:
         """See `Pricing`."""
         from genai_prices import Usage, calc_price
 
@@ -67,6 +70,7 @@ class _ListedPrice:
         # At most the input: a provider that reports more cached tokens than that counts them apart.
         cached = min(usage.cached, usage.input)
         size = {"input_tokens": usage.input, "cache_read_tokens": cached, "output_tokens": usage.output}
+        size |= {"cache_write_tokens": min(written, usage.input - cached)} if written else {}
         tokens = Usage(**{name: count // per_call for name, count in size.items()})
         return float(calc_price(tokens, self._model, provider_id=self._provider).total_price) * per_call
 

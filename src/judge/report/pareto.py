@@ -1,0 +1,69 @@
+"""Cost against success of compared runs, with the Pareto front: the runs that no other one beats in both. Pure."""
+
+import itertools
+from collections.abc import Sequence
+
+from judge.report.charts import WIDTH, Chart, Shape
+from judge.report.totals import Totals
+from shared.text import usd
+
+
+def front_of(points: Sequence[tuple[str, float, float]]) -> tuple[str, ...]:
+    """The names of points (name, cost, rate) that no other point beats: none is cheaper and at least as good."""
+    return tuple(
+        name
+        for name, cost, rate in points
+        if not any(c <= cost and r >= rate and (c, r) != (cost, rate) for _, c, r in points)
+    )
+
+
+def pareto_chart(runs: Sequence[tuple[str, Totals]]) -> Chart | None:
+    """The runs whose cost was metered and is known; `None` without one. The others are named, and not drawn."""
+    points, left_out = [], []
+    for letter, totals in runs:
+        cost = totals.participant_cost_per_task
+        if cost is None or totals.all.rate is None:
+            left_out.append(letter)
+        else:
+            points.append((letter, cost, totals.all.rate))
+    if not points:
+        return None
+    front = front_of(points)
+    left, top, wide, tall = 48, 12, WIDTH - 72, 200
+    most = max(cost for _, cost, _ in points) or 1.0
+
+    def at(cost: float, rate: float) -> tuple[float, float]:
+        return round(left + wide * cost / most, 1), round(top + tall - tall * rate / 100, 1)
+
+    shapes = []
+    for share in (0, 25, 50, 75, 100):
+        _, y = at(0, share)
+        shapes.append(Shape("line", {"x1": left, "y1": y, "x2": left + wide, "y2": y, "class": "grid"}))
+        shapes.append(_text(left - 8, y + 4, f"{share} %", "end"))
+    for part in (0.0, 0.5, 1.0):
+        shapes.append(_text(left + wide * part, top + tall + 18, usd(most * part)))
+    shapes.append(_text(left + wide / 2, top + tall + 38, "model cost per task (metered, lower bound)"))
+    line = sorted((cost, rate) for name, cost, rate in points if name in front)
+    places = [at(cost, rate) for cost, rate in line]
+    for (x1, y1), (x2, y2) in itertools.pairwise(places):
+        shapes.append(Shape("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "class": "even"}))
+    for name, cost, rate in points:
+        x, y = at(cost, rate)
+        title = f"{name}: {rate:.1f} %, {usd(cost)} per task"
+        kind = "mark o-success" if name in front else "mark o-aborted"
+        mark = {"d": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "class": kind, "transform": f"translate({x} {y})"}
+        shapes += [Shape("path", {**mark}, title=title), _text(x, y - 9, name)]
+    missing = f" Without a known cost, so not drawn: {', '.join(left_out)}." if left_out else ""
+    return Chart(
+        name="pareto",
+        question="What does success cost?",
+        answer=f"No other run is both cheaper and better than {', '.join(front)}.{missing}",
+        columns=("Run", "Cost per task", "Success rate", "On the front"),
+        rows=tuple((name, usd(cost), f"{rate:.1f} %", "yes" if name in front else "no") for name, cost, rate in points),
+        shapes=tuple(shapes),
+        height=top + tall + 46,
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle") -> Shape:
+    return Shape("text", {"x": round(x, 1), "y": round(y, 1), "class": "tick", "text-anchor": anchor}, text)

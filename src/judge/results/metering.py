@@ -1,0 +1,211 @@
+"""What a participant's model calls cost, as a meter on this machine saw them: the ledger of a run, read and added up.
+
+`metering.jsonl` has two lines for each call, one when it is sent and one when it has ended, so that a meter that is
+killed loses none. What a provider does not report is unknown, never zero. A participant can also call a model without
+the meter, so every figure is a lower bound.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError
+
+from judge.store.layout import RunStore
+from judge.trajectory.record import Attempt
+from shared.models import Record
+
+LEDGER = "metering.jsonl"
+# In a submission's detail; `METERED` says how the figures were obtained.
+PARTICIPANT_COST, PARTICIPANT_USAGE, METERED = "participant_cost_usd", "participant_usage", "metered, lower bound"
+# Why the tokens of a call are not known: the provider did not report them; the call was cut off; its answer is in an
+# encoding that is not read, too large, or not of the provider's format; the meter was killed meanwhile.
+Unknown = Literal["not_reported", "cut_off", "encoding", "too_large", "unreadable", "lost"]
+Count = Annotated[int, Field(ge=0, le=10**12)]
+
+
+class Tokens(Record):
+    """The tokens of a call. `input` includes `cached` and `written` (to the provider's cache), `output` `reasoning`."""
+
+    input: Count
+    output: Count
+    cached: Count = 0
+    written: Count = 0
+    reasoning: Count = 0
+
+
+class Begun(Record):
+    """A call that is being sent. `attempt` is what the participant says, `one_slot` that only one can be meant."""
+
+    call: str = Field(max_length=64)
+    at: float
+    role: str = Field(max_length=1000)
+    provider: str = Field(max_length=100)
+    attempt: str | None = Field(default=None, max_length=200)
+    one_slot: bool = False
+
+
+class Ended(Record):
+    """How a call ended. `status` is that of its answer, `None` without one; `is_sent` is false if it never left."""
+
+    call: str = Field(max_length=64)
+    seconds: float = Field(ge=0)
+    status: int | None = None
+    is_sent: bool = True
+    is_streamed: bool = False
+    model: str | None = Field(default=None, max_length=300)
+    tokens: Tokens | None = None
+    unknown: Unknown | None = None
+    cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    price_date: str | None = Field(default=None, max_length=40)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call with its end; one that the meter did not see ends as `lost`."""
+
+    begun: Begun
+    ended: Ended
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the provider refused the call, or never received it: it costs nothing."""
+        return not self.ended.is_sent or (self.ended.status is not None and self.ended.status >= 400)
+
+
+@dataclass(frozen=True)
+class Metered:
+    """Calls added up. Tokens are those that are known; `unknown_calls` are the calls whose tokens are not.
+
+    `cost_usd` is `None` if that of one call is not known; `known_cost_usd` is that of the others.
+    """
+
+    calls: int = 0
+    refused_calls: int = 0
+    unknown_calls: int = 0
+    unpriced_calls: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    reasoning: int = 0
+    seconds: float = 0.0
+    known_cost_usd: float = 0.0
+    models: tuple[str, ...] = ()
+    price_date: str | None = None
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The cost of all calls; `None` if that of one is not known."""
+        return None if self.unpriced_calls else self.known_cost_usd
+
+    @classmethod
+    def of(cls, calls: Iterable[Call]) -> Self | None:
+        """The sum of these calls; `None` without any, because nothing was measured then."""
+        listed = list(calls)
+        if not listed:
+            return None
+        answered = [each.ended for each in listed if not each.is_refused]
+        known = [each.tokens for each in answered if each.tokens is not None]
+        costs = [each.cost_usd for each in answered if each.cost_usd is not None]
+        names = (f"{each.begun.provider}:{each.ended.model}" for each in listed if each.ended.model)
+        return cls(
+            calls=len(listed),
+            refused_calls=len(listed) - len(answered),
+            unknown_calls=len(answered) - len(known),
+            unpriced_calls=len(answered) - len(costs),
+            input=sum(each.input for each in known),
+            output=sum(each.output for each in known),
+            cached=sum(each.cached for each in known),
+            reasoning=sum(each.reasoning for each in known),
+            seconds=round(sum(each.ended.seconds for each in listed), 3),
+            # Rounded, so that the sum does not depend on the order of the calls.
+            known_cost_usd=round(sum(costs), 9),
+            models=tuple(sorted(set(names))),
+            price_date=max((each.price_date for each in answered if each.price_date), default=None),
+        )
+
+    def published(self) -> dict[str, Any]:
+        """As in a submission's detail: a cost that is not known is absent."""
+        return {
+            **({} if self.cost_usd is None else {PARTICIPANT_COST: round(self.cost_usd, 6)}),
+            PARTICIPANT_USAGE: {
+                "basis": METERED,
+                "calls": self.calls,
+                "refused_calls": self.refused_calls,
+                "unknown_calls": self.unknown_calls,
+                "input_tokens": self.input,
+                "output_tokens": self.output,
+                "cached_tokens": self.cached,
+                "reasoning_tokens": self.reasoning,
+                "seconds": self.seconds,
+                "known_cost_usd": round(self.known_cost_usd, 6),
+                "models": list(self.models),
+                "price_date": self.price_date,
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Metering:
+    """The calls of a run."""
+
+    calls: tuple[Call, ...]
+
+    @classmethod
+    def of(cls, store: RunStore) -> Self | None:
+        """What was metered in a run and its shards; `None` if it was not metered."""
+        paths = (store.folder / LEDGER, *sorted(store.folder.glob(f"shards/*/{LEDGER}")))
+        found = [path for path in paths if path.is_file()]
+        return cls(tuple(call for path in found for call in read_ledger(path))) if found else None
+
+    @property
+    def total(self) -> Metered | None:
+        """All calls of the run, also between attempts."""
+        return Metered.of(self.calls)
+
+    def of_attempt(self, attempt: Attempt) -> Metered | None:
+        """The calls of one attempt; `None` if there are none, or if some call of its time could be anybody's."""
+        calls = []
+        for call in self.calls:
+            is_meanwhile = attempt.started_at <= call.begun.at <= attempt.ended_at
+            if call.begun.attempt is not None:
+                calls += [call] if call.begun.attempt == attempt.context_id else []
+            elif is_meanwhile and call.begun.one_slot:
+                calls.append(call)
+            elif is_meanwhile:
+                return None
+        return Metered.of(calls)
+
+
+def read_ledger(path: Path) -> Iterator[Call]:
+    """The calls of a ledger in the order in which they began. Lines that cannot be read are left out."""
+    begun: dict[str, Begun] = {}
+    ended: dict[str, Ended] = {}
+    with path.open("rb") as stream:
+        for line in stream:
+            try:
+                value: dict[str, Any] = json.loads(line)
+                if "at" in value:
+                    first = Begun.model_validate(value)
+                    begun.setdefault(first.call, first)
+                else:
+                    last = Ended.model_validate(value)
+                    ended.setdefault(last.call, last)
+            except (ValueError, ValidationError, TypeError, RecursionError):
+                # A line that was torn when the machine stopped.
+                continue
+    for name, each in begun.items():
+        yield Call(each, ended.get(name) or Ended(call=name, seconds=0.0, unknown="lost"))
+
+
+def with_metering(submission: dict[str, Any] | None, store: RunStore | None) -> dict[str, Any] | None:
+    """The submission with what was metered in the run, if anything was."""
+    metering = Metering.of(store) if store else None
+    total = metering.total if metering else None
+    if submission is None or total is None or not submission["results"]:
+        return submission
+    results: Sequence[Mapping[str, Any]] = submission["results"]
+    first = {**results[0], "detail": {**results[0]["detail"], **total.published()}}
+    return {**submission, "results": [first, *results[1:]]}

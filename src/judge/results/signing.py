@@ -1,0 +1,268 @@
+"""Signed runs: an in-toto statement about the files of a run, in a DSSE envelope signed with an Ed25519 key.
+
+Formats: https://github.com/in-toto/attestation (Statement v1) and https://github.com/secure-systems-lab/dsse.
+A signature says that whoever has the key had these files; it does not say that they are true.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from pydantic import Field, ValidationError
+
+from judge.results.run_record import package_versions
+from judge.store.layout import RunStore
+from shared.errors import ConfigError
+from shared.files import read_errors, write_errors
+from shared.models import Record
+
+ENVELOPE = "signature.dsse.json"
+_PAYLOAD_TYPE = "application/vnd.in-toto+json"
+_STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+_PREDICATE_TYPE = "https://github.com/hjerpe/wabe/signed-run/v1"
+# What can be made again from the rest, and locks.
+_MADE_AGAIN = ("report", "export")
+_NOT_SIGNED = re.compile(r"report\.html|\..+\.lock")
+_KEY_REMEDY = "make one with: openssl genpkey -algorithm ed25519 -out key.pem"
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Digest(Record):
+    """A digest as in-toto writes it."""
+
+    sha256: Sha256
+
+
+class Subject(Record):
+    """A file, by its path in the run's folder."""
+
+    name: str
+    digest: Digest
+
+
+class SignedRun(Record):
+    """What is said of the run beside its files. `public_key` is the one that signed, in OpenSSH's form."""
+
+    run_id: str
+    task_set_checksum: str | None
+    request_sha256: str | None
+    packages: Mapping[str, str]
+    signed_at: str
+    public_key: str
+
+
+class Statement(Record):
+    """An in-toto statement about a run."""
+
+    type_: Literal["https://in-toto.io/Statement/v1"] = Field(alias="_type")
+    subject: tuple[Subject, ...]
+    predicate_type: Literal["https://github.com/hjerpe/wabe/signed-run/v1"] = Field(alias="predicateType")
+    predicate: SignedRun
+
+
+class Signature(Record):
+    """One signature of an envelope."""
+
+    keyid: str
+    sig: str
+
+
+class Envelope(Record):
+    """A DSSE envelope with one signature."""
+
+    payload: str
+    payload_type: Literal["application/vnd.in-toto+json"] = Field(alias="payloadType")
+    signatures: tuple[Signature] = Field(min_length=1, max_length=1)
+
+
+class SignatureFindings(Record):
+    """What comparing a run with its signed statement gave: contradictions, and files that were added later."""
+
+    fingerprint: str | None = None
+    mismatches: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+
+
+class _NotSigned(Exception):
+    """Why the envelope does not count, in one line."""
+
+
+def sign_run(store: RunStore, key_file: Path) -> tuple[Path, str, int]:
+    """Write the signed statement. Returns its path, the key's fingerprint and the number of files in it.
+
+    Raises `ConfigError` for an unusable key, a run that is being played, and a link among its files.
+    """
+    key = _private_key(key_file)
+    if store.is_in_progress:
+        raise ConfigError(f"run {store.run_id} is being played or judged", remedy="sign it when that has ended")
+    run = store.read_run()
+    if run is None:
+        raise ConfigError(f"{store.folder / 'run.json'}: missing or not JSON", remedy="name the folder of a run")
+    subjects = []
+    for name, path in _files(store.folder):
+        if path.is_symlink():
+            raise ConfigError(f"{path} is a link, which cannot be signed", remedy="replace it with the file itself")
+        subjects.append({"name": name, "digest": {"sha256": _sha256(path)}})
+    public = key.public_key()
+    statement = {
+        "_type": _STATEMENT_TYPE,
+        "subject": subjects,
+        "predicateType": _PREDICATE_TYPE,
+        "predicate": {
+            "run_id": str(run.get("run_id") or store.run_id),
+            "task_set_checksum": run.get("task_set_checksum"),
+            "request_sha256": run.get("request_sha256"),
+            "packages": package_versions(),
+            "signed_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "public_key": _openssh(public),
+        },
+    }
+    payload = json.dumps(statement, sort_keys=True).encode()
+    path = store.folder / ENVELOPE
+    with write_errors(path, "choose a run whose folder can be written"):
+        path.write_bytes(_envelope(payload, key.sign(_encoded(payload)), fingerprint(public)))
+    return path, fingerprint(public), len(subjects)
+
+
+def verify_signature(store: RunStore, key_file: Path) -> SignatureFindings:
+    """Compare a run's files with its signed statement. Raises `ConfigError` for an unusable key."""
+    public = _public_key(key_file)
+    try:
+        statement = _statement(store.folder / ENVELOPE, public)
+        run = store.read_run() or {}
+        signed, here = statement.predicate.run_id, str(run.get("run_id") or store.run_id)
+        if signed != here:
+            raise _NotSigned(f"{ENVELOPE}: the statement is about run {signed[:200]!a}, not {here[:200]!a}")
+    except _NotSigned as error:
+        return SignatureFindings(mismatches=(str(error),))
+    wanted = {each.name: each.digest.sha256 for each in statement.subject}
+    there = dict(_files(store.folder))
+    problems = [f"{name}: signed, and missing" for name in wanted if name not in there]
+    for name, path in there.items():
+        if name in wanted and (path.is_symlink() or _sha256(path) != wanted[name]):
+            problems.append(f"{name}: changed since it was signed")
+    return SignatureFindings(
+        fingerprint=fingerprint(public),
+        mismatches=tuple(sorted(problems)),
+        added=tuple(sorted(there.keys() - wanted.keys())),
+    )
+
+
+def signer_of(submission: Path) -> str | None:
+    """The fingerprint of the key that signed the run of a `results.json`, if its statement has this very file.
+
+    The key is the one that the statement itself names: it tells rows apart, and trusts nobody.
+    """
+    try:
+        payload = json.loads(base64.b64decode(json.loads((submission.parent / ENVELOPE).read_bytes())["payload"]))
+        public = serialization.load_ssh_public_key(str(payload["predicate"]["public_key"]).encode())
+        if not isinstance(public, Ed25519PublicKey):
+            return None
+        statement = _statement(submission.parent / ENVELOPE, public)
+        digests = {each.name: each.digest.sha256 for each in statement.subject}
+        return fingerprint(public) if digests.get(submission.name) == _sha256(submission) else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, UnsupportedAlgorithm, _NotSigned):
+        return None
+
+
+def fingerprint(key: Ed25519PublicKey) -> str:
+    """The fingerprint of a key as `ssh-keygen -l` shows it."""
+    blob = base64.b64decode(_openssh(key).split()[1])
+    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+
+
+def _statement(path: Path, public: Ed25519PublicKey) -> Statement:
+    """The statement that this key signed. Raises `_NotSigned`."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise _NotSigned(f"{path.name}: missing, the run is not signed") from None
+    except OSError as error:
+        raise _NotSigned(f"{path.name}: {error.strerror or error}") from None
+    try:
+        envelope = Envelope.model_validate_json(data)
+        payload = base64.b64decode(envelope.payload, validate=True)
+        (signature,) = envelope.signatures
+        raw = base64.b64decode(signature.sig, validate=True)
+    except (ValueError, ValidationError):
+        raise _NotSigned(f"{path.name}: damaged, not a signed statement") from None
+    if signature.keyid != fingerprint(public):
+        raise _NotSigned(f"{path.name}: signed with the key {signature.keyid[:80]!a}, not {fingerprint(public)}")
+    # Also what the signature does not cover, such as spaces between the keys, must be as it was written.
+    if data != _envelope(payload, raw, signature.keyid):
+        raise _NotSigned(f"{path.name}: changed since it was signed")
+    try:
+        public.verify(raw, _encoded(payload))
+        return Statement.model_validate_json(payload)
+    except InvalidSignature:
+        raise _NotSigned(f"{path.name}: the signature does not match the statement") from None
+    except ValidationError:
+        raise _NotSigned(f"{path.name}: not a statement about a run") from None
+
+
+def _encoded(payload: bytes) -> bytes:
+    """DSSE's pre-authentication encoding: what is signed."""
+    kind = _PAYLOAD_TYPE.encode()
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+
+
+def _envelope(payload: bytes, signature: bytes, keyid: str) -> bytes:
+    encoded = {"payload": base64.b64encode(payload).decode(), "payloadType": _PAYLOAD_TYPE}
+    signed: dict[str, Any] = {"signatures": [{"keyid": keyid, "sig": base64.b64encode(signature).decode()}]}
+    return json.dumps(encoded | signed, indent=1).encode() + b"\n"
+
+
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The files that a signature covers, by their paths in the folder. Links are not followed."""
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        is_left_out = parts[0] in _MADE_AGAIN or _NOT_SIGNED.fullmatch(parts[-1]) or parts == (ENVELOPE,)
+        if not is_left_out and (path.is_symlink() or path.is_file()):
+            yield "/".join(parts), path
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _openssh(key: Ed25519PublicKey) -> str:
+    return key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
+
+
+def _private_key(path: Path) -> Ed25519PrivateKey:
+    with read_errors(path, _KEY_REMEDY):
+        data = path.read_bytes()
+    for load in (serialization.load_pem_private_key, serialization.load_ssh_private_key):
+        try:
+            key = load(data, None)
+        except TypeError:
+            raise ConfigError(f"{path}: the key has a password", remedy="give one without") from None
+        except (ValueError, UnsupportedAlgorithm):
+            continue
+        if isinstance(key, Ed25519PrivateKey):
+            return key
+    raise ConfigError(f"{path} has no private Ed25519 key", remedy=_KEY_REMEDY)
+
+
+def _public_key(path: Path) -> Ed25519PublicKey:
+    """The public key in a file, which may also have the private one."""
+    with read_errors(path, "give the public key of whoever signed"):
+        data = path.read_bytes()
+    for load in (serialization.load_pem_public_key, serialization.load_ssh_public_key):
+        try:
+            key = load(data)
+        except (ValueError, UnsupportedAlgorithm):
+            continue
+        if isinstance(key, Ed25519PublicKey):
+            return key
+    return _private_key(path).public_key()

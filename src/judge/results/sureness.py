@@ -1,0 +1,101 @@
+"""How sure a difference is: intervals clustered by website, the smallest detectable difference, corrected p-values.
+
+The quantiles are scipy's, an extra (`statistics`); without it, `None` says that nothing was computed.
+
+Clustered standard errors and the minimum detectable effect are those of Miller, *Adding Error Bars to Evals*
+(arXiv:2411.00640); the interval takes Student's quantile with one degree of freedom less than there are clusters
+(Cameron and Miller, 2015), because websites are few.
+"""
+
+import importlib.util
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+POWER, LEVEL = 0.8, 0.05
+
+
+@dataclass(frozen=True)
+class Clustered:
+    """A mean over clusters of values, such as the rates of tasks by website, with its 95 % interval in percent."""
+
+    low: float
+    high: float
+    standard_error: float
+    clusters: int
+
+
+def is_available() -> bool:
+    """Whether scipy is installed."""
+    return importlib.util.find_spec("scipy") is not None
+
+
+def clustered_error(values: Iterable[tuple[str, float]]) -> float | None:
+    """The standard error of the mean of values that are correlated within clusters; `None` below two clusters.
+
+    The square root of the sum of all products of two deviations in one cluster, divided by the number of values.
+    """
+    clusters: defaultdict[str, list[float]] = defaultdict(list)
+    for cluster, value in values:
+        clusters[cluster].append(value)
+    everything = [value for each in clusters.values() for value in each]
+    if len(clusters) < 2:
+        return None
+    mean = math.fsum(everything) / len(everything)
+    # The sum of the products of all pairs in a cluster is the square of the sum of its deviations.
+    sums = [math.fsum(value - mean for value in each) for each in clusters.values()]
+    return math.sqrt(math.fsum(each * each for each in sums)) / len(everything)
+
+
+def clustered_interval(values: Sequence[tuple[str, float]]) -> Clustered | None:
+    """The 95 % interval of the mean of fractions in percent; `None` below two clusters, or without scipy."""
+    error = clustered_error(values)
+    if error is None or not is_available():
+        return None
+    # Imported here because the import is slow.
+    from scipy import stats
+
+    count = len({cluster for cluster, _ in values})
+    mean = math.fsum(value for _, value in values) / len(values)
+    # As if drawn from a population of websites, of which there are few.
+    error *= math.sqrt(count / (count - 1))
+    half = float(stats.t.ppf(1 - LEVEL / 2, count - 1)) * error
+    return Clustered(100 * max(0.0, mean - half), 100 * min(1.0, mean + half), 100 * error, count)
+
+
+def detectable(variance: float, size: int, *, level: float = LEVEL, power: float = POWER) -> float | None:
+    """The smallest true mean of `size` values with this variance that a two-sided test finds with this power.
+
+    `None` without a value, or without scipy.
+    """
+    if size < 1 or not is_available():
+        return None
+    from scipy import stats
+
+    quantiles = float(stats.norm.ppf(1 - level / 2)) + float(stats.norm.ppf(power))
+    return quantiles * math.sqrt(variance / size)
+
+
+def detectable_difference(differences: Sequence[float]) -> float | None:
+    """The smallest difference of two runs, in percentage points, that a comparison of this size finds in 80 %.
+
+    `differences` are those of the tasks. If all are equal, the variance is unknown and nothing can be said.
+    """
+    size = len(differences)
+    if size < 2 or len(set(differences)) == 1:
+        return None
+    mean = math.fsum(differences) / size
+    variance = math.fsum((each - mean) ** 2 for each in differences) / (size - 1)
+    found = detectable(variance, size)
+    return None if found is None else 100 * found
+
+
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """The p-values corrected for their number (Holm 1979), in the same order."""
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    corrected, highest = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(order):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        corrected[place] = highest
+    return tuple(corrected)

@@ -1,0 +1,1 @@
+"""Stand-ins for the providers of models, which log what they report."""

@@ -1,0 +1,104 @@
+"""The ledger of a meter: what is known of calls, added up, and which attempt they belong to."""
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.results import a_finished_run, a_result
+from judge.results.metering import LEDGER, Begun, Call, Ended, Metered, Metering, Tokens, read_ledger, with_metering
+
+START = 1_700_000_000.25
+
+
+def a_call(
+    number: int = 0, *, at: float = START + 1, attempt: str | None = None, one_slot: bool = False, **ended: object
+) -> Call:
+    name = f"c{number}"
+    known = {"seconds": 0.5, "status": 200, "model": "m", "tokens": Tokens(input=100, output=10), "cost_usd": 0.25}
+    begun = Begun(call=name, at=at, role="white_agent", provider="openai", attempt=attempt, one_slot=one_slot)
+    return Call(begun, Ended.model_validate({"call": name, **known, **ended}))
+
+
+def lines(*calls: Call) -> str:
+    records = [record for call in calls for record in (call.begun, call.ended)]
+    return "".join(f"{record.model_dump_json()}\n" for record in records)
+
+
+def test_a_cost_is_unknown_if_that_of_one_call_is() -> None:
+    found = Metered.of([a_call(), a_call(1, tokens=None, cost_usd=None, unknown="not_reported")])
+    assert found is not None
+    known = (2, 1, 100, None, 0.25)
+    assert (found.calls, found.unknown_calls, found.input, found.cost_usd, found.known_cost_usd) == known
+    assert "participant_cost_usd" not in found.published()
+
+
+def test_without_a_call_nothing_was_measured() -> None:
+    assert Metered.of([]) is None
+
+
+def test_a_refused_call_costs_nothing_and_is_counted() -> None:
+    found = Metered.of([a_call(), a_call(1, status=429, tokens=None, cost_usd=None)])
+    assert found is not None
+    assert (found.calls, found.refused_calls, found.cost_usd) == (2, 1, 0.25)
+
+
+def test_a_call_that_the_meter_did_not_see_the_end_of_is_unknown(tmp_path: Path) -> None:
+    path = tmp_path / LEDGER
+    path.write_text(lines(a_call()) + a_call(1).begun.model_dump_json() + '\n{"call": "c1", "sec')
+    _, second = read_ledger(path)
+    assert (second.ended.tokens, second.ended.unknown) == (None, "lost")
+
+
+@given(st.lists(st.binary(max_size=80) | st.sampled_from([lines(a_call()).encode(), b"[1]", b'{"at": {}}', b"null"])))
+def test_no_line_of_a_ledger_stops_its_reading(parts: list[bytes]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, LEDGER)
+        path.write_bytes(b"\n".join([*parts, lines(a_call(7)).encode()]))
+        assert "c7" in [call.begun.call for call in read_ledger(path)]
+
+
+def test_a_call_that_names_its_attempt_belongs_to_it() -> None:
+    metering = Metering((a_call(attempt="a"), a_call(1, attempt="b"), a_call(2, attempt="a", at=0)))
+    found = metering.of_attempt(a_result(context_id="a"))
+    assert found is not None
+    assert found.calls == 2
+
+
+def test_with_one_slot_a_call_belongs_to_the_attempt_of_its_time() -> None:
+    metering = Metering((a_call(one_slot=True), a_call(1, at=START - 1, one_slot=True)))
+    found = metering.of_attempt(a_result())
+    assert found is not None
+    assert found.calls == 1
+
+
+def test_an_attempt_is_unknown_if_a_call_of_its_time_could_be_anybodys() -> None:
+    metering = Metering((a_call(attempt="a"), a_call(1)))
+    assert metering.of_attempt(a_result(context_id="a")) is None
+
+
+def test_a_submission_says_what_was_metered_and_how(tmp_path: Path) -> None:
+    store = a_finished_run(tmp_path, a_result())
+    (store.folder / LEDGER).write_text(lines(a_call(), a_call(1)))
+    made = with_metering({"results": [{"winner": "w", "detail": {"success_rate": 1.0}}]}, store)
+    assert made is not None
+    detail = made["results"][0]["detail"]
+    assert (detail["participant_cost_usd"], detail["participant_usage"]["basis"]) == (0.5, "metered, lower bound")
+
+
+def test_a_run_without_a_meter_says_nothing_of_cost(tmp_path: Path) -> None:
+    submission = {"results": [{"winner": "w", "detail": {"success_rate": 1.0}}]}
+    assert with_metering(submission, a_finished_run(tmp_path, a_result())) == submission
+
+
+def test_the_calls_of_shards_are_those_of_the_run(tmp_path: Path) -> None:
+    store = a_finished_run(tmp_path, a_result())
+    for number in (0, 1):
+        shard = store.folder / "shards" / f"00{number}-of-002"
+        shard.mkdir(parents=True)
+        (shard / LEDGER).write_text(lines(a_call(number)))
+    metering = Metering.of(store)
+    assert metering is not None
+    assert metering.total is not None
+    assert metering.total.calls == 2

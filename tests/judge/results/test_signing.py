@@ -1,0 +1,148 @@
+"""Signed runs: every change of a signed file is detected, and named."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from typer.testing import CliRunner
+
+from helpers.results import a_finished_run, a_result
+from judge.commands.app import app
+from judge.results.signing import ENVELOPE, sign_run, signer_of, verify_signature
+from judge.store.layout import RunStore
+from shared.errors import ConfigError
+
+
+def a_key(folder: Path, name: str = "key", form: str = "pem") -> Path:
+    key = Ed25519PrivateKey.generate()
+    layout = serialization.PrivateFormat.PKCS8 if form == "pem" else serialization.PrivateFormat.OpenSSH
+    private, public = folder / f"{name}.{form}", folder / f"{name}-public.{form}"
+    plain = serialization.NoEncryption()
+    private.write_bytes(key.private_bytes(serialization.Encoding.PEM, layout, plain))
+    of_public = (
+        (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        if form == "pem"
+        else (serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    )
+    public.write_bytes(key.public_key().public_bytes(*of_public))
+    return private
+
+
+def public_of(private: Path) -> Path:
+    return private.with_name(f"{private.stem}-public{private.suffix}")
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    return a_key(tmp_path)
+
+
+@pytest.fixture
+def store(tmp_path: Path, key: Path) -> RunStore:
+    made = a_finished_run(tmp_path / "out", a_result("t1"), a_result("t2", "max_steps"))
+    sign_run(made, key)
+    return made
+
+
+def signed_files(store: RunStore) -> list[Path]:
+    return sorted(path for path in store.folder.rglob("*") if path.is_file() and path.stat().st_size)
+
+
+def test_a_signed_run_matches(store: RunStore, key: Path) -> None:
+    found = verify_signature(store, public_of(key))
+    assert (found.mismatches, found.added) == ((), ())
+    assert str(found.fingerprint).startswith("SHA256:")
+
+
+def test_every_change_of_one_byte_is_detected(store: RunStore, key: Path) -> None:
+    draw, files = random.Random(1979), signed_files(store)
+    missed = []
+    for number in range(200):
+        path = draw.choice(files)
+        data = bytearray(whole := path.read_bytes())
+        place = draw.randrange(len(data))
+        data[place] ^= draw.randint(1, 255)
+        path.write_bytes(data)
+        if not any(path.name in each for each in verify_signature(store, public_of(key)).mismatches):
+            missed.append((number, path.name, place))
+        path.write_bytes(whole)
+    assert missed == []
+
+
+def test_every_byte_of_the_envelope_counts(store: RunStore, key: Path) -> None:
+    path = store.folder / ENVELOPE
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x20]) + whole[place + 1 :])
+        assert len(verify_signature(store, public_of(key)).mismatches) == 1, place
+
+
+def test_a_wrong_key_is_one_line(store: RunStore, tmp_path: Path) -> None:
+    (line,) = verify_signature(store, public_of(a_key(tmp_path, "other"))).mismatches
+    assert line.startswith(f"{ENVELOPE}: signed with the key 'SHA256:")
+
+
+def test_a_statement_of_another_run_is_one_line(store: RunStore, tmp_path: Path, key: Path) -> None:
+    other = a_finished_run(tmp_path / "out", a_result("t1"), run_id="run-2")
+    shutil.copy(store.folder / ENVELOPE, other.folder / ENVELOPE)
+    assert verify_signature(other, public_of(key)).mismatches == (
+        f"{ENVELOPE}: the statement is about run 'run-1', not 'run-2'",
+    )
+
+
+def test_a_removed_file_is_one_line(store: RunStore, key: Path) -> None:
+    (store.results / "t1" / "steps.jsonl").unlink()
+    assert verify_signature(store, public_of(key)).mismatches == ("results/t1/steps.jsonl: signed, and missing",)
+
+
+def test_a_file_exchanged_for_a_link_is_changed(store: RunStore, key: Path, tmp_path: Path) -> None:
+    path = store.folder / "results.json"
+    shutil.copy(path, tmp_path / "same.json")
+    path.unlink()
+    path.symlink_to(tmp_path / "same.json")
+    assert verify_signature(store, public_of(key)).mismatches == ("results.json: changed since it was signed",)
+
+
+def test_later_files_are_listed_and_reports_are_not(store: RunStore, key: Path) -> None:
+    for name in ("results/t1/verdicts/other-1.json", "report/index.html", "report.html", ".judge.lock"):
+        (store.folder / name).parent.mkdir(exist_ok=True)
+        (store.folder / name).write_text("{}")
+    found = verify_signature(store, public_of(key))
+    assert (found.mismatches, found.added) == ((), ("results/t1/verdicts/other-1.json",))
+
+
+def test_a_run_without_a_statement_is_not_signed(tmp_path: Path, key: Path) -> None:
+    made = a_finished_run(tmp_path / "out", a_result("t1"))
+    assert verify_signature(made, key).mismatches == (f"{ENVELOPE}: missing, the run is not signed",)
+
+
+def test_a_key_of_openssh_signs_as_well(tmp_path: Path) -> None:
+    made, key = a_finished_run(tmp_path / "out", a_result("t1")), a_key(tmp_path, form="ssh")
+    sign_run(made, key)
+    assert verify_signature(made, public_of(key)).mismatches == ()
+
+
+@pytest.mark.parametrize("content", [b"", b"no key", b"-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n"])
+def test_an_unusable_key_is_one_line(store: RunStore, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "bad.pem").write_bytes(content)
+    with pytest.raises(ConfigError, match=r"bad\.pem has no private Ed25519 key"):
+        sign_run(store, tmp_path / "bad.pem")
+
+
+def test_the_signer_of_a_submission_is_known_only_for_the_signed_file(store: RunStore, key: Path) -> None:
+    path = store.folder / "results.json"
+    assert signer_of(path) == verify_signature(store, key).fingerprint
+    path.write_text(path.read_text() + " ")
+    assert signer_of(path) is None
+
+
+def test_the_commands_sign_and_verify(store: RunStore, key: Path) -> None:
+    signed = CliRunner().invoke(app, ["sign", str(store.folder), "--key", str(key)])
+    assert (signed.exit_code, "signed with SHA256:" in signed.output) == (0, True)
+    (store.folder / "results" / "t2" / "result.json").write_text("{}")
+    found = CliRunner().invoke(app, ["verify", str(store.folder), "--key", str(public_of(key))])
+    assert found.exit_code == 1
+    assert "does not match: results/t2/result.json: changed since it was signed" in found.output
