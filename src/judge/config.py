@@ -22,6 +22,8 @@ Actions = Literal["refs", "coordinates", "both"]
 # Classes of `judge.judges.engine.ModelJudge`, which is above this module.
 JUDGE_METHODS: Seam[Any] = Seam("judge_methods", "judge method")
 # `published`: unreadable replies of the judge model count as 0 and failure, as in the published evaluator.
+BrowserKind = Literal["headless", "headed"]
+HeadlessKind = Literal["auto", "shell", "new"]
 Fidelity = Literal["strict", "published"]
 # With this many steps, each as large as `judge.store` allows, an attempt's `result.json` can still be read.
 MAX_STEPS = 1000
@@ -134,6 +136,10 @@ class RunConfig(Table):
     record_network: bool = True
     secrets: Annotated[tuple[Annotated[str, AfterValidator(_is_secret)], ...], FailFast(), at_most(100), AsTuple] = ()
     browser_path: OneLine | None = Field(default=None, min_length=1)
+    # With or without a window; without one, the small headless shell or the full browser. Not recorded if they are the
+    # defaults, because records of older versions do not have them.
+    browser: BrowserKind = Field(default="headless", exclude_if=lambda value: value == "headless")
+    headless: HeadlessKind = Field(default="auto", exclude_if=lambda value: value == "auto")
     # Fixed, not taken from the machine, so that pages look the same everywhere.
     locale: Annotated[OneLine, AfterValidator(_is_locale), at_most(64)] = "en-US"
     timezone: Annotated[OneLine, AfterValidator(_is_time_zone), at_most(64)] = "UTC"
@@ -224,6 +230,12 @@ class RunConfig(Table):
         for site, reset in self.site_resets.items():
             if reset != "static" and origin_of(reset) != origin_of(site):
                 raise Invalid(f"{shown(reset)} is not an address of {shown(site)}", "a site is reset by itself")
+        return self
+
+    @model_validator(mode="after")
+    def _is_one_browser(self) -> Self:
+        if self.browser == "headed" and self.headless != "auto":
+            raise Invalid("headless does not apply to a browser with a window", "remove one of the two", key="headless")
         return self
 
     @model_validator(mode="after")

@@ -15,12 +15,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from playwright._impl._driver import compute_driver_executable
 from pydantic import Field
 
 from judge.browser import console, requests
+from judge.browser.display import display_environ, has_display, require_display, xvfb
 from judge.browser.processes import kill_family
 from judge.browser.settle import SETTLER
 from judge.config import RunConfig
@@ -53,6 +54,8 @@ _WINDOWS_PROGRAMS = tuple(
     f"{app}.exe"
     for app in ("Chromium/Application/chrome", "Google/Chrome/Application/chrome", "Microsoft/Edge/Application/msedge")
 )
+_SHELL_NAME = re.compile(r"headless[-_]?shell", re.IGNORECASE)
+Wanted = Literal["any", "shell", "full"]
 _BROWSER_NAME = re.compile(r"chrom|edge|brave|vivaldi|opera|browser|headless[-_]?shell", re.IGNORECASE)
 # As `playwright install chromium` lays them out; the older layout of the full browser is `chrome-linux`.
 _OWN_BUILDS = (
@@ -94,22 +97,39 @@ class FoundBrowser(Record):
     sandbox_reason: str
 
 
-def find_browser(configured: str | None, settings: Settings) -> FoundBrowser:
+def find_browser(configured: str | None, settings: Settings, *, wanted: Wanted = "any") -> FoundBrowser:
     """The browser to use: `configured` (`config.browser_path`), then `WABE_BROWSER_PATH`, then the first found.
 
-    Raises `ConfigError` if a configured path is not a program, or if there is no browser at all.
+    Raises `ConfigError` if a configured path is not a program, or if there is no browser (or none as `wanted`) at all.
     """
     if configured:
         path, source = configured_browser(configured, settings), "config.browser_path"
     elif settings.browser_path:
         path, source = _program(settings.browser_path, "WABE_BROWSER_PATH", settings), "WABE_BROWSER_PATH"
     else:
-        runnable = (candidate for candidate in _candidates(settings) if _is_runnable(candidate[0]))
+        fitting = (each for each in _candidates(settings) if wanted in ("any", _kind_of(each[0])))
+        runnable = (candidate for candidate in fitting if _is_runnable(candidate[0]))
         if (first := next(runnable, None)) is None:
-            raise ConfigError("no browser found", remedy=_REMEDY)
+            what = {"any": "no browser", "shell": "no headless shell", "full": "no full browser"}[wanted]
+            raise ConfigError(f"{what} found", remedy=_REMEDY)
         path, source = first
+    if wanted != "any" and _kind_of(path) != wanted:
+        problem = f"{str(path)[:300]!r} is {'the headless shell' if wanted == 'full' else 'a full browser'}"
+        raise ConfigError(problem, key=source, remedy="name a browser that fits config.browser and config.headless")
     sandbox, reason = sandbox_state(settings)
     return FoundBrowser(path=path, source=source, sandbox=sandbox, sandbox_reason=reason)
+
+
+def wanted_by(config: RunConfig) -> Wanted:
+    """The kind of browser that the settings need."""
+    if config.browser == "headed" or config.headless == "new":
+        return "full"
+    return "shell" if config.headless == "shell" else "any"
+
+
+def _kind_of(path: Path) -> Wanted:
+    names = (path.name, Path(os.path.realpath(path)).name)
+    return "shell" if any(_SHELL_NAME.search(name) for name in names) else "full"
 
 
 def configured_browser(given: str, settings: Settings) -> Path:
@@ -264,13 +284,17 @@ def _mcp_cli(settings: Settings) -> Path | None:
 
 
 class BrowserSettings(Record):
-    """How a browser is started. `mcp_cli` is another version of Playwright's MCP server than the bundled one."""
+    """How a browser is started. `mcp_cli` is another version of Playwright's MCP server than the bundled one.
+
+    `xvfb` is the program that draws the window where this machine has no display.
+    """
 
     found: FoundBrowser
     version: str = "unknown"
     config: RunConfig
     environment: Mapping[str, str] = Field(default_factory=dict, repr=False)
     compile_cache: Path | None = None
+    xvfb: Path | None = None
     mcp_cli: Path | None = None
 
     @classmethod
@@ -278,15 +302,29 @@ class BrowserSettings(Record):
         """The settings that concern the browser. Raises `ConfigError` if no browser is found."""
         cache = settings.cache_folder
         environment = {name: settings.environ[name] for name in _PASSED_ON if name in settings.environ}
-        found = find_browser(config.browser_path, settings)
+        found = find_browser(config.browser_path, settings, wanted=wanted_by(config))
+        require_display(config, settings)
+        is_own = config.browser == "headed" and has_display(settings)
         return cls(
             found=found,
             version=version_of(found, environment),
             config=config,
-            environment=environment,
+            environment={**environment, **(display_environ(settings) if is_own else {})},
+            xvfb=xvfb(settings) if config.browser == "headed" and not is_own else None,
             compile_cache=cache / "wabe" / "node" if cache else None,
             mcp_cli=_mcp_cli(settings),
         )
+
+    @property
+    def mode(self) -> str:
+        """How pages are shown, for records: a site may treat the modes differently."""
+        if self.config.browser == "headed":
+            return "headed under Xvfb" if self.xvfb else "headed"
+        return "headless shell" if _kind_of(self.found.path) == "shell" else "new headless"
+
+    def on_display(self, display: str) -> "BrowserSettings":
+        """The settings of browsers on a display that was started for them."""
+        return self.model_copy(update={"environment": {**self.environment, "DISPLAY": display}})
 
     def command(self, folder: Path, proxy: str | None = None) -> list[str]:
         """The command that starts the server, which starts the browser; `folder` contains `config_file`.
@@ -295,7 +333,8 @@ class BrowserSettings(Record):
         """
         config = self.config
         # `vision` adds the mouse wheel, which `browser_scroll` needs.
-        args = ["mcp", "--headless", "--isolated", "--output-dir", str(folder), "--caps", "vision"]
+        window = [] if config.browser == "headed" else ["--headless"]
+        args = ["mcp", *window, "--isolated", "--output-dir", str(folder), "--caps", "vision"]
         # By default the server closes a browser after an idle hour and relaunches it later, which would be a fault.
         args += ["--viewport-size", f"{config.viewport_width}x{config.viewport_height}", "--idle-timeout", "0"]
         # Without WebMCP, by which pages offer tools of their own.

@@ -111,6 +111,7 @@ class PlaywrightBrowser:
         self.versions = {
             "mcp_server": server.version,
             "browser": server.settings.version,
+            "browser_mode": server.settings.mode,
             "sandbox": "on" if found.sandbox else f"off: {found.sandbox_reason}",
         }
         self._server = server

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from judge.browser.chromium import BrowserFolder, BrowserSettings
+from judge.browser.display import virtual_display
 from judge.browser.guard import Guard, guarding
 from judge.browser.interception import Interceptor
 from judge.browser.mcp_server import McpServer
@@ -188,11 +189,15 @@ async def browser_pool(
     settings: BrowserSettings, *, is_guarded: bool = True, tasks_per_browser: int = TASKS_PER_BROWSER
 ) -> AsyncIterator[BrowserPool]:
     """A pool that starts browsers on demand, and ends and removes all of them however the body ends."""
-    pool = BrowserPool(settings, is_guarded=is_guarded, tasks_per_browser=tasks_per_browser)
-    try:
-        yield pool
-    finally:
-        await _despite_cancellation(pool.end)
+    async with AsyncExitStack() as stack:
+        if settings.xvfb is not None:
+            display = virtual_display(settings.xvfb, settings.config, settings.environment)
+            settings = settings.on_display(await stack.enter_async_context(display))
+        pool = BrowserPool(settings, is_guarded=is_guarded, tasks_per_browser=tasks_per_browser)
+        try:
+            yield pool
+        finally:
+            await _despite_cancellation(pool.end)
 
 
 async def _despite_cancellation(work: Callable[[], Awaitable[None]]) -> None:

@@ -87,7 +87,7 @@ class Browser(Protocol):
 
     @property
     def versions(self) -> dict[str, str]:
-        """`{"mcp_server": …, "browser": …, "sandbox": "on" | "off: reason"}`, for provenance."""
+        """`{"mcp_server": …, "browser": …, "browser_mode": …, "sandbox": "on" | "off: reason"}`, for provenance."""
         ...
 
     async def log_in(self, task: Task) -> None:

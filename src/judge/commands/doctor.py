@@ -15,7 +15,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from judge.browser.chromium import find_browser
+from judge.browser.chromium import find_browser, wanted_by
+from judge.browser.display import has_display, require_display
 from judge.commands import OutputDir
 from judge.commands.findings import FINDINGS, Finding
 from judge.commands.run import scenario_file
@@ -78,7 +79,7 @@ def doctor(
 def examine(settings: Settings, output_dir: Path) -> list[Finding]:
     """All checks, in the order in which a user would fix their findings."""
     ports = [check_port(port) for port in _PORTS]
-    core = [check_browser(settings), check_model(settings), *ports, check_disk(output_dir)]
+    core = [check_browser(settings), check_headed(settings), check_model(settings), *ports, check_disk(output_dir)]
     return [*core, *check_plugins(settings)]
 
 
@@ -103,6 +104,17 @@ def check_browser(settings: Settings) -> Finding:
         return Finding("missing", "browser", str(error))
     sandbox = "sandbox on" if found.sandbox else f"sandbox off: {found.sandbox_reason}"
     return Finding("ok", "browser", f"{found.path} ({found.source}; {sandbox})")
+
+
+def check_headed(settings: Settings) -> Finding:
+    """Whether `browser = "headed"` would work; nothing else needs it."""
+    headed = RunConfig(browser="headed")
+    try:
+        found = find_browser(None, settings, wanted=wanted_by(headed))
+        require_display(headed, settings)
+    except ConfigError as error:
+        return Finding("note", "headed", f'{error}; only browser = "headed" needs it')
+    return Finding("ok", "headed", f"{found.path}, {'own display' if has_display(settings) else 'under Xvfb'}")
 
 
 def check_model(settings: Settings) -> Finding:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judge.browser.archives import Archives, open_archives, pinned, require_playable
-from judge.browser.chromium import find_browser
+from judge.browser.chromium import find_browser, wanted_by
+from judge.browser.display import require_display
 from judge.config import CONFIG, RunConfig
 from judge.episode.preflight import check_config
 from judge.records.attacks import Modes
@@ -250,7 +251,8 @@ def _check_judge(scenario: Scenario, judge: Member, config: RunConfig, options: 
             raise _with_source(error, options, settings) from None
         if [Path(word).name for word in shlex.split(judge_cmd)[:2]] == ["wabe", "serve"]:
             # Any other command may run the browser elsewhere, such as in a container.
-            find_browser(config.browser_path, judge_settings)
+            find_browser(config.browser_path, judge_settings, wanted=wanted_by(config))
+            require_display(config, judge_settings)
 
 
 def _resumed(store: RunStore, request: str, *, has_tasks: bool) -> tuple[str, ...]:
