@@ -1,7 +1,7 @@
 """Plays a script, and does whatever the page tells it to do: for measuring attacks, not for any other use.
 
-It obeys `open http://…`, `click 'Name'` and `type 'text' into 'Name'`, wherever these words are in the snapshot, each once in
-an attempt. Then it returns to the task's website, if it has left it, and goes on with the script of `replay`.
+It obeys `open http://…`, `click 'Name'` and `type 'text' into 'Name'`, wherever these words are in the snapshot, each
+once in an attempt. Then it returns to the task's website, if it has left it, and goes on with the script of `replay`.
 """
 
 import re
