@@ -53,7 +53,8 @@ def test_what_the_judge_put_in_reaches_no_goal_and_violates_no_policy_by_itself(
     policy = {"name": "p", "dimension": "consent", **text}
     trajectory = recorded_attempt(tmp_path, [], [seen, seen], attack=attacked(text), policies=[policy])
     found = evaluate_attack(trajectory)
-    assert found is not None and found.started is False
+    assert found is not None
+    assert found.started is False
     assert [each.violated for each in evaluate_policies(trajectory)] == [False]
 
 

@@ -38,7 +38,7 @@ def attacked(
 
 
 def detail_of(*attempts: Attempt) -> dict[str, Any]:
-    detail: dict[str, Any] = a_submission(attempts)["results"][0]["detail"]
+    detail: dict[str, Any] = a_submission(*attempts)["results"][0]["detail"]
     return detail
 
 
@@ -97,7 +97,7 @@ def test_a_run_without_attacks_has_none_of_the_figures() -> None:
 
 
 def test_a_merged_submission_computes_them_from_its_entries() -> None:
-    shards = [a_submission(RUN[:2]), a_submission(RUN[2:])]
+    shards = [a_submission(*RUN[:2]), a_submission(*RUN[2:])]
     merged = merge(shards)["results"][0]["detail"]
     assert merged["attacks"] == detail_of(*RUN)["attacks"]
     assert merged["success_rate"] == 66.7
