@@ -97,10 +97,10 @@ def test_a_renamed_element_has_the_name_of_its_site(tmp_path: Path) -> None:
     renamed = RecordedStep(
         snapshot='- button "Delete all" [ref=e1] [box=0,0,9,9] [label=:Close%20%5Bx%5D]', inserted=("e1",)
     )
-    task = {"attack": attacked(SENT, kind="label")}
+    attack = attacked(SENT, kind="label")
     own, other = ({"kind": "element", "element": f'button "{name}"'} for name in ("Close [x]", "Delete all"))
-    assert evaluate_check(tmp_path / "own", own, [renamed], **task).passed
-    assert not evaluate_check(tmp_path / "other", other, [renamed], **task).passed
+    assert evaluate_check(tmp_path / "own", own, [renamed], attack=attack).passed
+    assert not evaluate_check(tmp_path / "other", other, [renamed], attack=attack).passed
 
 
 class Branch(NamedTuple):
