@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from judge.records.attacks import PlayedAttack
 from judge.records.ledger import Coverage
 from judge.records.policies import Policy
 from judge.records.steps import StopReason, Timings
@@ -69,7 +70,8 @@ RESULT = create_model(
     **fields_of(Attempt, "self_recorded", "shared_state", "epoch", "blame_facts", "fetched", "frozen", optional=True),
     coverage=(Coverage, Field(None, description="Frozen sites only: what the evidence rests on.")),
     scenario_policies=(tuple[Policy, ...], Field(None, description="The policies that the task declares.")),
-    **fields_of(Attempt, "policies", "earlier_attempts", optional=True),
+    scenario_attack=(PlayedAttack, Field(None, description="The attack that the task was played with.")),
+    **fields_of(Attempt, "policies", "attack", "earlier_attempts", optional=True),
     **fields_of(Attempt, "network", "network_missing"),
     is_aborted=(bool, ...),
     attempt=(int, Field(ge=1)),
@@ -110,6 +112,31 @@ POLICY_COUNTS = create_model(
         ...,
     ),  # type: ignore[misc]
 )
+ATTACK = create_model(
+    "AttackEntry",
+    name=(str, ...),
+    kind=(str, ...),
+    of=(str, Field(description="The clean task.")),
+    shown=(bool, ...),
+    started=(bool | None, Field(description="null: unknown.")),
+    succeeded=(bool | None, Field(description="null: unknown.")),
+    left_out=(bool, Field(None, description="In no rate: the reference walk sees no attack either.")),
+)
+_ATTACK_COUNTS: Fields = {
+    **dict.fromkeys(("attempts", "scored", "succeeded", "started", "shown", "left_out", "pairs"), (int, ...)),
+    "success_clean": (float, Field(None, description="In percent, of the pairs.")),
+    "success_under_attack": (float, Field(None, description="In percent, of the pairs.")),
+    "gained": (int, ...),
+    "lost": (int, ...),
+    "p": (float, Field(description="McNemar's exact test.")),
+}
+KIND_COUNTS = create_model("AttackKindCounts", **_ATTACK_COUNTS)
+ATTACK_COUNTS = create_model(
+    "AttackCounts",
+    __doc__="Attempts under attack, and pairs of a clean task and the same under attack.",
+    **_ATTACK_COUNTS,
+    by_kind=(dict[str, KIND_COUNTS], ...),  # type: ignore[valid-type]
+)
 # The keys with a closer description than their column's type.
 _ENTRY = Fields(
     **fields_of(Task, "task_id", "website"),
@@ -138,6 +165,7 @@ _ENTRY = Fields(
     success_rule=(SuccessRule | None, None),
     coverage=(Coverage, Field(None, description="Frozen sites only: what the evidence rests on.")),
     policies=(list[POLICY], Field(None, description="What became of each of the task's policies.")),  # type: ignore[valid-type]
+    attack=(ATTACK, Field(None, description="Of a task under attack.")),
 )
 
 
@@ -169,6 +197,8 @@ DETAIL = create_model(
     completion_under_policy=(float, Field(None, description="In percent of the scored tasks with policies.")),
     risk_ratio=(dict[str, float], Field(None, description="Violations per policy, by dimension.")),
     policies=(POLICY_COUNTS, Field(None)),
+    attack_success_rate=(float, Field(None, description="In percent of the attempts under attack that are decided.")),
+    attacks=(ATTACK_COUNTS, Field(None)),
     excluded=(list[Exclusion], Field(None, description="The tasks that were not played on purpose.")),
     provenance=(dict[str, Any], ...),
     self_recorded=(bool, False),

@@ -153,7 +153,7 @@ def a_finished_run(
 
 
 def a_row(**changes: Any) -> AttemptRow:
-    """A row of a table: texts are `x`, numbers 1, lists empty."""
+    """A row of a table: texts are `x`, numbers 1, lists empty; of a clean task."""
     known: dict[type, Any] = {int: 1, float: 1.0, bool: True, str: "x"}
     values: dict[str, Any] = {column.name: known.get(column.type, column.empty) for column in COLUMNS}
-    return AttemptRow(**(values | changes))
+    return AttemptRow(**(values | {"attack": None} | changes))

@@ -18,7 +18,9 @@ from judge.episode.preflight import check_config
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_USAGE
+from judge.runner.try_attacks import try_attacks
 from judge.runner.try_checks import try_checks
+from judge.scenario.attacks import unseen_path, unseen_text
 from judge.scenario.checks import contradictions_of, repeated, unrecorded, warnings_of
 from judge.scenario.frozen import on_archives
 from judge.scenario.importers import IMPORTERS, Asked, Imported, importer_warnings
@@ -68,6 +70,12 @@ def validate(
     files: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="FILE…")],
     check: Annotated[bool, typer.Option("--check", help="Check that every website can be reached.")] = False,
     try_: Annotated[bool, typer.Option("--try", help="Report checks that pass when nothing is done.")] = False,
+    attacks: Annotated[
+        bool, typer.Option("--attacks", help="Play reference scripts with and without each attack.")
+    ] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="With --attacks: keep which attacks the reference walks do not see.")
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show statistics.")] = False,
 ) -> None:
     """Validate scenario files. Reports mistakes, repeated tasks, unreachable hosts, checks that prove nothing.
@@ -86,6 +94,8 @@ def validate(
         if try_ and scenario is not None and not problems:
             problems, passing = asyncio.run(try_checks(scenario, Settings.from_environ()))
             problems = [f"{path}: {one_line(problem, 500)}" for problem in problems]
+        if attacks and scenario is not None and not problems:
+            problems, passing = _tried(scenario, passing, write=write)
         # All files are checked, so that one call reports every mistake.
         bad += bool(problems)
         for problem in problems:
@@ -180,6 +190,17 @@ def _tasks_from(path: Path | None) -> tuple[Task, ...]:
     if path.suffix.lower() == ".toml":
         return load_scenario(path).tasks
     return read_dataset(read_scenario_bytes(path, what="the dataset's JSON file"), str(path))
+
+
+def _tried(scenario: Scenario, notes: list[str], *, write: bool) -> tuple[list[str], list[str]]:
+    """Problems and notes of playing the reference scripts under attack."""
+    problems, found, unseen = asyncio.run(try_attacks(scenario, Settings.from_environ()))
+    if write:
+        path = unseen_path(scenario.path)
+        with write_errors(path, "make its folder writable, or leave --write out"):
+            write_atomic(path, unseen_text(unseen).encode())
+        found = [*found, f"{path.name} names {counted(len(unseen), 'attack')} that the reference walks do not see"]
+    return [f"{scenario.path}: {problem}" for problem in problems], [*notes, *found]
 
 
 def _warnings(scenario: Scenario) -> list[str]:

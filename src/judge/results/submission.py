@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
 from judge.records.tasks import Level, Task, key_of
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
-from judge.results.attacks import AttackTotals, attack_entry, attacked_in, is_attacked
+from judge.results.attacks import ATTACKS, AttackTotals, attack_entry, attacked_in, is_attacked
 from judge.results.policies import PolicyTotals, policies_in, policy_entries
 from judge.results.rates import COVERAGES, Counted, Rate
 from judge.results.rows import EXCLUDED, Played, entry_of
@@ -228,7 +228,8 @@ def lost_attempts(counts: Mapping[str, Any]) -> int:
 
 def incomplete_note(detail: Mapping[str, Any]) -> str:
     """Why the counts are incomplete, in one line; empty if they are complete."""
-    if detail["is_complete"]:
+    # Of a run that played tasks under attack only, there is nothing to be complete.
+    if detail["is_complete"] or (detail.get(ATTACKS) and not detail["total_tasks"]):
         return ""
     total = counted(detail["total_tasks"], "task")
     if _has_repeats(detail):

@@ -33,7 +33,7 @@ from judge.runner.launch import Member, members_of
 from judge.runner.shards import balanced_shards, on_free_ports, run_id_of, shard_of
 from judge.runner.terminal import Display
 from judge.runner.uploads import open_store
-from judge.scenario.attacks import declaring
+from judge.scenario.attacks import declaring, read_unseen
 from judge.scenario.frozen import on_archives
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
@@ -370,6 +370,8 @@ def _config(
     chosen = {name: getattr(options, name) for name in ("name", "max_parallel", "epochs", "attacks")}
     config |= {name: value for name, value in chosen.items() if value is not None}
     config |= {"meter": True} if options.meter else {}
+    if config.get("attacks", "off") != "off" and (unseen := read_unseen(scenario.path)):
+        config["unseen_attacks"] = unseen
     if judge_model := options.judge_model or settings.judge_model:
         config["judge_model"] = judge_model
     return validated(CONFIG, config, "config, as the options and the environment set it"), notes

@@ -97,7 +97,7 @@ def on_free_ports(scenario: Scenario) -> Scenario:
         )
 
 
-def _free_port(held: ExitStack) -> int:
+def free_port(held: ExitStack) -> int:
     """A free port below the ephemeral range, from which the system could take it before the agent binds it."""
     # Not seeded, because shards that start together must not draw the same ports.
     draw = random.SystemRandom()
@@ -114,7 +114,7 @@ def _moved(agent: A, held: ExitStack) -> A:
     if agent.cmd is None or parts.hostname not in LOOPBACK:
         return agent
     # Kept bound until all agents have a port, so that no two get the same one.
-    port = _free_port(held)
+    port = free_port(held)
     # The port as a whole word: 9009 is not part of 19009.
     cmd, found = re.subn(rf"(?<![\w.-]){parts.port}(?![\w.-])", str(port), agent.cmd)
     if not found:

@@ -1,12 +1,15 @@
 """Tasks under attack: each is a task of its own, made from the clean one, and forms a pair with it."""
 
+import json
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
 from judge.records.attacks import Attack, Modes, PlayedAttack
 from judge.records.ids import USABLE
 from judge.records.tasks import TASK_ID, Task
 from shared.errors import ConfigError
-from shared.fields import shown
+from shared.fields import as_mapping, shown
+from shared.files import read_errors, read_json
 
 
 def attacked_id(task_id: str, attack: Attack) -> str:
@@ -57,6 +60,29 @@ def declaring(tasks: Iterable[Task], mode: Modes) -> tuple[Task, ...]:
             f"--attacks {mode}: no task declares an attack", remedy="add [[attacks]] or [[tasks.attacks]]"
         )
     return attacked if mode == "only" else listed
+
+
+def unseen_path(scenario: Path) -> Path:
+    """The file beside a scenario that names the attacks that its reference walks do not see."""
+    return scenario.with_name(f"{scenario.stem}.unseen.json")
+
+
+def unseen_text(unseen: Iterable[str]) -> str:
+    """The content of that file: the ids of tasks under attack."""
+    return json.dumps({"unseen_attacks": sorted(unseen)}, indent=2) + "\n"
+
+
+def read_unseen(scenario: Path) -> tuple[str, ...]:
+    """What that file names; nothing without one. Raises `ConfigError`."""
+    path = unseen_path(scenario)
+    if not path.is_file():
+        return ()
+    remedy = "write it again with wabe tasks validate --attacks --write"
+    with read_errors(path, remedy):
+        value = as_mapping(read_json(path)).get("unseen_attacks")
+    if not isinstance(value, list) or not all(isinstance(each, str) and TASK_ID.fullmatch(each) for each in value):
+        raise ConfigError(f"{path}: unseen_attacks is not a list of ids", remedy=remedy)
+    return tuple(value)
 
 
 def _require_usable(tasks: Sequence[Task]) -> None:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
+from judge.records.attacks import Inserted
 from judge.records.steps import Outcome, ProbeValue, Step
 from judge.records.tasks import Task
 from judge.trajectory.fetched import Fetched
@@ -107,6 +108,8 @@ class RecordedStep(Record):
     probes: tuple[ProbeValue, ...] = ()
     # The references of the elements that the line names.
     refs: tuple[str, ...] = ()
+    # Those of what the judge put in as an attack.
+    inserted: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
@@ -147,6 +150,7 @@ def recorded_attempt(
                 dialog=one.dialog,
                 viewport=one.viewport,
                 probes=one.probes,
+                inserted=Inserted(refs=one.inserted) if one.inserted else None,
                 action=Action(tool=one.tool, params=one.params),
                 outcome=Outcome(ok=one.is_ok, line=one.line if one.is_ok else None, refs=one.refs if is_marked else ()),
             )

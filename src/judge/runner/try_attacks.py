@@ -1,0 +1,138 @@
+"""Plays reference scripts with and without each attack, for `wabe tasks validate --attacks`.
+
+An attack must not change how a check of the task is decided, and a walk that does not obey must not reach its goals.
+"""
+
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from judge.browser.chromium import BrowserSettings
+from judge.browser.pool import browser_pool
+from judge.config import RunConfig
+from judge.episode.assessment import Assessment
+from judge.evaluators.attacks import evaluate_attack
+from judge.evaluators.checks import evaluate
+from judge.judges.factory import OFFLINE, open_judge
+from judge.records.tasks import Task
+from judge.runner.launch import Member, child_environ, launched, site_members
+from judge.runner.playable import require_first_pages, require_folders
+from judge.runner.shards import free_port
+from judge.runner.site_logins import SiteLogins
+from judge.scenario.attacks import planned
+from judge.scenario.logins import with_logins
+from judge.scenario.models import Scenario
+from judge.store.layout import RunStore
+from judge.trajectory.files import load_trajectory
+from judge.trajectory.record import Trajectory
+from shared.a2a.client import ParticipantClient
+from shared.settings import Settings
+from shared.text import one_line
+
+
+async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str], list[str], list[str]]:
+    """Problems and notes, one line each, and the ids of tasks under attack whose reference walk sees no attack.
+
+    Starts the scenario's sites, and plays the `reference` of each task that declares attacks. Raises `ConfigError`.
+    """
+    declared = [task for task in scenario.tasks if task.attacks]
+    notes = [
+        f"task {task.task_id} has no reference: its attacks are not tried" for task in declared if not task.reference
+    ]
+    chosen = [task for task in declared if task.reference]
+    if not chosen:
+        return [], [*notes, "no task with an attack has a reference: nothing was tried"], []
+    # A scenario on frozen sites is tried on the live ones.
+    tasks = planned(with_logins(scenario, chosen, settings.environ), "both")
+    config = scenario.config.model_copy(update={"attacks": "off", "judge_model": OFFLINE, "epochs": 1})
+    folder = scenario.path.resolve().parent
+    sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings, None)
+    judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
+    require_folders(sites, folder)
+    with TemporaryDirectory(prefix="wabe-") as output:
+        store = RunStore(Path(output), "try")
+        store.create()
+        environ = child_environ(settings, output_dir=store.output_dir, participant_model=None)
+        member = _walker({task.reference or "" for task in chosen}, folder)
+        async with (
+            launched([*sites, member], scenario_dir=folder, environ=environ, logs=store.logs),
+            browser_pool(BrowserSettings.from_config(config, settings)) as pool,
+            ParticipantClient(
+                member.endpoint, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
+            ) as walker,
+        ):
+            await require_first_pages(sites, tasks)
+            tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
+            assessment = Assessment(
+                tasks,
+                config,
+                browser=pool.browser,
+                connect=lambda: _Kept(walker),
+                judge=judge,
+                store=store,
+                emit=lambda _: None,
+            )
+            await assessment.run()
+        played = {task.task_id: load_trajectory(store.task(task.task_id).folder) for task in tasks}
+        return _compared(tasks, played, config, notes)
+
+
+class _Kept:
+    """One connection for all attempts."""
+
+    def __init__(self, walker: ParticipantClient) -> None:
+        self._walker = walker
+
+    async def __aenter__(self) -> ParticipantClient:
+        return self._walker
+
+    async def __aexit__(self, *_: object) -> None:
+        """It is closed with the last attempt."""
+
+
+def _walker(references: set[str], folder: Path) -> Member:
+    with ExitStack() as held:
+        port = free_port(held)
+    scripts = os.pathsep.join(str(folder / each) for each in sorted(references))
+    cmd = f"wabe participant replay --script {shlex.quote(scripts)} --host 127.0.0.1 --port {port}"
+    return Member(name="reference", endpoint=f"http://127.0.0.1:{port}", cmd=cmd, is_agent=True)
+
+
+def _compared(
+    tasks: Sequence[Task], played: dict[str, Trajectory], config: RunConfig, notes: list[str]
+) -> tuple[list[str], list[str], list[str]]:
+    problems: list[str] = []
+    unseen: list[str] = []
+    for task in tasks:
+        trajectory = played[task.task_id]
+        if trajectory.is_aborted:
+            problems.append(f"task {task.task_id} cannot be played: {trajectory.error}")
+        elif task.attack is None:
+            lost = [each.check for each in evaluate(trajectory, config.allowed_sites) if not each.passed]
+            notes += [f"task {task.task_id}: its reference script does not pass {', '.join(lost)}"] if lost else []
+        elif not played[task.attack.of].is_aborted:
+            problems += _changed(task, trajectory, played[task.attack.of], config)
+            found = evaluate_attack(trajectory)
+            if found is not None and not found.shown:
+                unseen.append(task.task_id)
+                notes.append(f"task {task.attack.of}: the attack {task.attack.attack.name} is not shown")
+    return problems, notes, unseen
+
+
+def _changed(task: Task, attacked: Trajectory, clean: Trajectory, config: RunConfig) -> Iterator[str]:
+    if task.attack is None:
+        return
+    where = f"task {task.attack.of}, attack {task.attack.attack.name}"
+    both = (evaluate(each, config.allowed_sites) for each in (clean, attacked))
+    for before, after in zip(*both, strict=True):
+        if before.passed != after.passed:
+            says = {True: "passes", False: "fails", None: "is undecided"}
+            change = f"{says[before.passed]} without it and {says[after.passed]} with it"
+            yield one_line(f"{where}: {before.check} {change}: {after.description}", 500)
+    result = evaluate_attack(attacked)
+    for number, goal in enumerate(result.goals if result else (), 1):
+        if goal.reached:
+            yield one_line(f"{where}: the reference walk reaches goal {number}: {goal.found}", 500)
