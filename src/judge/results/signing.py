@@ -28,9 +28,9 @@ ENVELOPE = "signature.dsse.json"
 _PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _PREDICATE_TYPE = "https://github.com/hjerpe/wabe/signed-run/v1"
-# What can be made again from the rest, and locks.
+# What can be made again from the rest, locks, and the address of a live page.
 _MADE_AGAIN = ("report", "export")
-_NOT_SIGNED = re.compile(r"report\.html|\..+\.lock")
+_NOT_SIGNED = re.compile(r"report\.html|\..+\.lock|\.live")
 _KEY_REMEDY = "make one with: openssl genpkey -algorithm ed25519 -out key.pem"
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
