@@ -34,6 +34,12 @@ _VERBS = re.compile(
     re.IGNORECASE,
 )
 _HEARTBEAT_BYTES = 2
+# How a page says what it has received, or that it is still there: with whatever count it has reached.
+_SIGNAL = re.compile(
+    rb"""\d*\s*[\[{]\s*(?:"(?:type|event|action|topic)"\s*:\s*)?"(?:ack|ping|pong|heartbeat|keep-?alive)"[^{}]*"""
+    rb"""(?:\{[^{}]*\}[^{}]*)?[\]}]\s*"""
+)
+_NUMBERS = re.compile(r"\d+")
 
 
 class Index:
@@ -237,14 +243,21 @@ def sent_data(exchange: Exchange) -> Iterator[tuple[int, bytes]]:
     for message in exchange.messages:
         counts[message.data] += message.sent
     for message in exchange.messages:
-        is_heartbeat = len(message.data) <= _HEARTBEAT_BYTES or counts[message.data] >= 3
+        is_heartbeat = len(message.data) <= _HEARTBEAT_BYTES or counts[message.data] >= 3 or is_signal(message.data)
         if message.sent and message.tick > greeted and not is_heartbeat:
             yield message.tick, message.data
+
+
+def is_signal(data: bytes) -> bool:
+    """Whether a message only tells the site what the page has received, or that it is still there."""
+    return _SIGNAL.fullmatch(data) is not None
 
 
 def message_key(url: str, data: bytes, now_ms: int) -> str:
     """The key of a message that a page sends over a socket."""
     text = loosened(data.decode("utf-8", "surrogateescape"), now_ms)
+    if is_signal(data):
+        text = _NUMBERS.sub("{number}", text)
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
     return f"message {loosened(url, now_ms)} {digest}"
 
