@@ -23,6 +23,7 @@ from judge.plugins.frozen.matching.contexts import (
 )
 from judge.plugins.frozen.matching.keys import Key, is_write, key_of, varying_headers
 from judge.plugins.frozen.matching.loose import loosened
+from judge.plugins.frozen.matching.protobuf import in_order
 from judge.plugins.frozen.matching.states import Group, Learnt, Observation, Written
 from judge.plugins.frozen.matching.synthesis import without_conditions
 
@@ -39,6 +40,7 @@ _SIGNAL = re.compile(
     rb"""\d*\s*[\[{]\s*(?:"(?:type|event|action|topic)"\s*:\s*)?"(?:ack|ping|pong|heartbeat|keep-?alive)"[^{}]*"""
     rb"""(?:\{[^{}]*\}[^{}]*)?[\]}]\s*"""
 )
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f]")
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -255,11 +257,22 @@ def is_signal(data: bytes) -> bool:
 
 def message_key(url: str, data: bytes, now_ms: int) -> str:
     """The key of a message that a page sends over a socket."""
-    text = loosened(data.decode("utf-8", "surrogateescape"), now_ms)
+    text = loosened(_ordered(data), now_ms)
     if is_signal(data):
         text = _NUMBERS.sub("{number}", text)
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
     return f"message {loosened(url, now_ms)} {digest}"
+
+
+def _ordered(data: bytes) -> str:
+    """The message as text; one in protocol buffers with its fields in a fixed order."""
+    try:
+        text = data.decode()
+        if not _CONTROLS.search(text):
+            return text
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "surrogateescape")
+    return in_order(data) or text
 
 
 def _write_path(request: WireRequest) -> str:
