@@ -110,7 +110,8 @@ class Figures:
             if len(set(shown)) > 1:
                 self.differences.append(f"{name}, step {place}, {look.action}: the replays differ")
             elif shown[0] != look.shows:
-                self.differences.append(f"{name}, step {place}, {look.action}: not as recorded")
+                told = _difference(look.shows, replays[0][place]) if place < len(replays[0]) else "the replay had ended"
+                self.differences.append(f"{name}, step {place}, {look.action}: not as recorded: {told}")
         for entry in (entry for each in replays for look in each for entry in look.entries):
             self.requests += 1
             if entry.miss == "decisive":

@@ -334,3 +334,21 @@ def test_tokens_that_pages_gave_out_match_each_other_and_no_other_value_does() -
 
 def said(token: str, field: str) -> bytes:
     return f"csrf_token={token}&{field}=1".encode()
+
+
+def test_a_write_that_changed_nothing_in_two_states_does_not_make_other_answers_uncertain() -> None:
+    page, one, two = request("/a/"), request("/a/do", "POST", b"1"), request("/a/do", "POST", b"2")
+    shown, done, other = answer(b"page"), answer(b"done"), answer(b"other")
+    first = walk("w1", (page, shown), (one, done), (page, shown), (two, other), (page, shown))
+    second = walk("w2", (page, shown), (two, other), (page, shown), (two, other), (one, done), (page, shown))
+    matcher = Matcher(Index(recording(first, second)))
+    assert [matcher.match(each).grade for each in (one, one, two, page)] == ["exact"] * 4
+
+
+def test_a_write_that_an_answer_changed_with_makes_others_uncertain() -> None:
+    page, one, two = request("/a/"), request("/a/do", "POST", b"1"), request("/a/do", "POST", b"2")
+    done, other = answer(b"done"), answer(b"other")
+    first = walk("w1", (page, answer(b"before")), (one, done), (page, answer(b"after")), (two, other))
+    second = walk("w2", (two, other), (one, done), (page, answer(b"after")))
+    matcher = Matcher(Index(recording(first, second)))
+    assert [matcher.match(each).grade for each in (one, one, page)][-1] == "uncertain"

@@ -4,7 +4,8 @@ What is a secret follows the rules of `network.har`. A value is replaced by a pl
 only. Of a long value, which cannot be guessed, that is a digest. Of a password it is one byte of a slow digest: enough
 to tell a wrong password from the right one nearly always, and far too little to find it.
 
-Bodies of answers stay as they are, except those of log-ins, and those that contain a secret of the scenario.
+Bodies of answers and what sockets receive stay as they are, because pages work with them, except those of log-ins, and
+those that contain a secret of the scenario.
 """
 
 import functools
@@ -81,12 +82,17 @@ class Secrets:
         """The exchange without secrets."""
         request = self.request(exchange.request)
         answer = exchange.answer
+        sent = {message: self._message(message) for message in exchange.messages if message.sent}
         is_login = request.body != exchange.request.body or bool(header(request.headers, "authorization"))
+        logs_in = any(message != masked for message, masked in sent.items())
         return replace(
             exchange,
             request=request,
             answer=None if answer is None else self._answer(answer, is_login=is_login, lasts=bool(exchange.chunks)),
-            messages=tuple(self._message(message) for message in exchange.messages),
+            messages=tuple(
+                self._message(each) if each.sent or logs_in else replace(each, data=self._unlisted(each.data))
+                for each in exchange.messages
+            ),
         )
 
     def address(self, url: str) -> str:

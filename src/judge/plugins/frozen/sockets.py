@@ -9,7 +9,7 @@ from itertools import takewhile
 from judge.browser.interception import PageSocket, SocketClose, SocketMessage
 from judge.plugins.frozen.exchanges import Exchange, Message
 from judge.plugins.frozen.kinds import Kind
-from judge.plugins.frozen.matching.index import message_key, sent_data
+from judge.plugins.frozen.matching.index import is_signal, message_key, sent_data
 from judge.plugins.frozen.matching.matcher import Match, Matcher
 from judge.plugins.frozen.secrets import Secrets
 from judge.records.ledger import Grade
@@ -49,7 +49,7 @@ class SocketReplay:
         # What counts as a write when it is learnt from has to count as one here.
         writing = {tick for tick, _ in sent_data(self.exchange)}
         self._writing = {place for place, _ in sent if self._messages[place].tick in writing}
-        self._repeated = {place for place, key in sent if counts[key] >= 3}
+        self._repeated = {place for place, key in sent if counts[key] >= 3 or is_signal(self._messages[place].data)}
 
     async def run(self, notify: Callable[[], Awaitable[None]]) -> None:
         """Serve the page until the socket ends."""
@@ -98,7 +98,7 @@ class SocketReplay:
         key = self._key(recorded)
         places = [place for place, each in self._sent if each == key]
         unseen = [place for place in places if place not in self._seen]
-        if places and all(place in self._repeated for place in places):
+        if (places and all(place in self._repeated for place in places)) or is_signal(message.data):
             self._see(unseen[:1])
             return False
         if not places:

@@ -23,6 +23,7 @@ from judge.plugins.frozen.matching.contexts import (
 )
 from judge.plugins.frozen.matching.keys import Key, is_write, key_of, varying_headers
 from judge.plugins.frozen.matching.loose import loosened
+from judge.plugins.frozen.matching.protobuf import in_order
 from judge.plugins.frozen.matching.states import Group, Learnt, Observation, Written
 from judge.plugins.frozen.matching.synthesis import without_conditions
 
@@ -34,6 +35,13 @@ _VERBS = re.compile(
     re.IGNORECASE,
 )
 _HEARTBEAT_BYTES = 2
+# How a page says what it has received, or that it is still there: with whatever count it has reached.
+_SIGNAL = re.compile(
+    rb"""\d*\s*[\[{]\s*(?:"(?:type|event|action|topic)"\s*:\s*)?"(?:ack|ping|pong|heartbeat|keep-?alive)"[^{}]*"""
+    rb"""(?:\{[^{}]*\}[^{}]*)?[\]}]\s*"""
+)
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f]")
+_NUMBERS = re.compile(r"\d+")
 
 
 class Index:
@@ -237,16 +245,34 @@ def sent_data(exchange: Exchange) -> Iterator[tuple[int, bytes]]:
     for message in exchange.messages:
         counts[message.data] += message.sent
     for message in exchange.messages:
-        is_heartbeat = len(message.data) <= _HEARTBEAT_BYTES or counts[message.data] >= 3
+        is_heartbeat = len(message.data) <= _HEARTBEAT_BYTES or counts[message.data] >= 3 or is_signal(message.data)
         if message.sent and message.tick > greeted and not is_heartbeat:
             yield message.tick, message.data
 
 
+def is_signal(data: bytes) -> bool:
+    """Whether a message only tells the site what the page has received, or that it is still there."""
+    return _SIGNAL.fullmatch(data) is not None
+
+
 def message_key(url: str, data: bytes, now_ms: int) -> str:
     """The key of a message that a page sends over a socket."""
-    text = loosened(data.decode("utf-8", "surrogateescape"), now_ms)
+    text = loosened(_ordered(data), now_ms)
+    if is_signal(data):
+        text = _NUMBERS.sub("{number}", text)
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
     return f"message {loosened(url, now_ms)} {digest}"
+
+
+def _ordered(data: bytes) -> str:
+    """The message as text; one in protocol buffers with its fields in a fixed order."""
+    try:
+        text = data.decode()
+        if not _CONTROLS.search(text):
+            return text
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "surrogateescape")
+    return in_order(data) or text
 
 
 def _write_path(request: WireRequest) -> str:
