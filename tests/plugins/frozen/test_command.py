@@ -73,7 +73,7 @@ def test_a_check_without_a_scenario_lists_what_looks_like_a_credential(tmp_path:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["merge", "a.wacz", "-o", "b.wacz"], "one archive alone"),
+        (["merge", "a.wacz", "-o", "b.wacz"], "only one archive"),
         (["merge", "a.wacz", "b.wacz", "-o", "c.zip"], "an archive's name ends in .wacz"),
         (["check", "none.wacz"], "none.wacz: no such file"),
         (["check", "a.wacz", "--task", "t1"], "--task needs --scenario"),
@@ -105,7 +105,7 @@ def test_a_check_says_per_task_what_is_missing_and_what_to_record_again() -> Non
     recorded = recording(walk("t1", (request(), answer())))
     lines = list(lines_of(played, recorded, "wabe sites record s.toml"))
     assert lines == [
-        "t1: failed (not done), unlike when it was recorded, 4 requests, 1 uncertain, 1 decisive miss, 1 other",
+        "t1: failed (not done), unlike the recording, 4 requests, 1 uncertain, 1 decisive miss, 1 other",
         "  miss: step 2: GET http://shop.test/a (document)",
         "  uncertain: step 2: GET http://shop.test/cart (document)",
         "Record again: wabe sites record s.toml --task t1 -o AGAIN.wacz, then wabe sites merge both",

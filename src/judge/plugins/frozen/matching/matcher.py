@@ -1,4 +1,4 @@
-"""The matcher of one attempt: which recorded answer each of its requests gets, and how sure that is.
+"""The matcher of one attempt: which recorded answer each of its requests gets, and how certain the match is.
 
 In this order: method, address, canonical body, `Range` and `Accept` exactly; the state, where several answers were
 recorded; changing values and unordered lists; what follows by the rules of HTTP. Everything else is a miss.
@@ -27,13 +27,13 @@ from judge.plugins.frozen.matching.synthesis import (
 from judge.plugins.frozen.secrets import Secrets
 from judge.records.ledger import Grade, MissClass
 
-# Increased with every change that may give another answer.
+# Increase it with every change that may change answers.
 MATCHER = "1"
 
 
 @dataclass(frozen=True)
 class Match:
-    """What a request gets. `exchange` is `None` for a miss, whose class is `miss`.
+    """The answer to a request. `exchange` is `None` for a miss, whose class is `miss`.
 
     `answer` is the exchange's, or follows from it; `None` for a miss and for a recorded failure.
     """
@@ -69,7 +69,7 @@ class _Found:
 
 @dataclass
 class Matcher:
-    """Answers the requests of one attempt from an index. `walk` is the one that is preferred at first."""
+    """Answers the requests of one attempt from an index. `walk` is the one preferred at first."""
 
     index: Index
     secrets: Secrets = field(default_factory=Secrets)
@@ -79,11 +79,11 @@ class Matcher:
 
     @property
     def now_ms(self) -> int:
-        """When the page's clock began."""
+        """The start of the page's clock."""
         return self.index.recording.clock_ms
 
     def match(self, request: WireRequest) -> Match:
-        """The answer to a request. It counts as made: a write changes what later requests get."""
+        """The answer to a request. Counts the request as made: a write changes later answers."""
         asked = self.secrets.request(request)
         kind = kind_of(asked)
         context = self.context(asked)
@@ -138,7 +138,7 @@ class Matcher:
         return made
 
     def _recorded(self, asked: WireRequest, context: Context) -> _Found | None:
-        """The best of the recorded answers: a certain one, or else the first that comes near."""
+        """The best recorded answer: a certain one, or else the first approximate one."""
         nearest: _Found | None = None
         key = self.index.key(asked, self.now_ms)
         for group, is_same in self.index.groups(key):
@@ -153,7 +153,7 @@ class Matcher:
         return nearest
 
     def _made(self, asked: WireRequest, context: Context) -> _Found | None:
-        """An answer that follows from a recorded one."""
+        """An answer derived from a recorded one."""
         if is_preflight(asked):
             return self._preflight(asked)
         if asked.method == "HEAD":
@@ -168,7 +168,7 @@ class Matcher:
         return None
 
     def _parts(self, asked: WireRequest, context: Context) -> Iterator[_Found]:
-        """Recorded parts of what is asked for."""
+        """Recorded parts of the requested range."""
         for exchange in self.index.at(asked.url):
             if exchange.answer is not None and exchange.answer.status == 206:
                 ranged = header(exchange.request.headers, "range")
