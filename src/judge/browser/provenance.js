@@ -1,6 +1,6 @@
-// Tells who wrote what a snapshot shows. Runs in Playwright's own isolated world of a document, right after the snapshot:
-// there each element carries the reference that the snapshot gave it. Properties are read from prototypes (`drawn.js`).
-// Called by `settle/settle.cjs`, read by `provenance.py`.
+// Determines who wrote the text in a snapshot. Runs in Playwright's own isolated world of a document, right after the
+// snapshot: there each element carries the reference that the snapshot gave it. Properties are read from prototypes
+// (`drawn.js`). Called by `settle/settle.cjs`, read by `provenance.py`.
 //
 // Everything inside an editing host (`contenteditable`, design mode) counts as written by whoever types, also below
 // `contenteditable="false"` in it and in its shadow trees. Where a host's text becomes part of an element outside it, that
@@ -8,9 +8,9 @@
 // reference of its own, whose text the snapshot shows in the nearest element that has one). The value of a text field that
 // becomes part of another element's name (a cell around the field) is listed like the text of a host.
 //
-// References do not tell everything apart: an element that takes no clicks has none, and text beside a host is shown as
-// that of what is around both. So the drawn text of a document with hosts is told as well, in order, each piece with who
-// wrote it, and elements as far as they have a reference or a role that is certain (`pieces.py`).
+// References are not enough: an element that takes no clicks has none, and text beside a host is shown as text of the
+// element around both. So the drawn text of a document with hosts is returned as well, in order, each piece with its
+// author, and the elements that have a reference or a certain role (`pieces.py`).
 ({ root, getter, method, tag, shadowOf, data, childrenOf }) => {
   const MAX_VALUE_CHARS = 1000;
   const MAX_ADDRESS_CHARS = 2000;
@@ -111,8 +111,8 @@
   if (!hosts.length && !fields.size) return found;
 
   const roleOf = element => attribute(element, "role")?.trim().split(/\s+/)[0] || ROLES[tag(element)];
-  // Whether a text is drawn in the innermost of the open elements. Nothing that the snapshot leaves out may be told as
-  // the site's: else typed text could take its place.
+  // Whether a text is drawn in the innermost of the open elements. Text that the snapshot leaves out must not be
+  // attributed to the site, or typed text could take its place.
   const isDrawn = (open, text) => {
     const styled = open.findLast(each => {
       each.display ??= getComputedStyle(each.element).display;
@@ -198,7 +198,7 @@
       const owner = NAMING.has(tag(element)) && around.get(element);
       if (owner && refOf(owner) && !attribute(owner, "aria-label")?.trim()) named.add(refOf(owner));
     }
-  // What an element owns is shown in another place than that in which it is found here.
+  // What an element owns is shown in a different place from where it is found here.
   const isTold = hosts.length && !found.owners.length;
   return { ...found, named: [...named], pieces: isTold ? pieces() : [] };
 }
