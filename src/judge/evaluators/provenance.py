@@ -1,4 +1,4 @@
-"""What of a page counts as evidence, by who wrote it (`judge.browser.provenance`). Pure.
+"""Decides which parts of a page count as evidence, by their author (`judge.browser.provenance`). Pure.
 
 Only what the task's own site wrote counts: documents of other origins and what is inside an editor are blanked out, so
 that every check of a page's content follows the same rule. Values of form fields stay, because composing a text is a
@@ -20,8 +20,8 @@ _NONE: frozenset[str] = frozenset()
 class Written(NamedTuple):
     """Who wrote a node: the origin of its document (`None`: unknown), and whether it is inside an editor.
 
-    `marks` are what the snapshot says of the node: `host`, `name` and `text`. `by_site` is the node without what was
-    typed, where that is known of the node's content.
+    `marks` are the snapshot's marks of the node: `host`, `name` and `text`. `by_site` is the node without typed text,
+    if the author of its content is known.
     """
 
     origin: str | None
@@ -31,7 +31,7 @@ class Written(NamedTuple):
 
 
 class _Around(NamedTuple):
-    """What a node inherits: its document's origin, whether all of the document, or what has no reference, is inside."""
+    """What a node inherits: its document's origin, and whether all of it, or content without references, is typed."""
 
     origin: str | None
     is_inside: bool = False
@@ -56,7 +56,7 @@ def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool = False) ->
         found.append(Written(around.origin, is_inside, marks, known))
         is_mixed_below = is_inside or is_loose or bool(marks & _MIXED)
         if not (is_inside or is_mixed_below or around.is_mixed) and node.role != "iframe":
-            # It passes on what it inherits, as most nodes do.
+            # Like most nodes, it passes on what it inherits.
             below.append(around)
         elif node.role == "iframe":
             below.append(_Around(_origin_in(node), is_inside, is_mixed_below))
@@ -73,9 +73,9 @@ def _origin_in(frame: Node) -> str | None:
 def evidence(
     page: Snapshot, facts: tuple[Written, ...], counts: Callable[[str], bool], *, editable: bool = False
 ) -> Snapshot:
-    """The page without what does not count: everything of another origin, or inside an editor, is blanked out.
+    """The page with everything blanked out that does not count: content of other origins or inside an editor.
 
-    `editable`: what is inside an editor is evidence too.
+    `editable`: the content of editors is evidence too.
     """
     # Asked once for each origin, because a page has thousands of nodes of the same one.
     counting = {origin for origin in {fact.origin for fact in facts} if origin is not None and counts(origin)}
@@ -97,7 +97,7 @@ def _blank(node: Node) -> Node:
 
 
 def _without_typed(node: Node, fact: Written) -> Node:
-    """The node without what comes from inside an editor: its name or its text."""
+    """The node without text from inside an editor, in its name or its content."""
     if not fact.marks:
         return fact.by_site or node
     name = "" if "name" in fact.marks else node.name

@@ -316,7 +316,7 @@ class ScenarioFile(Table):
     participants: Annotated[tuple[AgentEntry, ...], Field(min_length=1), at_most(16)]
     sites: Annotated[tuple[SiteEntry, ...], at_most(16)] = ()
     config: Annotated[RunConfig, BeforeValidator(partial(RunConfig.model_validate, strict=True))] = RunConfig()
-    # What must never happen in any task.
+    # Policies for all tasks.
     policies: Policies = ()
     tasks: Annotated[tuple[DeclaredTask, ...], at_most(MAX_TASKS)] = ()
 

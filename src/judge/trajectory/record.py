@@ -32,7 +32,7 @@ FIRST_RULES, CURRENT_RULES = "1", "2"
 BLAME_FACTS = "blame_facts"
 FETCHED = "fetched"
 FROZEN = "frozen"
-# In `result.json`: the policies that the task declares, what became of them, and the digests of earlier attempts.
+# In `result.json`: the policies that the task declares, their outcomes, and the digests of earlier attempts.
 DECLARED_POLICIES, POLICIES, EARLIER_ATTEMPTS = "scenario_policies", "policies", "earlier_attempts"
 # Stop reasons outside the participant's control; such attempts are not scored. `excluded` ones were never played.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled", "excluded")
@@ -78,7 +78,7 @@ _EVIDENCE = (
     "probes",
 )
 
-# In microseconds, as it is written: what is derived from it is the same before it is stored and after.
+# Rounded to microseconds, as it is written, so that derived values are the same before and after it is stored.
 Time = Annotated[float, AfterValidator(lambda seconds: round(seconds, 6))]
 
 
@@ -102,9 +102,9 @@ class Attempt(Record):
     `participant_usage` is the agent's usage according to a foreign layout. `rules_version`: the rules by which checks
     are decided on this recording. `blame_facts` decided who is to blame for a fault that a participant can cause
     (`judge.episode.blame`); older versions did not record them. `fetched` are the answers that `fetch` checks compare.
-    `frozen` is what an attempt on frozen sites rests on, with its ledger.
-    `policies`: what became of each of the task's. `earlier_attempts` are the digests of those at the same task and
-    epoch, which count for policies; recorded for tasks with policies.
+    `frozen` names the archives of an attempt on frozen sites, with its ledger. `policies`: the outcome of each of the
+    task's policies. `earlier_attempts` are the digests of those at the same task and epoch, which count for policies;
+    recorded for tasks with policies.
     """
 
     task: Task
@@ -323,9 +323,9 @@ class Attempt(Record):
 
 
 class Texts(Record):
-    """What judges read of an attempt, where that is not what its record says.
+    """What judges read of an attempt, where it differs from the record.
 
-    Of a foreign layout these are its recorder's words. A judge may also be shown less than was recorded.
+    For a foreign layout, these are its recorder's words. A judge may also be shown less than was recorded.
     """
 
     action_history: tuple[str, ...]
@@ -377,12 +377,12 @@ class Trajectory(Record):
 
     @property
     def action_history(self) -> tuple[str, ...]:
-        """What was done, as judges read it."""
+        """The actions, as judges read them."""
         return tuple(self.attempt.action_history) if self.texts is None else self.texts.action_history
 
     @property
     def thoughts(self) -> tuple[str, ...]:
-        """What the participant thought, as judges read it."""
+        """The participant's thoughts, as judges read them."""
         return tuple(self.attempt.thoughts) if self.texts is None else self.texts.thoughts
 
     @property
