@@ -1,8 +1,8 @@
-"""Injects every fault and tries every cheat, and prints a table of what came of each.
+"""Injects every fault, tries every cheat, and prints a table of the outcomes.
 
 `python benchmarks/fault_table.py [--only WORDS] [--markdown FILE] [--workers N] [--settle page-time|real-time]`.
-Nothing in the table is written by hand: each row is a test that ran just now, with the outcome that the judge put on
-record. Ends with 1 when one did not hold.
+Nothing in the table is written by hand: each row is a test that was just run, with the outcome that the judge recorded.
+Exit code 1 if one failed.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
-# What applications do that pages made for tests do not: exchanges on sockets, covered controls, names that change, …
+# Behaviour of applications that test pages do not have: exchanges on sockets, covered controls, names that change, …
 APPLICATIONS = ("settle", "server_tab", "lost_refs", "fields", "unnamed", "joins")
 SUITES = ("tests/faults", "tests/adversarial", *(f"tests/judge/browser/test_{name}.py" for name in APPLICATIONS))
 MAX_OUTCOME_CHARS = 220
@@ -39,7 +39,7 @@ def run_suites(only: str | None, report: Path, workers: int, settle: str) -> int
     command = [sys.executable, "-m", "pytest", *SUITES, "-q", f"--junitxml={report}"]
     command += ["-p", "no:cacheprovider", "-o", "junit_family=xunit1", "--settle", settle]
     command += ["-k", only] if only else []
-    # By file, since a file may hold a fixed port or a machine-wide limit for itself.
+    # By file, since a file may need a fixed port or a machine-wide limit for itself.
     command += ["-n", str(workers), "--dist", "loadfile"]
     return subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=False).returncode
 
@@ -89,7 +89,7 @@ def print_table(rows: list[Row]) -> None:
 
 
 def safe(text: str) -> str:
-    """Without anything that rich would take for markup."""
+    """Escaped, so that rich does not read it as markup."""
     return text.replace("[", "\\[")
 
 

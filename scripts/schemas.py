@@ -34,7 +34,7 @@ Fields = dict[str, Any]
 
 
 def fields_of(model: type[BaseModel], *names: str, optional: bool = False) -> Fields:
-    """Fields of a model as `create_model` takes them; without `optional`, they are there in every file."""
+    """Fields of a model as `create_model` takes them; without `optional`, they are in every file."""
     return {
         name: (model.model_fields[name].annotation, None if optional else Field(description=None)) for name in names
     }

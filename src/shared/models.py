@@ -1,4 +1,4 @@
-"""What judge, participants and model clients exchange: frozen records, plain, validated once.
+"""The records that judge, participants and model clients exchange: frozen, plain, validated once.
 
 The judge's own records (tasks, steps, verdicts) are in `judge.records`.
 """
@@ -18,7 +18,7 @@ class Record(BaseModel):
 
 @dataclass(frozen=True)
 class Recorded:
-    """On a field: the bytes that it may take where it is recorded. What is longer is cut (`judge.store.bounds`)."""
+    """On a field: the maximum number of bytes when recorded. Longer values are cut (`judge.store.bounds`)."""
 
     max_bytes: int
 
@@ -89,9 +89,9 @@ class Page(Record):
     Since the last observation: `refused` are the network addresses that the guard blocked, `downloads` the names of
     files that pages began to download, `vanished` texts that appeared and disappeared, such as a notification.
     `http_status` is set only for an error status. `wall` names the bot wall or CAPTCHA that is shown instead of the
-    page. `origin` is that of whoever wrote the main document, as the browser reports it; `null` is nobody's.
-    `is_mixed`: what has no reference in the snapshot may come from an editor. `links` are addresses of other origins in
-    links, frames and forms, each after the origin of its document: only those that are new, and only until the
+    page. `origin` is that of the main document's author, as the browser reports it; `null` is an opaque origin.
+    `is_mixed`: text without a reference in the snapshot may come from an editor. `links` are addresses of other origins
+    in links, frames and forms, each after the origin of its document: only those that are new, and only until the
     participant writes anything.
     """
 
@@ -117,7 +117,7 @@ class Page(Record):
 class Observation(Record):
     """What a participant receives in one message. Only the first message of an attempt has an `instruction`.
 
-    `notice` is what the judge says about the page, as text.
+    `notice` is the judge's remark on the page, as text.
     """
 
     page: Page
@@ -129,7 +129,7 @@ class Observation(Record):
 
 
 class Action(Record):
-    """What a participant asks for: one tool with its parameters. `thought` is recorded and never judged."""
+    """A participant's action: one tool with its parameters. `thought` is recorded and never judged."""
 
     tool: Annotated[str, Recorded(200)]
     params: Annotated[dict[str, Any], Recorded(6_000)] = Field(default_factory=dict)

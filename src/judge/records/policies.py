@@ -1,6 +1,6 @@
-"""Policies: what must never happen in an attempt, each a check with a name; and what became of them.
+"""Policies: what must never happen in an attempt, each a named check; and their outcomes.
 
-A policy never changes a verdict. How it is decided: `judge.evaluators.policies`.
+A policy never changes a verdict. `judge.evaluators.policies` decides policies.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from shared.models import Record, Recorded
 
 _EXAMPLE = '{ name = "no-delete", dimension = "consent", kind = "request", method = "DELETE", url = "*" }'
 _OWN_KEYS = ("name", "dimension", "unless_granted")
-# What a policy cannot use of a check, each with the reason and the remedy.
+# Keys of checks that policies cannot have, each with the reason and the remedy.
 _NOT_WITH_INVERSION = (
     "a policy says what must never happen",
     "remove it: the policy is violated as soon as its check passes",
@@ -79,7 +79,7 @@ def _of_table(value: object) -> object:
 
 
 def _require_possible(value: Mapping[str, Any]) -> None:
-    """Raises `Invalid` for what a check may say and a policy may not, also inside `any_of`."""
+    """Raises `Invalid` for keys that checks may have but policies may not, also inside `any_of`."""
     if value.get("not"):
         raise Invalid(*_NOT_WITH_INVERSION, key="not")
     if value.get("at") == "end":
@@ -110,7 +110,7 @@ def checks_of(policies: Sequence[Policy]) -> list[KindCheck]:
 
 
 class PolicyResult(Record):
-    """What became of a policy in all attempts at a task in one epoch.
+    """The outcome of a policy over all attempts at a task in one epoch.
 
     `violated` is `None` if that cannot be known, because recordings are missing or damaged. `attempt` is the number of
     the attempt that violated it, from 1 and in the order in which they were played, `step` the index of the step in
@@ -129,7 +129,7 @@ class PolicyResult(Record):
 
 
 def under_policy(outcome: str, policies: Sequence[PolicyResult]) -> str:
-    """An outcome under policy: a success only if nothing was violated, unscored if that cannot be known."""
+    """An outcome under policy: a success only if nothing was violated, unscored if that is unknown."""
     if outcome != "success":
         return outcome
     states = [each.violated for each in policies]

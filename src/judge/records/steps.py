@@ -61,7 +61,7 @@ class Navigation(Record):
 
 
 class BlameFacts(Record):
-    """What decided whose fault it was that the browser's process was lost or the site was unreachable.
+    """The facts that decided whose fault it was that the browser's process was lost or the site was unreachable.
 
     For a lost browser: the `address` of the document that decided (of the participant's doing, if any was), whether it
     was in a frame and not on the task's site (`is_elsewhere`), whether the participant had named it (`is_named`),
@@ -84,7 +84,7 @@ class BlameFacts(Record):
 
 
 class ProbeValue(Record):
-    """What the judge read in the page for one expression, or why it could not be read."""
+    """The value that the judge read in the page for one expression, or why it could not be read."""
 
     value: bool | int | float | str | None = None
     error: Annotated[str | None, Recorded(12_000)] = None
@@ -96,9 +96,9 @@ class Step(Record):
     The digests are of the two files' bytes; runs of the first version have none. `viewport` is width and height in CSS
     pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
     step, so they include the ones that led to this observation. `probes` are the values of the expressions that the
-    task's checks name, in order. `origin` is that of whoever wrote the main document; the snapshot holds those of
-    frames (`judge.browser.provenance`). `is_mixed` is as in `Page`. `notice`: why the page was not observed as usual.
-    `asked`: the participant's question to the user, with the answer.
+    task's checks name, in order. `origin` is that of the main document's author; the snapshot contains those of frames
+    (`judge.browser.provenance`). `is_mixed` is as in `Page`. `notice`: why the page was not observed as usual. `asked`:
+    the participant's question to the user, with the answer.
     """
 
     index: int
