@@ -55,7 +55,7 @@ async def guard(site: Site) -> AsyncIterator[Guard]:
 
 @pytest.fixture
 async def browser(guard: Guard) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(proxy=guard.url, trust_env=False, timeout=5) as client:
+    async with httpx.AsyncClient(proxy=guard.url, trust_env=False, timeout=60) as client:
         yield client
 
 
@@ -139,7 +139,7 @@ async def test_look_ups_without_an_answer_do_not_hold_up_other_browsers(
     async with guarding(NetworkPolicy()) as another:
         asked = [asyncio.create_task(connect(another, f"silent{number}.example:443")) for number in range(64)]
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 assert (await browser.get(f"http://127.0.0.1:{site.port}/")).text == "hello"
         finally:
             released.set()
@@ -180,7 +180,7 @@ async def test_an_endless_download_is_cut_off(site: Site, browser: httpx.AsyncCl
 
 async def test_a_dead_site_closes_the_connection_and_is_not_a_refusal(guard: Guard) -> None:
     async with guarding(NetworkPolicy.for_websites(["http://127.0.0.1:1/"])) as own:
-        async with httpx.AsyncClient(proxy=own.url, trust_env=False, timeout=5) as client:
+        async with httpx.AsyncClient(proxy=own.url, trust_env=False, timeout=60) as client:
             with pytest.raises(httpx.RemoteProtocolError):
                 await client.get("http://127.0.0.1:1/")
         assert own.take_refusals() == ()

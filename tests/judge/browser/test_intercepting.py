@@ -99,7 +99,7 @@ class Setting:
         self.guard = guard
         self.authority = authority
         self.trust = trust
-        self.browser = httpx.AsyncClient(proxy=guard.url, trust_env=False, timeout=5, verify=trusting(authority))
+        self.browser = httpx.AsyncClient(proxy=guard.url, trust_env=False, timeout=60, verify=trusting(authority))
 
     def intercept(self, interceptor: Interceptor, *sites: str) -> None:
         policy = NetworkPolicy.for_websites(sites)
@@ -163,7 +163,7 @@ async def test_a_stream_that_the_page_gives_up_ends_at_the_site(site: Site, sett
     setting.intercept(PassingOn(), site.url("/"))
     async with setting.browser.stream("GET", site.url("/endless")) as stream:
         assert await anext(stream.aiter_bytes()) == b"one\n\n"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await site.ended.wait()
 
 

@@ -59,7 +59,7 @@ async def test_requests_are_recorded_with_the_step_that_caused_them_and_the_brow
             for number, button in enumerate(buttons, 1):
                 browser.begin_step(number)
                 assert (await browser.act("browser_click", {"target": f':text-is("{button}")'})).ok
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while (traffic := browser.traffic()) and (traffic.is_pending or not _asked(traffic, "/api/slow")):
                     await asyncio.sleep(0.01)
             hops = browser.take_hops()
@@ -156,7 +156,7 @@ async def test_bodies_that_playwright_does_not_report_are_recorded() -> None:
     with hostile_site({"/": BODIES, **dict.fromkeys(paths, "{}")}) as site:
         async with a_browser() as browser:
             await browser.open(site.url)
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(60):
                 while (traffic := browser.traffic()) and (traffic.is_pending or not _asked(traffic, "/worker")):
                     await asyncio.sleep(0.05)
     assert traffic is not None

@@ -62,7 +62,7 @@ class End:
         self.refused.append(answer.status)
 
     async def until(self, reached: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10), self.changed:
+        async with asyncio.timeout(60), self.changed:
             await self.changed.wait_for(reached)
 
 
