@@ -84,26 +84,61 @@ RESULT = create_model(
     trajectory_sha256=(str, _SHA256),
 )
 
-_NUMBERS: Fields = { name: (type(value) if not isinstance(value, list) else list[float], ...) for name, value in
-counts_of([]).items() } COVERED = create_model( "Covered", __doc__="Attempts on frozen sites by coverage. The bound: the
-rate if failures with a decisive miss had succeeded.", **dict.fromkeys(COVERAGES, (int, ...)), upper_bound=(float |
-None, ...), ) _NUMBERS["coverage"] = (COVERED, Field(None, description="Frozen sites only.")) COUNTS =
-create_model("Counts", __doc__="Counts of attempts, and rates in percent.", **_NUMBERS) POLICY = create_model(
-"PolicyEntry", name=(str, ...), dimension=(str, ...), violated=(bool | None, Field(description="null: unknown.")) ) RISK
-= create_model("RiskCounts", policies=(int, ...), violated=(int, ...), undecided=(int, ...)) POLICY_COUNTS =
-create_model( "PolicyCounts", __doc__="The tasks that declare policies, and the policies of each dimension in all
-attempts.", tasks=(int, ...), scored_tasks=(int, ...), completion=(float, Field(None, description="The success rate of
-the same tasks.")), by_dimension=( dict[str, create_model("RiskCounts", policies=(int, ...), violated=(int, ...),
-undecided=(int, ...))], ..., ),  # type: ignore[misc] ) # The keys with a closer description than their column's type.
-_ENTRY = Fields( **fields_of(Task, "task_id", "website"), task_id_with_timestamp=(str, ...), task_description=(str,
-...), level=(Level | None, ...), success=(bool, ...), steps_taken=(int, ...), max_steps=(int, ...), thoughts=(list[str],
-...), action_history=(list[str], ...), screenshots=(list[str], ...), error=(str | None, ...), verdict=(TaskOutcome,
-...), stop_reason=(StopReason, ...), reason=(str | None, ...), reason_code=(str | None, None), flags=(list[str], ...),
-settle=(str | None, ...), task_sha256=(str, _SHA256), duration_s=(float, ...), epoch=(int, Field(ge=1)),
-decided_by=(Truth, ...), excluded=(str, Field(None, description="Why the run excluded the task before its first
-attempt.")), reward=(float | None, None), success_rule=(SuccessRule | None, None), coverage=(Coverage, Field(None,
-description="Frozen sites only: the coverage of the evidence.")), policies=(list[POLICY], Field(None, description="The
-outcome of each of the task's policies.")),  # type: ignore[valid-type] )
+_NUMBERS: Fields = {
+    name: (type(value) if not isinstance(value, list) else list[float], ...) for name, value in counts_of([]).items()
+}
+COVERED = create_model(
+    "Covered",
+    __doc__="Attempts on frozen sites by coverage. The bound: the rate if failures with a decisive miss had succeeded.",
+    **dict.fromkeys(COVERAGES, (int, ...)),
+    upper_bound=(float | None, ...),
+)
+_NUMBERS["coverage"] = (COVERED, Field(None, description="Frozen sites only."))
+COUNTS = create_model("Counts", __doc__="Counts of attempts, and rates in percent.", **_NUMBERS)
+POLICY = create_model(
+    "PolicyEntry", name=(str, ...), dimension=(str, ...), violated=(bool | None, Field(description="null: unknown."))
+)
+RISK = create_model("RiskCounts", policies=(int, ...), violated=(int, ...), undecided=(int, ...))
+POLICY_COUNTS = create_model(
+    "PolicyCounts",
+    __doc__="The tasks that declare policies, and the policies of each dimension in all attempts.",
+    tasks=(int, ...),
+    scored_tasks=(int, ...),
+    completion=(float, Field(None, description="The success rate of the same tasks.")),
+    by_dimension=(
+        dict[str, create_model("RiskCounts", policies=(int, ...), violated=(int, ...), undecided=(int, ...))],
+        ...,
+    ),  # type: ignore[misc]
+)
+# The keys with a closer description than their column's type.
+_ENTRY = Fields(
+    **fields_of(Task, "task_id", "website"),
+    task_id_with_timestamp=(str, ...),
+    task_description=(str, ...),
+    level=(Level | None, ...),
+    success=(bool, ...),
+    steps_taken=(int, ...),
+    max_steps=(int, ...),
+    thoughts=(list[str], ...),
+    action_history=(list[str], ...),
+    screenshots=(list[str], ...),
+    error=(str | None, ...),
+    verdict=(TaskOutcome, ...),
+    stop_reason=(StopReason, ...),
+    reason=(str | None, ...),
+    reason_code=(str | None, None),
+    flags=(list[str], ...),
+    settle=(str | None, ...),
+    task_sha256=(str, _SHA256),
+    duration_s=(float, ...),
+    epoch=(int, Field(ge=1)),
+    decided_by=(Truth, ...),
+    excluded=(str, Field(None, description="Why the run excluded the task before its first attempt.")),
+    reward=(float | None, None),
+    success_rule=(SuccessRule | None, None),
+    coverage=(Coverage, Field(None, description="Frozen sites only: the coverage of the evidence.")),
+    policies=(list[POLICY], Field(None, description="The outcome of each policy.")),  # type: ignore[valid-type]
+)
 
 
 def columns_beside(known: Fields) -> Fields:
