@@ -1,12 +1,11 @@
-"""What A2A adds to a turn: the judge's client and foreign agents, with a screenshot of 67 kB in every turn.
+"""The overhead of A2A per turn: the judge's client and foreign agents, with a screenshot of 67 kB in every turn.
 
     python benchmarks/a2a_foreign_turn.py [--turns 200]
 
-The agents do nothing but echo, each in a process of its own, on the library that its name says. A turn's time runs from
-the call of the judge's client to the reply's text. What A2A adds is that less the time of a plain HTTP request with as
-many bytes to a server that does nothing, measured in turn with it. A conversation has 50 turns, as a long episode has:
-agents that keep their history, such as google-adk's, carry all its screenshots. A report, not a test: no bound is
-checked.
+The agents only echo, each in its own process, on the library that its name says. A turn's time runs from the call of
+the judge's client to the reply's text. The overhead is that minus the time of a plain HTTP request with as many bytes
+to a server that does nothing, measured alternately. A conversation has 50 turns, as a long episode has: agents that
+keep their history, such as google-adk's, carry all its screenshots. A report, not a test: no bound is checked.
 """
 
 import argparse

@@ -1,10 +1,11 @@
-"""What A2A adds to one turn of a conversation: a message with a 67 kB JPEG and its reply, against a bare HTTP POST.
+"""The overhead of A2A in one turn of a conversation: a message with a 67 kB JPEG and its reply, against a bare HTTP
+POST.
 
     python benchmarks/a2a_turn.py [--turns 50] [--limit-ms 15]
 
 Judge's client and participant's server run in two processes, as they do in an assessment. The bare POST carries the
-same bytes to the same process and gets the same bytes back. Both are measured in turns, alternately, in one
-conversation. Exit code 1 when the median added time is over the limit.
+same bytes to the same process and gets the same bytes back. Both are measured alternately in one conversation. Exit
+code 1 when the median added time is over the limit.
 """
 
 import argparse

@@ -3,16 +3,15 @@
     wabe apps install all
     python benchmarks/apps.py [--apps NAME…] [--settle page-time|real-time|both] [--scripts right|wrong|both] [--load N]
 
-right: right scripts that were recognised. passed: wrong scripts that passed, which must be none.
-late: elements that a script had to wait for, and that then came. dead: actions that failed, or after which the next
-    element of a right script never came.
-fallbacks: attempts in page time that were begun again in real time. nameless: targets without a name in action lines; a
-    glyph of an icon font does not count as a name. vanished: steps with a line `Vanished:`.
-snapshot: characters, median and largest. settle: seconds, median and 95th percentile.
-abroad: addresses outside this machine that a process of the run, browser included, was connected to.
+right: right scripts that were recognised. passed: wrong scripts that passed, which must be none. late: elements that a
+script had to wait for, and that appeared. dead: actions that failed, or after which the next element of a right script
+never appeared. fallbacks: attempts in page time that were restarted in real time. nameless: targets without a name in
+action lines; a glyph of an icon font does not count as a name. vanished: steps with a line `Vanished:`. snapshot:
+characters, median and largest. settle: seconds, median and 95th percentile. abroad: addresses outside this machine that
+a process of the run, browser included, was connected to.
 
-With `--load N`, N processes keep the machine busy meanwhile. Ends with 1 if a wrong script passed, a right one was not
-recognised, or something went abroad.
+With `--load N`, N processes keep the machine busy meanwhile. Exit code 1 if a wrong script passed, a right one was not
+recognised, or a connection left this machine.
 """
 
 import argparse
@@ -106,7 +105,7 @@ class Counts:
 
 
 def waits(steps: Sequence[dict[str, Any]]) -> tuple[int, int]:
-    """How often a script waited for an element that came, and for one that never came."""
+    """How often a script waited for an element that appeared, and for one that never did."""
     tools = [(step.get("action") or {}).get("tool") for step in steps]
     late = gave_up = 0
     for place, tool in enumerate(tools):
@@ -119,7 +118,7 @@ def waits(steps: Sequence[dict[str, Any]]) -> tuple[int, int]:
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """So many processes that keep the machine busy while the body runs."""
+    """Keep the machine busy with this many processes while the body runs."""
     with ExitStack() as stack:
         for _ in range(count):
             process = subprocess.Popen([sys.executable, "-c", "while True: pass"])

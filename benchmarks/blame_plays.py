@@ -1,4 +1,4 @@
-"""Plays random ways to an address that kills the browser, and compares whose fault it counts as with an oracle.
+"""Plays random ways to an address that crashes the browser, and compares the blame with an oracle.
 
 `python benchmarks/blame_plays.py [--scripted 1000] [--real 60] [--settle page-time|real-time] [--seed N]`. Ends with
 1 if one was wrong. See `tests/helpers/episode/blame_plays.py`.
@@ -20,7 +20,7 @@ from helpers.episode.several_tasks import with_judge
 
 
 def compare(kind: str, plays: list[BlamePlay], found: list[str]) -> int:
-    """Print what came of the plays; returns how many were wrong."""
+    """Print the outcomes of the plays; returns how many were wrong."""
     wrong = [(play, what) for play, what in zip(plays, found, strict=True) if what != play.fault_of]
     for play, what in wrong:
         print(f"WRONG: {play.name}: {[(move.kind, move.to) for move in play.moves]}: {what}, not {play.fault_of}")

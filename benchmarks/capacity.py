@@ -1,4 +1,4 @@
-"""A model of what an assessment needs of a machine, fitted to measured runs. Pure; docs/scale-model.md explains it."""
+"""A model of the resources that an assessment needs, fitted to measured runs. Pure; docs/scale-model.md explains it."""
 
 import math
 from bisect import bisect_left
@@ -6,20 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, linear_regression
 
-# Of what a machine has. Beyond it, waiting for the processor makes steps longer, and a large page finds no memory.
+# The usable share of a machine. Beyond it, waiting for the processor makes steps longer, and a large page may not fit
+# into memory.
 USED_CPU, USED_MEMORY = 0.8, 0.8
-# A judge is one thread, and plays at most so many tasks at once (`max_parallel`); more of them play shards.
+# A judge is one thread, and plays at most this many tasks at once (`max_parallel`); several judges play shards.
 JUDGE_CPU, JUDGE_SLOTS = 0.7, 64
 _MAX_WAIT_S, _WAIT_STEP_S = 2.0, 0.01
 
 
 @dataclass(frozen=True)
 class Run:
-    """What was measured: `slots` tasks at once, each of `steps` steps for which the participant thinks `think_s`.
+    """A measured run: `slots` tasks at once, each of `steps` steps for which the participant thinks `think_s`.
 
     `memory_mb` is of the judge with its browsers, the rest is per task: how long it held its slot, the CPU time of
     judge and browsers, how much of that was the judge's own process, the CPU time of what else the run needs on this
-    machine (participant, site), and what it wrote and sent. `cores` are those of the machine, less what something else
+    machine (participant, site), and what it wrote and sent. `cores` are those of the machine, minus what other programs
     used meanwhile.
     """
 
@@ -66,7 +67,7 @@ class Model:
     def predict(
         self, slots: int, think_s: float, steps: int, cores: float, *, are_others_here: bool = False
     ) -> "Prediction":
-        """What a run needs. `are_others_here`: participant and site run on the same machine."""
+        """The resources that a run needs. `are_others_here`: participant and site run on the same machine."""
         waiting = self.wait.of(steps) + think_s * steps
         others = self.others_cpu.of(steps) if are_others_here else 0.0
         cpu = self.cpu.of(steps) + self.think_cpu * think_s * steps
@@ -86,7 +87,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Load:
-    """How a machine is used best: so many `slots`, in so many judge processes, and how long a task holds its slot."""
+    """The best use of a machine: the number of `slots` and judge processes, and how long a task holds its slot."""
 
     slots: int
     judges: int
@@ -97,11 +98,11 @@ class Load:
 
 
 def held_s(cpu_s: float, waiting_s: float, slots: int, cores: float) -> float:
-    """How long each of `slots` tasks at once holds its slot, if it needs so much CPU time and waits for so long.
+    """How long each of `slots` concurrent tasks holds its slot, given its CPU time and waiting time.
 
-    Mean value analysis (Reiser and Lavenberg, 1980): a task that arrives at the processor finds there what the other
-    tasks would leave on average without it. Several cores are one of that many times the speed, and a delay for what
-    one task alone cannot use of them (Seidmann et al., 1987).
+    Mean value analysis (Reiser and Lavenberg, 1980): a task that arrives at the processor finds the average queue of a
+    system without it. Several cores are one of that many times the speed, and a delay for what one task alone cannot
+    use of them (Seidmann et al., 1987).
     """
     fast, delay = cpu_s / cores, max(0.0, cpu_s * (cores - 1) / cores)
     queue = here = 0.0
@@ -130,7 +131,7 @@ def fit(runs: Sequence[Run], short: Run) -> Model:
         "site_kb": per_step(lambda run: run.site_kb),
     }
     judge_share = sum(run.judge_cpu_s for run in runs) / sum(run.cpu_s for run in runs)
-    # What a task of one step takes beyond CPU and thinking, for its start and that step.
+    # The waiting of a task with one step beyond CPU and thinking, for its start and that step.
     both = short.held_s - short.cpu_s - short.others_cpu_s - short.think_s
 
     def with_wait(step_s: float) -> Model:
@@ -146,7 +147,7 @@ def fit(runs: Sequence[Run], short: Run) -> Model:
 
 
 def error(model: Model, run: Run) -> dict[str, float]:
-    """How far the model is from a run that was measured here, relative to what was measured."""
+    """The relative error of the model for a measured run."""
     made = model.predict(run.slots, run.think_s, run.steps, run.cores, are_others_here=True)
     disk = model.disk_kb.of(run.steps)
     pairs = {

@@ -1,9 +1,9 @@
-"""The loop of writing checks on the demo: play once, suggest, edit, judge again on every save.
+"""Measures the loop of writing checks on the demo: play once, suggest, edit, judge again on every save.
 
 Plays the demo (or takes a recorded run of it), proposes checks for each task that succeeded, and compares them with
-those that the demo declares. Then a scenario without checks is edited as a person would: the proposal of one task
-after the other is pasted in and saved, while `wabe score --tasks` watches and judges each save. Last, one check is
-broken. Exit code 1 if a pasted proposal does not succeed, or the broken one does not fail.
+those that the demo declares. Then a scenario without checks is edited as a person would do it: the proposals are pasted
+in and saved task by task, while `wabe score --tasks` watches and judges each save. Last, one check is broken. Exit code
+1 if a pasted proposal does not succeed, or the broken one does not fail.
 
     python benchmarks/check_loop.py [RUN, its folder] [SCENARIO.toml, if it is not the demo's]
 """
@@ -112,7 +112,7 @@ def coverage(run: Path) -> dict[str, list[Suggestion]]:
 
 
 def without_checks(text: str) -> str:
-    """The demo as a person begins it: tasks, but no checks."""
+    """The demo as a starting point: tasks, but no checks."""
     return re.sub(r"^checks = \[\n(?:  .*\n)*\]\n", "", text, flags=re.MULTILINE)
 
 

@@ -1,10 +1,11 @@
-"""Four tasks in a judge with few descriptors while 400 connections idle on it: are tasks lost, does the log grow?
+"""Plays four tasks in a judge with few descriptors under 400 idle connections, and checks that no task is lost and the
+log stays small.
 
 `python benchmarks/connection_flood.py [--connections 400] [--descriptors 256] [--only half-sent-posts]`: for each kind
-of flood a judge as a process of its own, real browsers, a website and a participant, all on 127.0.0.1. A flooding
+of flood, a judge in its own process, real browsers, a website and a participant, all on 127.0.0.1. A flooding
 connection that the judge closes is opened again after some seconds, until the tasks are done. Meanwhile a new client
-asks for the agent card every half second, in up to three tries. Prints a row for each kind and ends with 1 when a task
-or a client was lost, or the log grew to 1 MB.
+asks for the agent card every half second, in up to three tries. Prints a row for each kind. Exit code 1 if a task or a
+client was lost, or the log grew to 1 MB.
 """
 
 import argparse
@@ -42,7 +43,7 @@ CLIENT_EVERY_S = 0.5
 CLIENT_TIMEOUT_S = 10.0
 HEAD = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n"
 CARD = b"GET /.well-known/agent-card.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-# What a connection sends at first, and what it goes on sending every second.
+# What a connection sends at first, and then every second.
 FLOODS = {
     "half-sent posts": (HEAD + b"\r\n{", b""),
     "half-sent heads": (HEAD, b""),
@@ -64,7 +65,7 @@ serve(decide, name='flood', port={port})
 
 @dataclass
 class Seen:
-    """What was observed during one flood."""
+    """The observations during one flood."""
 
     opened: int = 0
     served: int = 0

@@ -30,7 +30,7 @@ JUDGED = 6
 
 
 class Session:
-    """Runs commands in a folder, prints them with their output, and keeps what was promised and missing."""
+    """Runs commands in a folder, prints them with their output, and collects missing promises."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""Injects every fault and tries every cheat, and prints a table of what came of each.
+"""Injects every fault, tries every cheat, and prints a table of the outcomes.
 
     python benchmarks/fault_table.py [--only WORDS] [--markdown FILE] [--workers N] [--settle page-time|real-time]
         [--hold]
@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
-# What applications do that pages made for tests do not: exchanges on sockets, covered controls, names that change, …
+# Behaviour of applications that test pages do not have: exchanges on sockets, covered controls, names that change, …
 APPLICATIONS = ("settle", "server_tab", "lost_refs", "fields", "unnamed", "joins")
 SUITES = ("tests/faults", "tests/adversarial", *(f"tests/judge/browser/test_{name}.py" for name in APPLICATIONS))
 MAX_OUTCOME_CHARS = 220
@@ -92,7 +92,7 @@ def print_table(rows: list[Row]) -> None:
 
 
 def safe(text: str) -> str:
-    """Without anything that rich would take for markup."""
+    """Escaped, so that rich does not read it as markup."""
     return text.replace("[", "\\[")
 
 

@@ -1,20 +1,19 @@
-"""How far a website that was recorded once replaces the live one: the figures of docs/frozen-sites.md.
+"""Measures how well a recorded website replaces the live one: the figures of docs/frozen-sites.md.
 
     wabe apps install all
     python benchmarks/frozen_sites.py [--parts hard walks verdicts] [--apps NAME…] [--seeds N] [--json FILE]
 
 hard: the site of hard cases over HTTPS (`tests/helpers/frozen`). walks: the applications of `scenarios/apps`. Each is
-    recorded while the reference scripts are played, then stopped; listeners on its ports count who still connects.
-    Replayed are the recorded walks (three times), shuffled ones (the recorded actions in a random order), and walks
-    that were not recorded (wrong scripts, and random clicks), each of which was played live before.
-verdicts: `wabe sites record`, then the right and wrong scripts of the applications with and without `--archive`.
+recorded while the reference scripts are played, then stopped; listeners on its ports count further connections. Then
+the recorded walks are replayed (three times), shuffled ones (the recorded actions in a random order), and walks that
+were not recorded (wrong scripts, and random clicks), each of which was played live before. verdicts: `wabe sites
+record`, then the right and wrong scripts of the applications with and without `--archive`.
 
-silent: steps of walks that were not recorded, which differ from the live site although no step so far was graded
-    uncertain or missed anything. A step that differs between two live visits as well is not compared, nor is what
-    follows the first difference of a walk.
-false flags: steps of shuffled walks that equal the live site, but are graded uncertain.
+silent: steps of walks that were not recorded, which differ from the live site although no step so far was uncertain or
+had a miss. Steps that also differ between two live visits are not compared, and neither is anything after the first
+difference of a walk. false flags: steps of shuffled walks that equal the live site, but are graded uncertain.
 
-Ends with 1 if a demand is not met.
+Exit code 1 if a demand is not met.
 """
 
 import argparse
@@ -75,7 +74,7 @@ DEMANDS = {"connections": 0, "repeated": 0.98, "as_recorded": 0.95, "missed": 0.
 
 @dataclass
 class Figures:
-    """What was counted on one site, or on all."""
+    """The counts of one site, or of all."""
 
     connections: int = 0
     steps: int = 0
@@ -101,7 +100,7 @@ class Figures:
     differences: list[str] = field(default_factory=list)
 
     def add_replays(self, name: str, first: Sequence[Look], replays: Sequence[Sequence[Look]]) -> None:
-        """A recorded walk: as it was recorded, and its replays."""
+        """A recorded walk: the recording and its replays."""
         for place, look in enumerate(first):
             shown = [each[place].shows if place < len(each) else None for each in replays]
             self.steps += 1
@@ -204,7 +203,7 @@ def in_other_order(scripts: Sequence[Script], seed: int) -> Decide:
 
 @dataclass
 class Ground:
-    """A site: where it is, how it is started, and what is played on it."""
+    """A site: its address, how it is started, and what is played on it."""
 
     name: str
     pool: BrowserPool

@@ -1,10 +1,10 @@
-"""Mutated A2A answers and agent cards through the judge's real client over loopback HTTP: whom does it blame?
+"""Sends mutated A2A answers and agent cards through the judge's real client over loopback HTTP, and checks the blame.
 
     python benchmarks/hostile_envelopes.py [--count 5000] [--seed 1]
 
 Reads `--count` answers of each protocol, to messages and to questions about a task, and as many cards, and prints a
-table of what came of them. Exit code 1 when one was anything but a reply or the participant's error: an internal fault
-aborts a task, and so takes it out of the rate.
+table of the outcomes. Exit code 1 if one was anything but a reply or the participant's error: an internal fault aborts
+a task, and so takes it out of the rate.
 """
 
 import argparse

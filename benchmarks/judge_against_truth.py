@@ -1,8 +1,8 @@
-"""How a judge method is measured against ground truth, with the commands that a user types.
+"""Measures a judge method against ground truth, with the commands that a user would run.
 
 Plays the demo, which its checks decide; lets `webjudge` judge the same attempts with a model server that finds every
 attempt a success; compares both. Such a judge has a false-positive rate of 100 %, so every attempt that the checks
-failed must be listed as a disagreement. Exit code 1 if the figures are others.
+failed must be listed as a disagreement. Exit code 1 if the figures differ.
 
     python benchmarks/judge_against_truth.py
 """

@@ -1,4 +1,4 @@
-"""How long after the last action the verdict is there, in units of the model's answering time L.
+"""The time from the last action to the verdict, in units of the model's answering time L.
 
 Measured: the streaming judge (every screenshot sent as it comes, the participant thinking for L between steps), and
 `wabe score` on one finished trajectory with 15 screenshots, as a function and as the whole command. Targets: 1.1 L and
@@ -76,7 +76,7 @@ def command(folder: Path, url: str, output: Path) -> float:
 
 
 def import_s(rounds: int = 5) -> float:
-    """Seconds that a Python takes to start and to import the model SDK: what no command on it can go below."""
+    """Seconds that Python takes to start and to import the model SDK: a lower bound for any command."""
     took = []
     for _ in range(rounds):
         begun = time.monotonic()

@@ -1,9 +1,9 @@
-"""Kills a run outright, at random moments, and resumes it: what was finished must stay as it is, byte for byte.
+"""Kills a run at random moments and resumes it: finished attempts must stay unchanged, byte for byte.
 
 `python benchmarks/kill_resume.py [--repeats 20] [--kills 1] [--tasks 6] [--epochs 1] [--seed 1]`: the demo's first
 tasks with a model judge (a local stand-in that counts what it is asked). In turn the judge, the runner, or both at once
 get SIGKILL, or the runner gets Ctrl-C, with several epochs after the first one. A run that is killed several times is
-resumed after each kill. Prints one line a kill and ends with 1 when anything was lost.
+resumed after each kill. Prints one line per kill. Exit code 1 if anything was lost.
 """
 
 import argparse
@@ -45,7 +45,7 @@ ALWAYS_YES = '1. The page is open.\n\nReasoning: it is so.\nScore: 5\n\nThoughts
 
 @dataclass
 class Asked:
-    """What the judge model was asked: the time of each answer by the request's digest."""
+    """The requests to the judge model: the time of each answer by the request's digest."""
 
     answered: dict[str, list[float]] = field(default_factory=dict)
 
@@ -97,7 +97,7 @@ def is_settled(result: Path) -> bool:
 def wait_until(
     running: RunningCommand, participant: HeldReplay, run: Path, finished: int, steps: int, since: float
 ) -> None:
-    """Until so many tasks are finished and some task in flight has so many new steps, or none can have more."""
+    """Wait for this many finished tasks, and this many new steps of a task in flight, if one can have more."""
     while True:
         assert running.process.poll() is None, f"ended early: {running.process.communicate()}"
         done = {path.parent for path in in_all_epochs(run, "result.json") if is_settled(path)}
@@ -109,7 +109,7 @@ def wait_until(
 
 
 def steps_since(since: float, path: Path) -> int:
-    """How many steps an attempt has; 0 if it is one that a kill interrupted, which is put away when it is run again."""
+    """How many steps an attempt has; 0 if a kill interrupted it, because it is moved away when it is run again."""
     try:
         return path.read_bytes().count(b"\n") if path.stat().st_mtime > since else 0
     except FileNotFoundError:
@@ -133,7 +133,7 @@ def strike(running: RunningCommand, mode: str) -> None:
 
 @dataclass(frozen=True)
 class Kill:
-    """What was there when a run was killed: the files of finished attempts, and the folders of interrupted ones."""
+    """The state when a run was killed: the files of finished attempts, and the folders of interrupted ones."""
 
     mode: str
     at: float
@@ -143,7 +143,7 @@ class Kill:
 
     @property
     def told(self) -> list[str] | None:
-        """The command that resumes the run, if the runner lived to say it."""
+        """The command that resumes the run, if the runner lived to print it."""
         found = re.findall(
             r"resume with: (.+?)\)?$", self.ended.stdout + self.ended.stderr, re.IGNORECASE | re.MULTILINE
         )
@@ -183,7 +183,7 @@ def _killed_run(
     when = sorted(rng.choices(possible, k=len(modes)))
     for mode, already, finished in zip(modes, [0, *when], when, strict=False):
         since = time.time()
-        # No more than that, so that the run is not over when it is killed.
+        # Limited, so that the run is not over when it is killed.
         participant.let_end(finished - already)
         with command(temp, *words, env=env) as running:
             run = running.wait_for_file(out, "runs/*")

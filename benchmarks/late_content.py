@@ -1,19 +1,18 @@
-"""Does the observation after an action show the page's final state, when the content comes late?
+"""Measures whether the observation after an action shows the page's final state when the content comes late.
 
     python benchmarks/late_content.py [--settle page-time] [--quick] [--libraries FOLDER]
 
-Each case is a page (`late_pages/`) whose final state comes some way (a *kind*) and some time (a *delay*) after the
-page's own event for an action. The judge's browser layer carries the action out and observes, without any wait of this
-script in between. Then the page's button "React" is clicked, which must have its effect in the next observation.
+Each case is a page (`late_pages/`) whose final state comes in some way (a *kind*) and after some time (a *delay*) from
+the page's own event for an action. The judge's browser layer carries the action out and observes, without any wait of
+this script in between. Then the page's button "React" is clicked, which must have its effect in the next observation.
 
 captured: the observation shows the final state, in snapshot and screenshot. A toast may also be reported as vanished.
-wrong: it shows a state that never was: half an update, another case's content, timers out of order, a client that gave
-    up although the server answered in time.
-dead: the click on "React" had no effect.
+wrong: it shows a state that never existed: half an update, another case's content, timers out of order, a client that
+gave up although the server answered in time. dead: the click on "React" had no effect.
 
-With `--libraries` (or `--set-up`, which fills that folder through npm) the same is asked of pages made with real
-libraries. Bounds: 95 % captured, kinds weighted equally (in real time: of the kinds driven by the network); no wrong
-state, no dead click.
+With `--libraries` (or `--set-up`, which fills that folder through npm) pages made with real libraries are measured as
+well. Bounds: 95 % captured, kinds weighted equally (in real time: of the kinds driven by the network); no wrong state,
+no dead click.
 """
 
 import argparse
@@ -60,7 +59,7 @@ PAGES = Path(__file__).resolve().parent / "late_pages"
 DELAYS = (0.1, 0.3, 0.5, 1.0, 2.0, 3.0)
 QUICK_DELAYS = (0.3, 2.0)
 BOUND = 0.95
-# How long after its delay a final state that was missed is still looked for.
+# How long after its delay a missed final state is still looked for.
 AFTERWARDS_S = 4.0
 STATE = re.compile(r"\b(first|second) (initial|FINAL|WRONG) (\w+)")
 
@@ -303,7 +302,7 @@ def screenshot_lags(page: Page, case: Case) -> bool:
     """Whether the screenshot shows the state before: the page's square is red at first and green in the end."""
     if Image is None or page.screenshot is None or case.kind.library or case.kind.name == "toast":
         return False
-    # A quarter of each length: of the square's 40 by 40 pixels, 100 remain.
+    # A quarter of each length: 100 of the square's 40 by 40 pixels remain.
     small = Image.open(io.BytesIO(page.screenshot)).convert("RGB").resize((320, 180), Image.Resampling.NEAREST)
     pixels = list(zip(*(band.tobytes() for band in small.split()), strict=True))
     red = sum(r > 200 and g < 80 and b < 80 for r, g, b in pixels)

@@ -1,9 +1,9 @@
-"""Eight tasks at once for as long as asked: does anything grow, does anything slow down?
+"""Plays eight tasks at once for a given time, and checks that nothing grows or slows down.
 
 `python benchmarks/load.py [--minutes 30] [--parallel 8]`: the judge as a process of its own, real browsers, a website
 and a participant on loopback, judged by a check. Prints a row every half minute (memory of the judge and of everything
 it started, processes, file handles, steps, time per step), compares the second quarter with the last one, cancels the
-run, and says what is left. Ends with 1 when something grew or was left.
+run, and reports leftovers. Exit code 1 if something grew or was left.
 """
 
 import argparse
@@ -29,10 +29,10 @@ from shared.a2a.client import AssessmentClient
 SAMPLE_S = 5.0
 ROW_S = 30.0
 STEPS = 15
-# What counts as flat: the last quarter against the second one (the first one warms up).
+# The limits for flat: the last quarter against the second one (the first one warms up).
 GROWTH = {"judge MB": 1.10, "all MB": 1.15, "processes": 1.10, "handles": 1.10, "s per step": 1.15}
-# What a run keeps of a task that is done is half a kB for each of its steps. As step records it would be 4.5 kB, which
-# a ratio shows only after long. The records of the episodes under way come and go: that is the noise.
+# A run keeps half a kB per step of a finished task. Step records would take 4.5 kB, which a ratio would show only after
+# a long time. The records of running episodes come and go, which is the noise.
 STEP_KB = 2.0
 NOISE_MB = 2.0
 PLAYER = """
@@ -58,7 +58,7 @@ serve(decide, name='load', port={port})
 
 @dataclass
 class Sample:
-    """One look: seconds since the start, and what was there."""
+    """One sample: seconds since the start, and the measurements."""
 
     at: float
     values: dict[str, float]
@@ -109,7 +109,7 @@ def rss_mb(pid: int) -> float:
 
 
 def pss_mb(pid: int) -> float:
-    """Memory with what is shared divided by its sharers, so that processes can be added up."""
+    """Memory with shared pages divided by their sharers, so that processes can be added up."""
     return proc_kb(Path(f"/proc/{pid}/smaps_rollup"), "Pss:") / 1024
 
 
@@ -188,7 +188,7 @@ def mean_of(samples: list[Sample], name: str) -> float:
 
 
 def growth(samples: list[Sample]) -> list[str]:
-    """What grew more than it may, the last quarter against the second one; a line for each, all are printed."""
+    """Measurements that grew more than allowed, the last quarter against the second one. Prints a line for each."""
     quarter = len(samples) // 4
     second, last = samples[quarter : 2 * quarter], samples[3 * quarter :]
     grown = []

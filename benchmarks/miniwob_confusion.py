@@ -1,12 +1,13 @@
-"""Does the judge tell right from subtly wrong? Scripts for MiniWoB++ tasks, and the same scripts with one slip.
+"""Checks that the judge tells right from subtly wrong: scripts for MiniWoB++ tasks, and the same scripts with one
+mistake.
 
     python benchmarks/miniwob_confusion.py [--all] [--seeds 0:2] [--parallel 3] [--keep FOLDER] [--json]
 
 The tasks come from `wabe tasks import miniwob`, and `wabe run` plays them twice, with a participant in a process of its
-own that gets what every participant gets: the instruction, the snapshot, the tools. The wrong one does the same in all
-but one point: the second largest number, another letter's case, the neighbour's mail (`tests/plugins/miniwob`).
-Whether an attempt succeeded is known from the page itself. Ends with 1 unless every right attempt is a success and
-every wrong one a failure.
+own that gets what every participant gets: the instruction, the snapshot, the tools. The wrong one differs in one point:
+the second largest number, another letter's case, the neighbour's mail (`tests/plugins/miniwob`). Whether an attempt
+succeeded is known from the page itself. Exit code 1 unless every right attempt is a success and every wrong one a
+failure.
 """
 
 import argparse
@@ -37,7 +38,7 @@ TASKS = """
     navigate-tree odd-or-even phone-book read-table-2 scroll-text-2 search-engine simple-algebra terminal
     use-autocomplete use-spinner
 """
-# Much like one of those above.
+# Similar to those above.
 OTHERS = """
     book-flight-nodelay choose-date-easy choose-date-medium choose-date-nodelay click-checkboxes
     click-checkboxes-transfer click-collapsible-nodelay click-test-2 click-test-transfer copy-paste email-inbox
@@ -45,12 +46,12 @@ OTHERS = """
     multi-orderings read-table scroll-text simple-arithmetic text-transform use-autocomplete-nodelay
 """
 EXPECTED = {"right": "success", "wrong": "failure"}
-# An attempt that broke off fails for another reason than its slip.
+# An interrupted attempt fails for another reason than its mistake.
 ENDS = ("ended_by_page", "finished")
 
 
 def imported(folder: Path, names: list[str], seeds: str) -> str:
-    """The scenario that the product makes of these tasks, on free ports, with our participant of the side `SIDE`."""
+    """The imported scenario of these tasks, on free ports, with our participant of the side `SIDE`."""
     path = folder / "miniwob.toml"
     chosen = ["--tasks", ",".join(names), "--seeds", seeds]
     command: list[str | Path] = [WABE, "tasks", "import", "miniwob", *chosen, "-o", path, "--force"]
@@ -77,7 +78,7 @@ def played(folder: Path, scenario: str, side: str, parallel: int) -> tuple[float
 
 
 def described(side: str, task: dict[str, Any]) -> str:
-    """An attempt that did not come to what its script must come to."""
+    """An attempt whose verdict is not the one expected for its script."""
     why = f"{task['stop_reason']}{', ' if task['error'] else ''}{task['error'] or ''}"
     return f"{task['task_id']}: the {side} attempt is {task['verdict']} ({why}): {'; '.join(task['action_history'])}"
 

@@ -1,7 +1,7 @@
-"""A stand-in for a judge model: speaks chat completions, answers after a fixed time, keeps count of what it was asked.
+"""A stand-in for a judge model: speaks chat completions, answers after a fixed time, counts requests.
 
-Run as a process of its own (`python model_server.py LATENCY_S [REQUESTS_PER_MINUTE]`), so that its work does not slow
-what is measured. Prints its port. Requests over the limit, in any 60 s, are refused with 429 and counted.
+Runs in its own process (`python model_server.py LATENCY_S [REQUESTS_PER_MINUTE]`), so that its work does not slow down
+the measured program. Prints its port. Requests over the limit, in any 60 s, are refused with 429 and counted.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ WINDOW_S = 60.0
 
 
 class Counts:
-    """What was asked: arrivals by content, the busiest minute."""
+    """The received requests: arrivals by content, the busiest minute."""
 
     def __init__(self, limit: int | None) -> None:
         self.limit = limit

@@ -237,7 +237,7 @@ class CannotApplyError(Exception):
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of a mutant: the test that failed first, or `None`; `problem` if it could not be tried."""
+    """The outcome of a mutant: the test that failed first, or `None`; `problem` if it could not be tried."""
 
     mutant: Mutant
     killed_by: str | None

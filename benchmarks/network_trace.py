@@ -1,9 +1,9 @@
-"""What recording the network costs: attempts with and without it, in turn, in one run.
+"""The cost of recording the network: attempts with and without it, alternately in one run.
 
     python benchmarks/network_trace.py [--pairs 10]
 
-The walk and the participant are those of `step_overhead.py`, in page time. Of each step the ratio is taken to the same
-step of the attempt beside it. The end is the time from asking for the requests until `network.har` is on disk. Which of
+The walk and the participant are those of `step_overhead.py`, in page time. Each step is compared with the same step of
+the other attempt of the pair. The end is the time from asking for the requests until `network.har` is on disk. Which of
 the two goes first alternates. Bounds: 1.05 for a step, 0.15 s at the end.
 """
 
@@ -30,7 +30,7 @@ MAX_END_S = 0.15
 
 
 async def measure(pairs: int) -> dict[str, Any]:
-    """Play the pairs, after one to warm up, and put the figures together."""
+    """Play the pairs, after one to warm up, and collect the figures."""
     configs = {on: RunConfig.model_validate({"settle": "page-time", "record_network": on}) for on in (True, False)}
     settings = {on: BrowserSettings.from_config(config, Settings.from_environ()) for on, config in configs.items()}
     steps: dict[bool, list[list[float]]] = {True: [], False: []}

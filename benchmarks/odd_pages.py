@@ -1,10 +1,10 @@
-"""Odd pages on the task's own site, opened by the participant: does any of them end the attempt?
+"""Opens odd pages on the task's own site, and checks that none of them ends the attempt.
 
     python benchmarks/odd_pages.py [--settle page-time|real-time] [--only WORD]… [--markdown FILE] [--jobs N]
 
-Each row is one attempt with the default limits in a real browser: the participant opens the page, looks at what it is
-shown, goes back to the site's first page, opens its goal and finishes. It holds if the attempt ends with `finished` at
-the goal, whatever the page did. Run it on a quiet machine. Ends with 1 if a row does not hold.
+Each row is one attempt with the default limits in a real browser: the participant opens the page, receives an
+observation, goes back to the site's first page, opens its goal and finishes. It passes if the attempt ends with
+`finished` at the goal, regardless of the page. Run it on a quiet machine. Exit code 1 if a row fails.
 """
 
 import argparse
@@ -57,7 +57,7 @@ class Visitor:
         if page.dialog is not None and len(self.seen) < 5:
             return reply("browser_handle_dialog", accept=True)
         if 5 <= len(self.seen) < 8 and page.url != f"{self.website}goal":
-            # The page does not let itself be left.
+            # The page prevents navigation.
             return reply("browser_tabs", action="new", url=f"{self.website}goal")
         if page.url != f"{self.website}goal" and len(self.seen) < 14:
             return reply("browser_navigate", url=f"{self.website}goal")
@@ -154,7 +154,7 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def main() -> int:
-    """Visit the pages, print what each came to, say whether all held."""
+    """Visit the pages, print the outcomes, and return whether all passed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--settle", default="page-time", choices=["page-time", "real-time"])
     parser.add_argument("--only", nargs="*", default=[], help="only pages with one of these words in their names")

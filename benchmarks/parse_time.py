@@ -1,10 +1,10 @@
-"""How long the judge is busy with one reply that is made to keep it busy, and whether that grows with the length only.
+"""How long a hostile reply keeps the judge busy, and whether that time is linear in the length.
 
     python benchmarks/parse_time.py [--max-ratio 2.5]
 
 Each family is one reply, at half and at the whole of the length that is read (200,000 characters): reading it, checking
 the action and writing its line. Below, answers of the default limit (1 MB) through the judge's client over loopback,
-and what pages and participants can put into the judge's other parsers. CPU time, the best of several runs. Exit code 1
+and input of pages and participants to the judge's other parsers. CPU time, the best of several runs. Exit code 1
 when twice the length takes more than `--max-ratio` times as long.
 """
 

@@ -1,8 +1,8 @@
 """24 tasks in 6 shards on a local Ray, one worker killed with SIGKILL in the middle, against the run without shards.
 
 `python benchmarks/ray_shards.py [--shards 6] [--tasks 24]`: the demo's tasks, some of them twice under another id. Each
-shard plays two tasks at once, so that two workers share two cores. Compared are ids, verdicts and action lines; what
-was settled when the worker was killed must be the same files afterwards. Ends with 1 when something differs.
+shard plays two tasks at once, so that two workers share two cores. Compares ids, verdicts and action lines; the files
+of tasks that were settled when the worker was killed must not change. Exit code 1 if something differs.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def busy_shard(output: Path, settled: int) -> tuple[Path, list[str]]:
         for shard in output.glob("runs/*/shards/*"):
             tasks = list(shard.glob("results/*"))
             playing = [task.name for task in tasks if not (task / "result.json").exists()]
-            # Not only begun: a step is on disk.
+            # Not only started: a step is on disk.
             if 0 < len(playing) < len(tasks) and all(
                 (shard / "results" / name / "steps.jsonl").exists() for name in playing
             ):

@@ -1,6 +1,6 @@
-"""Makes a synthetic run of 300 tasks with 15 steps each, its report, and opens it; says whether it is fast enough.
+"""Makes a synthetic run of 300 tasks with 15 steps each and its report, opens it, and checks that this is fast enough.
 
-`python benchmarks/report_300.py` prints one line per measure and leaves with 1 when a limit is missed. The limits: the
+`python benchmarks/report_300.py` prints one line per measurement. Exit code 1 if a limit is missed. The limits: the
 report is made in under 10 s, its front page is under 2 MB, the first contentful paint comes in under 1 s.
 """
 

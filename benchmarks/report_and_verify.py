@@ -4,7 +4,7 @@
 
 The run consists of copies of a recorded one: that of the demo, which is played first, or `--run`. Each copy is a task
 of its own, with its own files and digests, a check of a request besides its own checks, and the verdict that they give.
-`--folder` keeps the run, and uses the one that is there already. Ends with 1 when `wabe verify` finds anything, or a
+`--folder` keeps the run, and uses the one that is there already. Exit code 1 if `wabe verify` finds anything, or a
 command takes more than its limit for 10,000 tasks.
 """
 
@@ -71,7 +71,7 @@ def _with_request(task: Task, task_id: str) -> Task:
 
 
 def write_copies(recorded: RunStore, folder: Path, tasks: int) -> RunStore:
-    """A finished run of so many copies of the tasks of `recorded`."""
+    """A finished run of this many copies of the tasks of `recorded`."""
     store = RunStore(folder, RUN_ID)
     sources = [task.folder for task in recorded.tasks()]
     picked = [sources[number % len(sources)] for number in range(tasks)]

@@ -1,10 +1,10 @@
-"""What an assessment costs in CPU, memory, disk and network, and how many slots a machine carries.
+"""Measures the CPU, memory, disk and network of an assessment, and computes how many slots a machine carries.
 
     python benchmarks/scale.py [--quick] [--write docs]
 
 Measures assessments of the demo shop in real browsers at 1, 2, 4 and 8 slots (tasks at once), with participants that
 think for 0, 2 and 8 s before each reply. `capacity.py` fits a model to the runs of 1 to 4 slots and predicts those of
-8. Ends with 1 if the prediction is off by `BOUND` or more. `--write` replaces the figures between the two markers in
+8. Exit code 1 if the prediction is off by `BOUND` or more. `--write` replaces the figures between the two markers in
 `scale.md` (what a machine carries) and `scale-model.md` (measurements, model and prediction) of a folder. The full
 measurement takes about ten minutes on an otherwise idle machine, `--quick` two.
 """
@@ -90,10 +90,10 @@ def chosen(step: int, page: str, website: str) -> Action:
 
 
 async def other_side(think_s: float, steps: int, shop: int, judge: int) -> None:
-    """The other process: a participant that thinks, the way to the shop, and whoever looks at the judge's memory.
+    """The other process: a participant that thinks, the relay to the shop, and the sampling of the judge's memory.
 
-    Prints the addresses of participant and website, and for each line that it reads what it has counted so far. It
-    thinks from the first such line on, so that warming up takes no longer than it must.
+    Prints the addresses of participant and website, and its counts so far for each line that it reads. It starts
+    thinking with the first such line, so that warming up is short.
     """
     turns, memory_mb = Counter[str](), [pss_mb(judge)]
     is_measured = asyncio.Event()
@@ -128,7 +128,7 @@ async def other_side(think_s: float, steps: int, shop: int, judge: int) -> None:
                     "memory": median(memory_mb),
                 }
                 print(json.dumps(counted), flush=True)
-                # There is always one: a run may end before the next look.
+                # There is always one sample: a run may end before the next one.
                 del memory_mb[:-1]
                 is_measured.set()
             watching.cancel()
@@ -243,7 +243,7 @@ async def measure(settings: BrowserSettings, *, is_quick: bool) -> tuple[list[Ru
 
 
 def model_figures(model: Model, runs: Sequence[Run], short: Run) -> tuple[str, float]:
-    """What was measured, the model and its prediction as Markdown, and the largest error of the prediction."""
+    """The measurements, the model and its prediction as Markdown, and the largest error of the prediction."""
     predicted = [run for run in runs if run.slots == SLOTS[-1]]
     errors = {run: error(model, run) for run in predicted}
     worst = max(abs(each) for found in errors.values() for each in found.values())
@@ -279,7 +279,7 @@ def model_figures(model: Model, runs: Sequence[Run], short: Run) -> tuple[str, f
 
 
 def plan_figures(model: Model) -> str:
-    """What machines carry and how long runs take, as Markdown."""
+    """The slots per machine and the duration of runs, as Markdown."""
     parts = [
         f"Slots per machine for tasks of {PLANNED_STEPS} steps, by how long the participant thinks before each reply"
         " (in brackets: the number of judge processes, where one is not enough):",
@@ -356,7 +356,7 @@ def write_between(path: Path, text: str) -> None:
 
 
 def main() -> int:
-    """Measure, fit, compare, say what a machine carries."""
+    """Measure, fit, compare, and print what a machine carries."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="fewer tasks: the figures are rough")
     parser.add_argument(

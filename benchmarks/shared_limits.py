@@ -1,14 +1,12 @@
 """Four shards that share one judge model through a real Redis server: rate limit, budget and replies.
 
 `python benchmarks/shared_limits.py [--minutes 3] [--processes 4] [--per-minute 3000]` needs `redis-server`. Each shard
-is a process of its own, and a model server on loopback counts what arrives:
+is its own process, and a model server on loopback counts requests:
 
 - rate: as many requests as the shards can make. Busiest minute at most the limit, at least 93 % of it used.
 - budget: enough for 1,000 calls. Exceeded by no more than the calls in flight.
-- replies: all shards ask the same 400 questions, and one is killed in the middle. No reply is paid for twice; only what
-  the killed one had in flight may be asked again.
-
-Ends with 1 when one of these does not hold.
+- replies: all shards ask the same 400 questions, and one is killed in the middle. No reply is paid for twice; only
+  requests that the killed one had in flight may be repeated. Exit code 1 if one of these fails.
 """
 
 import argparse
@@ -85,7 +83,7 @@ async def shard(kind: str, number: int, redis_url: str, model_url: str, per_minu
 def play(
     kind: str, redis: RedisServer, arguments: argparse.Namespace, *, per_minute: int, seconds: float, kill: bool = False
 ) -> dict[str, float]:
-    """All shards of one kind of run, and what the model server counted."""
+    """All shards of one kind of run, and the model server's counts."""
     with model_server(LATENCY_S, arguments.per_minute if kind == "rate" else None) as url:
         words = [sys.executable, __file__, "--shard", kind]
         rest = [redis.url.get_secret_value(), url, str(per_minute), str(seconds)]

@@ -2,13 +2,13 @@
 
     python benchmarks/step_overhead.py [--pairs 10] [--settle page-time|real-time] [--profile]
 
-Both sides browse the demo shop along the same script, each in a browser of its own with the same options, in turn.
-The judge's side is a whole episode as it runs in production: guard proxy, snapshot parsing, recording to disk, and a
-participant in another process over real A2A. A step's time runs from one observation's start to the next one's, less
-the time the participant says it thought. The bare side makes the calls that the judge made, with the same parameters,
-and waits for nothing after them. An attempt of five steps is what the start and five steps take in a browser that is
-already running. Bounds in page time: 2.5 for a step, 2.8 s for an attempt of five steps. `--profile` prints in which
-calls to the browser a step's time goes.
+Both sides browse the demo shop along the same script, each in a browser of its own with the same options, in turn. The
+judge's side is a whole episode as it runs in production: guard proxy, snapshot parsing, recording to disk, and a
+participant in another process over real A2A. A step's time runs from one observation's start to the next one's, minus
+the time that the participant reports as thinking. The bare side makes the calls that the judge made, with the same
+parameters, and waits for nothing after them. An attempt of five steps is the start and five steps in a browser that is
+already running. Bounds in page time: 2.5 for a step, 2.8 s for an attempt of five steps. `--profile` prints how a
+step's time is distributed over calls to the browser.
 """
 
 import argparse
@@ -123,16 +123,16 @@ class Watched:
 
 
 def part_of(tool: str, params: dict[str, Any]) -> str:
-    """What a call to the browser's server is for."""
+    """The purpose of a call to the browser's server."""
     if tool == "browser_snapshot":
         return "snapshot"
     code = str(params.get("code", ""))
-    parts = {".settle(": "waiting until the page is quiet", ".beside(": "screenshot, and who wrote the page"}
+    parts = {".settle(": "waiting until the page is quiet", ".beside(": "screenshot and authorship of the page"}
     return next((part for name, part in parts.items() if name in code), "action")
 
 
 class Notes:
-    """What one episode told."""
+    """The measurements of one episode."""
 
     def __init__(self) -> None:
         self.start = time.perf_counter()
@@ -185,7 +185,7 @@ async def judged(
 
 
 async def bare(settings: BrowserSettings, notes: Notes) -> list[float]:
-    """The same calls by nothing but the client library."""
+    """The same calls by the bare client library."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         (folder / CONFIG_FILE).write_text(settings.config_file())
@@ -233,7 +233,7 @@ def wait_for(url: str) -> None:
 
 
 async def measure(pairs: int, settle: str) -> dict[str, Any]:
-    """Run the pairs and put the figures together."""
+    """Run the pairs and collect the figures."""
     config = RunConfig.model_validate({"settle": settle})
     settings = BrowserSettings.from_config(config, Settings.from_environ())
     step_ratios: list[float] = []
@@ -273,7 +273,7 @@ def parts_of(notes: Notes, steps: int) -> Iterator[tuple[str, float]]:
     """The seconds of each part of each step but the first; the rest is the turn over A2A, parsing and recording."""
     for begin, end in itertools.islice(itertools.pairwise(notes.begun), 1, steps):
         parts = dict.fromkeys(
-            ("waiting until the page is quiet", "screenshot, and who wrote the page", "snapshot", "action"), 0.0
+            ("waiting until the page is quiet", "screenshot and authorship of the page", "snapshot", "action"), 0.0
         )
         for at, part, seconds in notes.calls:
             if begin <= at < end:
@@ -298,7 +298,7 @@ def shop_and_participant() -> Iterator[None]:
 
 
 def main() -> None:
-    """Start the shop and the participant, measure, say whether the bounds hold."""
+    """Start the shop and the participant, measure, and return whether the bounds hold."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--settle", default="page-time", choices=["page-time", "real-time"])

@@ -1,11 +1,11 @@
-"""10,000 tasks end to end without browsers: does memory stay flat, is every result right, and how long does it take?
+"""Plays 10,000 tasks end to end without browsers, and checks memory, results and time.
 
     python benchmarks/ten_thousand.py [--tasks 10000] [--steps 15] [--parallel 8] [--folder FOLDER]
 
 `wabe run` plays a scenario of so many tasks: the real judge over A2A, with its live page, task store and recording, and
 a participant as a process of its own. Only the browsers are scripted. Afterwards `wabe verify` and `wabe leaderboard`
-read the run, and the report is opened in a browser. Ends with 1 when a task or a figure is wrong, or the judge's memory
-grows by more than `MAX_GROWTH_KB` a task.
+read the run, and the report is opened in a browser. Exit code 1 if a task or a figure is wrong, or the judge's memory
+grows by more than `MAX_GROWTH_KB` per task.
 """
 
 import argparse
@@ -42,7 +42,7 @@ from participants.base import Action, Observation, serve
 from shared.models import Page
 from shared.settings import Settings
 
-# Of a finished task the judge keeps the task itself and its packed entry in the submission.
+# The judge keeps a finished task itself and its compressed entry of the submission.
 MAX_GROWTH_KB = 4.0
 SITE = "http://shop.example/"
 ITEMS = 60
@@ -140,7 +140,7 @@ def _command(role: str, port: int) -> str:
 
 @dataclass
 class Watch:
-    """Looks at the run's processes while it plays: megabytes by name, and the judge's after so many tasks."""
+    """Samples the run's processes while it plays: megabytes by name, and the judge's by number of tasks."""
 
     runner: psutil.Process
     every: int
@@ -200,7 +200,7 @@ def play(path: Path, output: Path, tasks: int) -> Watch:
 
 
 def command(name: str, *words: str) -> str:
-    """What a `wabe` command prints, with its time and peak memory."""
+    """The output of a `wabe` command, with its time and peak memory."""
     began = time.perf_counter()
     with subprocess.Popen([str(BIN / "wabe"), *words], stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout
@@ -247,7 +247,7 @@ def check(run: Path, tasks: int, steps: int) -> None:
 
 
 def main() -> int:
-    """Play, check, say whether memory is flat."""
+    """Play, check, and return whether memory is flat."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--steps", type=int, default=15)

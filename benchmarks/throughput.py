@@ -1,15 +1,15 @@
-"""How much of the browsers' throughput the judge leaves: whole assessments against the same MCP calls made bare.
+"""How much of the browsers' throughput remains under the judge: complete assessments against the same bare MCP calls.
 
     python benchmarks/throughput.py [--slots 1 2 4 8] [--tasks 6]
 
 Both sides play the same walk through the demo shop, with the same servers, the same settings and the same reuse of
 browsers: one server for each slot, a new context for each task. The judge's side is an assessment as it runs in
-production (guard, recording, judging by a check), with a participant over real A2A in another process, whose own CPU
-is not counted. The bare side makes the calls that the judge makes, the final look included, and nothing else. A task's
-start is what a task without any action costs, less its two looks at the page (waiting, snapshot, screenshot); a look
-is what bare tasks with more of them cost more. Bounds: 0.9 of the bare throughput, 0.2 s of CPU for a task's start.
-What a new context and the shop's page take without waiting and without a look is printed as well: no judge on top of
-this server starts a task for less.
+production (guard, recording, judging by a check), with a participant over real A2A in another process, whose own CPU is
+not counted. The bare side makes the calls that the judge makes, the final look included, and nothing else. A task's
+start is the cost of a task without any action, minus its two looks at the page (waiting, snapshot, screenshot); the
+cost of a look is the difference between bare tasks with more and with fewer of them. Bounds: 0.9 of the bare
+throughput, 0.2 s of CPU for a task's start. The cost of a new context and the shop's page without waiting and without a
+look is printed as well: it is a lower bound for any judge on top of this server.
 """
 
 import argparse
@@ -64,7 +64,7 @@ WALK: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 @dataclass(frozen=True)
 class Figures:
-    """What one side did: tasks and steps, and the seconds of wall time and CPU that they took."""
+    """The totals of one side: tasks and steps, with their seconds of wall time and CPU."""
 
     tasks: int
     steps: int
@@ -83,7 +83,7 @@ def action(step: int, page: str) -> Action:
 
 
 async def participant(steps: int) -> None:
-    """The other process: takes so many steps of the walk in each task. Prints its address."""
+    """The other process: takes this many steps of the walk in each task. Prints its address."""
     turns = Counter[str]()
 
     def answer(asked: RawRequest) -> bytes:
@@ -123,7 +123,7 @@ def cpu_s(*, without: set[int]) -> float:
 
 
 async def measured(play: Callable[[], Awaitable[None]], tasks: int, actions: int, without: set[int]) -> Figures:
-    """Play once, and say what it took."""
+    """Play once, and measure it."""
     cpu, began = cpu_s(without=without), time.perf_counter()
     await play()
     return Figures(tasks, tasks * (actions + 1), time.perf_counter() - began, cpu_s(without=without) - cpu)
@@ -222,7 +222,7 @@ async def bare(
     *,
     looks: int | None = None,
 ) -> Figures:
-    """The same calls by nothing but the client library. Without a look nothing is waited for."""
+    """The same calls by the bare client library. Without a look, there is no waiting."""
     looks = actions + LOOKS if looks is None else looks
     ready, go, done = asyncio.Semaphore(0), asyncio.Event(), asyncio.Semaphore(0)
     left = iter(range(tasks))
@@ -257,7 +257,7 @@ async def bare(
 
 
 async def compare(settings: BrowserSettings, website: str, site: int, options: argparse.Namespace) -> list[str]:
-    """Print a row for each number of slots. Returns what misses its bound."""
+    """Print a row for each number of slots. Returns the missed bounds."""
     missed: list[str] = []
     print("slots  side    steps/s  CPU s/step  CPU s/task  of bare")
     for slots in options.slots:
@@ -293,7 +293,7 @@ async def compare(settings: BrowserSettings, website: str, site: int, options: a
 
 
 def main() -> int:
-    """Start the shop, compare, say whether the bounds hold."""
+    """Start the shop, compare, and return whether the bounds hold."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--slots", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--tasks", type=int, default=6, help="tasks for each slot")

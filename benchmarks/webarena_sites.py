@@ -3,10 +3,10 @@
     python benchmarks/webarena_sites.py --site gitlab --port 8023 --rows rows.json
 
 They were written from the texts of the tasks and from knowledge of Magento, Postmill, GitLab and OpenStreetMap, before
-anybody looked at what the benchmark's evaluators expect. That showed three mistakes, which are corrected: GitLab's
-follow form posts to `follow.json`, the shop's newsletter has a form in the footer, and the benchmark's own shop reports
-what is typed into the contact form to `/dummy_bin`. What no text can tell, because it is a row of the real site's
-database (a best-selling product, the number of a forum), comes from `--rows`.
+the expectations of the benchmark's evaluators were consulted. That revealed three mistakes, which are corrected:
+GitLab's follow form posts to `follow.json`, the shop's newsletter has a form in the footer, and the benchmark's own
+shop reports what is typed into the contact form to `/dummy_bin`. Rows of the real site's database that no text contains
+(a best-selling product, the number of a forum) come from `--rows`.
 """
 
 import argparse
@@ -187,7 +187,7 @@ def shopping_admin(request: Request, rows: Mapping[str, Any]) -> Answer | None:
     return None
 
 
-# The account that the benchmark's own configuration names, and what its browser holds afterwards.
+# The account in the benchmark's own configuration, and the browser's cookies afterwards.
 ACCOUNT = {"username": "MarvelsGrantMan136", "password": "test1234"}
 SESSION = "0123456789abcdef0123456789abcdef"
 

@@ -37,7 +37,7 @@ Step = Mapping[str, Any]
 
 
 class Attempt(NamedTuple):
-    """What the participant does, and its final answer."""
+    """The participant's steps, and its final answer."""
 
     steps: tuple[Step, ...]
     answer: str
@@ -286,7 +286,7 @@ def _mutation(*right: Step, **wrong: tuple[Step, ...] | str) -> Case:
     return Case("MUTATE", Attempt(right, done), attempts)
 
 
-# The rows of the sites' databases that no task's text tells, from the benchmark's reference data.
+# Rows of the sites' databases that no task's text contains, from the benchmark's reference data.
 _ROWS = """
 import json, sys
 from webarena_verified.api import WebArenaVerified
@@ -403,7 +403,7 @@ class Bench:
         head = head.replace("[config]\n", "\n".join(sites) + "\n[config]\nmax_parallel = 2\n", 1)
         path = self.folder / f"{name}.toml"
         path.write_text("[[tasks]]\n".join([head, *played]))
-        # Until it is scored, no task of the run has a verdict.
+        # No task of the run has a verdict until it is scored.
         wabe("run", path.name, "--output-dir", name, folder=self.folder, expect=(0, 1))
         scored = wabe(
             "score",

@@ -1,8 +1,8 @@
-"""Plants expected words in random pages, and compares what checks make of them with where they were planted.
+"""Plants expected words in random pages, and compares the results of checks with where they were planted.
 
 `python benchmarks/written_pages.py [--pages N] [--first SEED]`. Each page nests frames of all kinds (own, foreign,
 `data:`, `srcdoc`, sandboxed, `blob:`, written and rebuilt by scripts), editors and shadow trees. It is observed in the
-real browser, and judged with and without `editable` and `allowed_sites`. Ends with 1 when a check was wrong.
+real browser, and judged with and without `editable` and `allowed_sites`. Exit code 1 if a check was wrong.
 """
 
 import argparse

@@ -12,7 +12,7 @@ trap '[ -z "$child" ] || { kill -TERM "$child"; wait "$child"; }; exit 130' TERM
 worst=0
 shard=0
 while [ "$shard" -lt "$WABE_SHARDS" ]; do
-  # The kernel lets go of the lock when the worker ends, however it ends.
+  # The kernel releases the lock when the worker ends, no matter how.
   exec 9>>"$claims/$shard"
   if flock --nonblock 9 && ! [ -e "$claims/$shard.done" ]; then
     WABE_SHARD=$shard wabe run "$@" --shards auto 9>&- &
@@ -21,7 +21,7 @@ while [ "$shard" -lt "$WABE_SHARDS" ]; do
     code=$?
     [ "$code" = 0 ] && touch "$claims/$shard.done"
     [ "$code" -gt "$worst" ] && worst=$code
-    # Every other shard would end the same way.
+    # All other shards would end in the same way.
     [ "$code" = 2 ] && exit 2
   fi
   exec 9>&-

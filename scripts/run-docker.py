@@ -6,10 +6,10 @@ scripts/run-docker.py [SCENARIO.toml] [--build] [--show-logs] [--level L] [--lim
                       [--registry R] [--tag T] [--engine docker] [--env-file .env] [--ready-timeout S] [--dry-run]
 
 All containers share one network, so the addresses of the scenario hold as they are: run images that you trust. Keys are
-taken from the environment and from --env-file; a participant that names an image gets those that its `env` names only,
+taken from the environment and from --env-file; a participant that names an image gets only those that its `env` names,
 and no file of this machine. Such an image is started with --host, --port and --card-url, and is ready when its agent
-card can be read; nothing else is asked of it.
-The exit code is that of agentbeats-run: 0 done, 1 something was lost, 2 bad usage.
+card can be read; there are no other requirements. The exit code is that of agentbeats-run: 0 done, 1 something was
+lost, 2 bad usage.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
-# Run by whatever Python the machine has, not by the project's own.
+# Runs on the machine's Python, not on the project's own.
 if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit("error: Python 3.11 or newer is needed")
 
@@ -105,7 +105,7 @@ def read_scenario(path: Path) -> dict[str, Any]:
 
 
 def check_shape(scenario: Mapping[str, Any]) -> None:
-    """Raise `ValueError` where what is used here has another type than in a scenario."""
+    """Raise `ValueError` if a value that is used here does not have the type of a scenario."""
     listed = scenario.get("participants", [])
     if not isinstance(listed, list):
         raise ValueError("participants is not a list of tables: write [[participants]]")
@@ -141,7 +141,7 @@ def complete(scenario: dict[str, Any]) -> dict[str, Any]:
 
 
 def owner_of(output: Path) -> tuple[int, int]:
-    """Whom results belong to: who runs this; for root, the folder's owner, or the image's user if that is root too."""
+    """The owner of the results: this user; for root, the folder's owner, or the image's user if that is root too."""
     if os.geteuid() != 0:
         return os.geteuid(), os.getegid()
     with contextlib.suppress(OSError):
@@ -186,7 +186,7 @@ class Stage:
         self._agents = [self._judge_container(), *self._participants()]
 
     def play(self) -> int:
-        """Run the scenario; whatever happens, no container of ours stays."""
+        """Run the scenario; none of our containers stays, however it ends."""
         if self._options.build:
             for command in self._build_commands():
                 if subprocess.run(command, check=False).returncode:
@@ -258,7 +258,7 @@ class Stage:
             endpoint = agent.get("endpoint") or fail(f'participant {role}: add endpoint = "http://127.0.0.1:PORT"')
             own: list[str] = []
             if "image" in agent:
-                # A stranger's image keeps its own user, sees no file of this machine, and gets the guide's options.
+                # A third-party image keeps its own user, sees no file of this machine, and gets the guide's options.
                 card_url = endpoint.rstrip("/") + "/"
                 arguments = ["--host", "127.0.0.1", "--port", str(port_of(endpoint)), "--card-url", card_url]
             else:
@@ -304,7 +304,7 @@ class Stage:
             found += ["--env-file", str(self._options.env_file)]
         if self._options.participant_model:
             found += ["--env", f"WABE_PARTICIPANT_MODEL={self._options.participant_model}"]
-        # The judge works for whoever runs this: the scenario may name its run and its prompts.
+        # The judge works for the user who runs this: the scenario may name its run and its prompts.
         return [*found, "--env", "WABE_TRUST_CONFIG=1"]
 
     def _image(self, name: str) -> str:
@@ -381,7 +381,7 @@ class Stage:
             self._followed.append(subprocess.Popen(command, stdout=sys.stderr))
 
     def _keep_submission(self) -> None:
-        """The run writes where its user may; from there the submission goes where it is asked for."""
+        """The run writes to a folder of its user; from there the submission is copied to the requested place."""
         print(f"Results on this machine: {self._output}", file=sys.stderr)
         if self._options.output is not None and self._submission.is_file():
             self._options.output.parent.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ Fields = dict[str, Any]
 
 
 def fields_of(model: type[BaseModel], *names: str, optional: bool = False) -> Fields:
-    """Fields of a model as `create_model` takes them; without `optional`, they are there in every file."""
+    """Fields of a model as `create_model` takes them; without `optional`, they are in every file."""
     return {
         name: (model.model_fields[name].annotation, None if optional else Field(description=None)) for name in names
     }
@@ -68,7 +68,7 @@ RESULT = create_model(
     **fields_of(Attempt, "steps", "final_look", "navigations", "max_steps", "stop_reason", "error", "blame"),
     **fields_of(Attempt, "versions", "settle"),
     **fields_of(Attempt, "self_recorded", "shared_state", "epoch", "blame_facts", "fetched", "frozen", optional=True),
-    coverage=(Coverage, Field(None, description="Frozen sites only: what the evidence rests on.")),
+    coverage=(Coverage, Field(None, description="Frozen sites only: the coverage of the evidence.")),
     scenario_policies=(tuple[Policy, ...], Field(None, description="The policies that the task declares.")),
     scenario_attack=(PlayedAttack, Field(None, description="The attack that the task was played with.")),
     **fields_of(Attempt, "policies", "attack", "earlier_attempts", optional=True),

@@ -4,7 +4,7 @@
 python scripts/screenshots.py .output/runs/RUN_ID [--task ID] [--live URL] [--output docs/images]
 
 Each at three widths, light and dark. The live page is that of the judge at URL, while it plays; without one, the run
-is shown as it was half-way, from its records.
+is shown as it was halfway through, from its records.
 """
 
 import argparse

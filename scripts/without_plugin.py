@@ -1,4 +1,4 @@
-"""Shows that a plug-in can be taken away: runs the tests in a copy without its folder and without its tests.
+"""Shows that a plug-in can be removed: runs the tests in a copy without its folder and without its tests.
 
     python scripts/without_plugin.py NAME [--imports] [pytest arguments]
 
@@ -51,7 +51,7 @@ def run_in(copy: Path, command: Sequence[str]) -> int:
     return subprocess.run([sys.executable, *command], cwd=copy, env=environ, check=False).returncode
 
 
-# Every module that is left, and the help of every command that is left.
+# Imports every remaining module, and reads the help of every remaining command.
 CHECK = """
 import importlib, pathlib, sys
 source = pathlib.Path("src").resolve()

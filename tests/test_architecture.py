@@ -184,6 +184,29 @@ def test_no_module_keeps_mutable_state() -> None:
     assert {name: found for name, tree in trees().items() if (found := list(mutable_state(tree)))} == {}
 
 
+def named_files(document: str) -> list[str]:
+    """The files and folders of `src` that a document names, without those of plug-ins that were taken away."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:judge|participants|shared|wabe)/[\w/.]+)`", text)
+    there = {path.name for path in (SRC / "judge" / "plugins").iterdir()}
+    return [name for name in named if not name.startswith("judge/plugins/") or name.split("/")[2] in there]
+
+
+@pytest.mark.parametrize("document", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_the_files_that_a_document_names_exist(document: str) -> None:
+    named = named_files(document)
+    assert named
+    assert [name for name in named if not (SRC / name).exists()] == []
+
+
+def test_the_diagram_of_imports_names_every_package() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    diagram = text.partition("flowchart TB")[2].partition("```")[0]
+    packages = {package.removeprefix("judge.") for layer in LAYERS for package in layer} - {"wabe"}
+    plugins = {path.parent.name for path in (SRC / "judge" / "plugins").glob("*/__init__.py")}
+    assert [name for name in sorted(packages | plugins) if not re.search(rf"\b{name}\b", diagram)] == []
+
+
 def test_no_tracked_file_names_a_registry_host_or_a_path_of_one_machine() -> None:
     hosts = ["pypi." + "org", "files.python" + "hosted", "registry.npm" + "js", "deb.deb" + "ian"]
     paths = ["/" + "work/main", "/" + "farm/"]

@@ -14,7 +14,7 @@ function finish() {
   if (!document.body.classList.contains("wrong")) show("FINAL");
 }
 
-// A state that no reader of the page could ever see where clocks and requests behave.
+// A state that no reader of the page could ever see if clocks and requests behave.
 function wrong(why) {
   document.body.classList.add("wrong");
   show("WRONG");

@@ -87,7 +87,7 @@ class Geolocation(Table):
     longitude: float = Field(ge=-180, le=180)
 
 
-# In `archives`: every site of every task.
+# The key in `archives` for all sites of all tasks.
 ALL_SITES = "*"
 
 

@@ -4,9 +4,9 @@ The model sees screenshots only, neither the snapshot nor the list of tools, so 
 (`actions = "both"` or `"coordinates"`). One action of the model may take several of the judge's tools: they are sent
 one after another, and the model is asked again when all of them are done or one failed.
 
-Where the provider wants a person to confirm an action, the participant stops with `finish` and says why: no person is
-there to confirm, and the providers forbid confirming by program. A dialog is accepted, since these tools
-cannot answer one; the next request tells the model what it said.
+If the provider wants a person to confirm an action, the participant stops with `finish` and says why: nobody is there
+to confirm, and the providers forbid automatic confirmation. A dialog is accepted, since these tools cannot answer one;
+the next request tells the model what it said.
 """
 
 from collections import deque

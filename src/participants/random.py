@@ -27,7 +27,7 @@ def create(options: ParticipantOptions) -> Decide:
 
 
 class RandomAgent:
-    """One attempt. The same seed, task and pages give the same actions, whatever runs in parallel."""
+    """One attempt. The same seed, task and pages give the same actions, regardless of what runs in parallel."""
 
     def __init__(self, seed: int, first: Observation) -> None:
         # Not `hash()`, which differs from process to process.

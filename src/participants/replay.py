@@ -272,7 +272,7 @@ def _chosen(snapshot: Snapshot, wanted: Wanted, nodes: list[Node]) -> Node | Non
         named = [(node, plain(node.name or snapshot.text_of(node))) for node in nodes]
         nodes = [node for node, own in named if own == name]
         nodes = nodes or [node for node, own in named if name.casefold() in own.casefold()]
-        # The judge sees which pieces are one word. Here there is a space between all of them.
+        # Unlike the judge, which knows which pieces form a word, this puts a space between all of them.
         nodes = nodes or [node for node, own in named if _squeezed(name) in _squeezed(own)]
     return nodes[wanted.nth] if -len(nodes) <= wanted.nth < len(nodes) else None
 

@@ -95,7 +95,7 @@ class InternalFault(EnvironmentFault):
     blame = "internal"
 
 
-# What this machine can run out of. EADDRNOTAVAIL is not among them: an address that an agent publishes can cause it.
+# Resources of this machine that can run out. Without EADDRNOTAVAIL, which an address that an agent publishes can cause.
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC})
 
 

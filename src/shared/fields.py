@@ -107,7 +107,7 @@ def closest(word: object, known: Iterable[str]) -> str:
 
 
 def remedy_for(key: object, model: type[BaseModel]) -> str:
-    """What to do about a key that a model does not have."""
+    """The remedy for a key that a model does not have."""
     removed: Mapping[object, str] = getattr(model, "removed_keys", {})
     return removed.get(key) or did_you_mean(key, keys_of(model))
 

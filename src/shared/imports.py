@@ -11,8 +11,8 @@ from shared.errors import ConfigError
 def collector_paused() -> Iterator[None]:
     """Pauses the garbage collector.
 
-    An import creates thousands of long-lived objects, which the collector scans repeatedly and in vain. That takes up
-    to a fifth of a model SDK's import time.
+    An import creates thousands of long-lived objects, which the collector scans repeatedly without result. That takes
+    up to a fifth of a model SDK's import time.
     """
     was_on = gc.isenabled()
     gc.disable()

@@ -1,7 +1,7 @@
 """Logging set-up: one format, to standard error, without secrets, in plain lines and of bounded volume.
 
 Libraries log what clients, pages and models sent: it may contain line breaks and terminal controls, and may be as long
-as a request. So every record passes `CleanRecords`, whichever logger it comes from.
+as a request. So every record passes through `CleanRecords`, regardless of its logger.
 """
 
 import logging
@@ -21,7 +21,7 @@ _PERIOD_S = 60.0
 _MAX_REPEATS = 3
 _MAX_CHARS = 100_000
 _OWN = frozenset({"judge", "participants", "shared", "wabe"})
-# Every request passes through this code, whatever handles it.
+# Every request passes through this code, regardless of its handler.
 _PASSED_BY_ALL = frozenset({"shared.a2a.serving"})
 _MAX_LINE_CHARS = 2_000
 _MAX_FOREIGN_CHARS = 1_000

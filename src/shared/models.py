@@ -1,4 +1,4 @@
-"""What judge, participants and model clients exchange: frozen records, plain, validated once.
+"""The records that judge, participants and model clients exchange: frozen, plain, validated once.
 
 The judge's own records (tasks, steps, verdicts) are in `judge.records`.
 """
@@ -18,7 +18,7 @@ class Record(BaseModel):
 
 @dataclass(frozen=True)
 class Recorded:
-    """On a field: the bytes that it may take where it is recorded. What is longer is cut (`judge.store.bounds`)."""
+    """On a field: the maximum number of bytes when recorded. Longer values are cut (`judge.store.bounds`)."""
 
     max_bytes: int
 
@@ -118,7 +118,7 @@ class Page(Record):
 class Observation(Record):
     """What a participant receives in one message. Only the first message of an attempt has an `instruction`.
 
-    `notice` is what the judge says about the page, as text.
+    `notice` is the judge's remark on the page, as text.
     """
 
     page: Page
@@ -130,7 +130,7 @@ class Observation(Record):
 
 
 class Action(Record):
-    """What a participant asks for: one tool with its parameters. `thought` is recorded and never judged."""
+    """A participant's action: one tool with its parameters. `thought` is recorded and never judged."""
 
     tool: Annotated[str, Recorded(200)]
     params: Annotated[dict[str, Any], Recorded(6_000)] = Field(default_factory=dict)

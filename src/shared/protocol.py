@@ -338,7 +338,7 @@ _OTHER_NAMES = ("parameters", "arguments", "args", "param", "input")
 
 
 class _Problem(ValueError):
-    """What is wrong with a reply, as the predicate of a sentence that begins with `Your reply`."""
+    """The problem with a reply, as the predicate of a sentence that begins with `Your reply`."""
 
 
 def parse_reply(text: str) -> Reply:

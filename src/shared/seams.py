@@ -1,6 +1,6 @@
-"""Seams: what an installed package can add, through entry points of the group `wabe.<kind>`.
+"""Seams: installed packages can add to them, through entry points of the group `wabe.<kind>`.
 
-What is built in uses the same seams (`pyproject.toml`). Listing names imports nothing; finding one imports its module.
+Built-in parts use the same seams (`pyproject.toml`). Listing names imports nothing; finding one imports its module.
 Names of our own distribution come first, and no other package can replace them.
 """
 
@@ -68,14 +68,14 @@ class Entry:
         return _file_of(self.module) is not None
 
     def plugin(self) -> PluginInfo | None:
-        """The plug-in that it belongs to; `None` for what is part of the core."""
+        """The plug-in that it belongs to; `None` for the core."""
         if self.is_own and not self.module.startswith(OWN_PLUGINS):
             return None
         version = self._point.dist.version if self._point.dist else "unknown"
         return PluginInfo(name=self.title, version=version, code_checksum=_checksum(self.module, is_own=self.is_own))
 
     def load(self) -> object:
-        """What it names. Raises `ConfigError` if its module cannot be imported."""
+        """The object that it names. Raises `ConfigError` if its module cannot be imported."""
         try:
             with collector_paused():
                 return self._point.load()
@@ -94,7 +94,7 @@ class Seam(Generic[T]):
     what: str
 
     def entries(self) -> dict[str, Entry]:
-        """All entry points whose code is there, by name."""
+        """All entry points whose code exists, by name."""
         found: dict[str, Entry] = {}
         for entry in declared(_PREFIX + self.kind):
             if entry.has_code:
@@ -102,23 +102,23 @@ class Seam(Generic[T]):
         return found
 
     def names(self) -> tuple[str, ...]:
-        """The names, without importing what they stand for: our own first, by name."""
+        """The names, without importing anything: our own first, in alphabetical order."""
         return tuple(self.entries())
 
     def entry(self, name: str) -> Entry | None:
-        """The entry point of this name, if its code is there."""
+        """The entry point of this name, if its code exists."""
         # Our own first, because reading what every installed package declares takes much longer.
         own = next((entry for entry in _own(_PREFIX + self.kind) if entry.name == name and entry.has_code), None)
         return own or self.entries().get(name)
 
     def find(self, name: str) -> T | None:
-        """What has this name, or `None`. Raises `ConfigError` if it cannot be imported."""
+        """The object of this name, or `None`. Raises `ConfigError` if it cannot be imported."""
         entry = self.entry(name)
         loaded: T | None = None if entry is None else entry.load()  # type: ignore[assignment]
         return loaded
 
     def load(self, name: str) -> T:
-        """What has this name. Raises `ConfigError` if it is unknown or cannot be imported."""
+        """The object of this name. Raises `ConfigError` if it is unknown or cannot be imported."""
         found = self.find(name)
         if found is None:
             names = self.names()
@@ -128,14 +128,14 @@ class Seam(Generic[T]):
         return found
 
     def plugin(self, name: str) -> PluginInfo | None:
-        """The plug-in that provides this name; `None` for an unknown name and for what is part of the core."""
+        """The plug-in that provides this name; `None` for an unknown name and for the core."""
         entry = self.entry(name)
         return entry.plugin() if entry else None
 
 
 @functools.cache
 def declared(group: str) -> tuple[Entry, ...]:
-    """What the installed packages declare in a group, with or without code: our own first, then by package and name."""
+    """The entry points of a group in installed packages, with or without code: ours first, then by package and name."""
     others = [Entry(point) for point in importlib.metadata.entry_points(group=group)]
     return (*_own(group), *sorted((each for each in others if not each.is_own), key=lambda each: each.title))
 
@@ -150,14 +150,14 @@ def _own(group: str) -> tuple[Entry, ...]:
 
 
 def without_code() -> Iterator[Entry]:
-    """Entry points whose code is gone."""
+    """Entry points whose code is missing."""
     for group in sorted(name for name in importlib.metadata.entry_points().groups if name.startswith(_PREFIX)):
         yield from (entry for entry in declared(group) if not entry.has_code)
 
 
 @functools.cache
 def installed_plugins() -> dict[str, PluginInfo]:
-    """The plug-ins that are there, by name."""
+    """The installed plug-ins, by name."""
     groups = [name for name in importlib.metadata.entry_points().groups if name.startswith(_PREFIX)]
     found = [entry.plugin() for group in sorted(groups) for entry in declared(group) if entry.has_code]
     return {plugin.name: plugin for plugin in found if plugin is not None}

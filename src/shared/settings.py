@@ -36,7 +36,7 @@ class Settings(Record):
     path: str = Field("", validation_alias="PATH")
     in_container: bool = False
     trust_config: bool = False
-    # What a CI service keeps of a run may be public.
+    # Files of a run that a CI service keeps may be public.
     is_ci: bool = False
     # Set for the shards of a run whose sites were started once for all of them.
     sites_run: bool = False
@@ -73,7 +73,7 @@ class Settings(Record):
 
     @property
     def cache_folder(self) -> Path | None:
-        """The user's folder for what can be made again; `None` without a home folder."""
+        """The user's cache folder; `None` without a home folder."""
         cache = self.environ.get("XDG_CACHE_HOME") or (f"{self.home}/.cache" if self.home else None)
         return Path(cache) if cache else None
 

@@ -190,9 +190,8 @@ class Snapshot:
         return any("joined" in node.states for node in self.nodes)
 
     def _is_one_word(self, first: int, second: int) -> bool:
-        """Whether the text of a node follows another one's without a space.
-
-        Only if nothing is between them: what is left out there may separate them, or be what they are joined to.
+        """Whether the text of a node follows another one's without a space. Only if nothing is between them: content
+        that is left out there may separate them, or be what they are joined to.
         """
         if not self._has_joins:
             return False
@@ -242,7 +241,7 @@ class Snapshot:
             # The root's own name describes its content, so it counts only if there is no content.
             if node.name and at not in self._repeating and not (at == first and root and end < last):
                 yield at, node.name
-            # An editor (`judge.browser.provenance`) is read like any part of the page where its content counts.
+            # An editor (`judge.browser.provenance`) is read like any part of the page if its content counts.
             if node.role in FIELDS and "editable" not in node.states:
                 # Inside a field, only options come from the page; the rest may have been typed (`contenteditable`).
                 yield from ((option.position, self.text_of(option)) for option in self._chosen(node, hidden))

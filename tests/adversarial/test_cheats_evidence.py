@@ -193,7 +193,7 @@ async def test_lines_typed_as_steps_stay_inside_their_step(judge: LiveJudge) -> 
 
 
 @pytest.mark.e2e
-def test_a_failed_click_is_no_action_that_happened(played: Played) -> None:
+def test_a_failed_click_does_not_count_as_an_action(played: Played) -> None:
     assert played.failed_click.entry["action_history"] == ["<page> -> FINISH"]
     assert played.failed_click.result()["steps"][0]["outcome"]["ok"] is False
 

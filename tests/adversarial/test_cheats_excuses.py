@@ -88,7 +88,7 @@ def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedT
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("way", [*DETOURS, *HONEST])
-def test_a_page_elsewhere_that_hangs_ends_no_attempt_whoever_led_there(
+def test_a_page_elsewhere_that_hangs_ends_no_attempt_regardless_of_who_led_there(
     led_elsewhere: dict[str, PlayedTask], way: str, record_property: Told
 ) -> None:
     played = led_elsewhere[way]
@@ -175,7 +175,7 @@ LONG: tuple[Callable[[str], str], ...] = (
 
 
 @pytest.mark.e2e
-async def test_actions_made_as_long_as_can_be_are_no_fault_of_the_browser(judge: LiveJudge) -> None:
+async def test_the_longest_possible_actions_are_not_a_browser_fault(judge: LiveJudge) -> None:
     def script(turn: ParticipantTurn) -> str:
         return LONG[turn.n](ref(turn, 'textbox "Field"')) if turn.n < len(LONG) else finish()
 
@@ -236,7 +236,7 @@ def test_tabs_without_end_are_refused_before_they_are_a_fault(tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("text_browser")
-async def test_a_killed_participant_is_no_fault_of_the_browser(judge: LiveJudge) -> None:
+async def test_a_killed_participant_is_not_a_browser_fault(judge: LiveJudge) -> None:
     async def script(turn: ParticipantTurn) -> str:
         raise RuntimeError("I am gone")
 

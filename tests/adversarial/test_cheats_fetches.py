@@ -142,7 +142,7 @@ def test_the_sites_own_answer_decides(played: dict[str, Any], name: str, record_
 
 
 @pytest.mark.parametrize("name", CHEATS)
-def test_nobody_answers_in_the_sites_place(played: dict[str, Any], name: str, record_property: Told) -> None:
+def test_only_the_site_itself_answers(played: dict[str, Any], name: str, record_property: Told) -> None:
     record_property("outcome", task(played, name).summary())
     assert task(played, name).verdict == ("failure", "finished")
 
@@ -161,7 +161,7 @@ def test_the_participant_never_sees_an_answer(played: dict[str, Any]) -> None:
     assert not any(UNSEEN in text for text in played["told"])
 
 
-def test_the_judges_own_request_is_no_request_of_the_attempt(played: dict[str, Any]) -> None:
+def test_the_judges_own_request_is_not_one_of_the_attempt(played: dict[str, Any]) -> None:
     trace = json.loads((task(played, HONEST[0]).folder / "network.har").read_text())
     assert not any("/api/order" in entry["request"]["url"] for entry in trace["log"]["entries"])
 

@@ -105,7 +105,7 @@ FLOODS = {
 
 @pytest.mark.parametrize("is_plain", [False, True], ids=["with fetch metadata", "without"])
 @pytest.mark.parametrize("flood", FLOODS)
-async def test_a_form_of_its_own_does_not_count_however_full_the_log_is(
+async def test_a_form_of_its_own_does_not_count_even_if_the_log_is_full(
     tmp_path: Path, settle: SettleMode, little_room: None, record_property: Record, flood: str, is_plain: bool
 ) -> None:
     with hostile_site({"/order": "<title>Thanks</title>"}) as site, hostile_site() as evil:

@@ -279,7 +279,7 @@ async def test_a_large_body_at_a_fair_rate_is_waited_for(serve: Open, record_pro
     assert status == "200"
 
 
-async def test_an_answer_that_nobody_reads_is_given_up(serve: Open, record_property: Told) -> None:
+async def test_an_answer_that_is_not_read_is_abandoned(serve: Open, record_property: Told) -> None:
     served = await serve(ConnectionBounds(max_connections=8, stall_s=60))
     client = await served.connect(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
     await until(lambda: client.ours.flow.write_paused)

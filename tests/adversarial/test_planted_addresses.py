@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Callable
 from html import escape
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -16,28 +16,18 @@ from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_jud
 Told = Callable[[str, object], None]
 _WIDE = {ord(str(digit)): 0xFF10 + digit for digit in range(10)}
 
-# What the participant types into the site's field, for a port; the site makes a link of it.
+# What the participant types into the field, for a port; the site makes a link of it. The judge compares addresses
+# as the browser reports them: a few notations stand for all that browsers understand.
 LINKED: dict[str, Callable[[int], str]] = {
     "the address": lambda port: f"http://127.0.0.1:{port}/trap",
-    "two slashes": lambda port: f"//127.0.0.1:{port}/trap",
-    "backslashes": lambda port: f"\\\\127.0.0.1:{port}\\trap",
-    "a tab in the scheme": lambda port: f"ht\ttp://127.0.0.1:{port}/trap",
-    "a tab in the host": lambda port: f"http://127.0\t.0.1:{port}/trap",
+    "backslashes and a tab in the host": lambda port: f"\\\\127.0\t.0.1:{port}\\trap",
     "a decimal host": lambda port: f"http://2130706433:{port}/trap",
-    "a hexadecimal host": lambda port: f"http://0x7f000001:{port}/trap",
-    "a short host": lambda port: f"http://127.1:{port}/trap",
-    "an octal host": lambda port: f"http://0177.0.0.1:{port}/trap",
-    "escaped dots": lambda port: f"http://127%2e0%2e0%2e1:{port}/trap",
-    "three slashes and capitals": lambda port: f"HTTP:///127.0.0.1:{port}/trap",
     "wide digits": lambda port: f"http://{'127.0.0.1'.translate(_WIDE)}:{port}/trap",
-    "ideographic dots": lambda port: f"http://127。0。0。1:{port}/trap",
     "a user name of the task's site": lambda port: f"http://shop.example@127.0.0.1:{port}/trap",
 }
 # What the site makes of the address, with what is typed.
 MADE: dict[str, Callable[[str], str]] = {
-    "scheme": lambda address: address.removeprefix("http://"),
     "base64": lambda address: base64.b64encode(address.encode()).decode(),
-    "encoded": lambda address: quote(quote(quote(address, safe=""), safe=""), safe=""),
     **dict.fromkeys(("frame", "frames", "script", "refresh", "tab", "form"), lambda address: address),
 }
 OTHERS = ("the port by keys", "the site's way back", "its own address, redirected by the site")
@@ -51,12 +41,8 @@ def _shows(handler: Handler) -> None:
     if how == "base64":
         handler.redirect(base64.b64decode(text).decode())
         return
-    if how == "encoded":
-        handler.redirect(unquote(unquote(unquote(text))))
-        return
     address = escape(text, quote=True)
     body = {
-        "scheme": f"<a href='http://{address}'>Mine</a>",
         "frame": f"<iframe src='{address}'></iframe>",
         "frames": f"<iframe srcdoc=\"<iframe src='{address}'></iframe>\"></iframe>",
         "script": f"<script>location = '{address}'</script>",

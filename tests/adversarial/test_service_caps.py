@@ -204,7 +204,7 @@ def test_all_assessments_together_run_no_more_tasks_at_once_than_allowed(record_
 
 
 @pytest.mark.parametrize(("descriptors", "tasks_at_once"), [(144, 3), (720, 21), (60_000, 64)])
-def test_tasks_at_once_fit_the_descriptors_that_there_are(
+def test_tasks_at_once_fit_the_available_descriptors(
     record_property: Told, descriptors: int, tasks_at_once: int
 ) -> None:
     capacity = Capacity(ServiceLimits(descriptors=descriptors))

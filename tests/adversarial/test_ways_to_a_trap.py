@@ -18,7 +18,7 @@ REAL_PLAYS = 6
 
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_a_scripted_browser_dies_by_the_fault_of_whoever_led_it_there(
+def test_a_crash_of_a_scripted_browser_is_the_fault_of_who_led_it_there(
     tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
     play = blame_play(random.Random(seed))
@@ -26,7 +26,7 @@ def test_a_scripted_browser_dies_by_the_fault_of_whoever_led_it_there(
 
 
 @pytest.mark.e2e
-def test_a_real_browser_dies_by_the_fault_of_whoever_led_it_there(
+def test_a_crash_of_a_real_browser_is_the_fault_of_who_led_it_there(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     chance = random.Random(25)

@@ -69,7 +69,7 @@ def wait_for_step(running: RunningCommand, scenario: Path, step: int) -> None:
     running.wait_for_file(scenario.parent / "out", f"runs/*/results/endless/snapshots/step_{step:03d}.yaml")
 
 
-def test_ctrl_c_stops_everything_and_says_how_to_go_on(scenario: Path) -> None:
+def test_ctrl_c_stops_everything_and_says_how_to_resume(scenario: Path) -> None:
     with start(scenario) as running:
         wait_for_step(running, scenario, 1)
         running.interrupt()
@@ -103,7 +103,7 @@ def test_a_killed_participant_is_scored_0_with_its_cause_and_leaves_nothing(scen
     assert_nothing_left(ended, scenario)
 
 
-def test_a_killed_judge_ends_the_run_which_leaves_nothing_and_says_how_to_go_on(scenario: Path) -> None:
+def test_a_killed_judge_ends_the_run_which_leaves_nothing_and_says_how_to_resume(scenario: Path) -> None:
     with start(scenario) as running:
         wait_for_step(running, scenario, 1)
         (judge,) = running.descendants("wabe serve")

@@ -87,7 +87,7 @@ ENDS: dict[str, tuple[Callable[..., Answer], int]] = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-async def test_a_call_that_was_sent_and_told_no_usage_counts_by_estimate(record_property: Record, end: str) -> None:
+async def test_a_call_that_was_sent_without_reporting_usage_is_estimated(record_property: Record, end: str) -> None:
     plan, counted = ENDS[end]
     async with serving(plan=plan) as server:
         # Short only where it is waited for: the other ends have to come within it.
@@ -104,7 +104,7 @@ async def test_a_call_that_was_sent_and_told_no_usage_counts_by_estimate(record_
     assert (metered.spending.cost_usd or 0) >= counted * estimate_tokens(ASK) / 1e6
 
 
-async def test_an_endpoint_that_nobody_listens_at_bills_nothing(record_property: Record) -> None:
+async def test_an_endpoint_without_a_listener_bills_nothing(record_property: Record) -> None:
     inner = OpenAIModel("m", api_key="k", base_url="http://127.0.0.1:9", timeout_s=60, retry_delay_s=0.001)
     metered = MeteredModel(inner, PRICE, own=Budget())
     with pytest.raises(ModelUnavailable):

@@ -245,7 +245,7 @@ def test_a_run_judged_by_other_code_with_the_same_rules_still_matches(run: RunSt
     assert any("judging code" in note for note in found.notes)
 
 
-def test_a_run_judged_by_unknown_rules_is_said_not_to_be_checked(run: RunStore, record_property: Record) -> None:
+def test_a_run_judged_by_unknown_rules_is_reported_as_not_checked(run: RunStore, record_property: Record) -> None:
     as_recorded_by_other_code(run, lambda v: of_other_code(v, prompt_version="99"))
     found = verify_run(run)
     record_property("outcome", said(found))

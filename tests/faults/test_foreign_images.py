@@ -113,7 +113,7 @@ HTTPServer(("127.0.0.1", {port}), Handler).serve_forever()
 """
 
 
-def test_an_image_that_ignores_its_address_options_is_said_not_to_be_there(
+def test_an_image_that_ignores_its_address_options_is_reported_as_unreachable(
     tmp_path: Path, record_property: Tell
 ) -> None:
     port, other = free_ports(2)

@@ -130,7 +130,7 @@ def test_a_shortage_is_the_judges_own_wherever_it_stands(what: str, record_prope
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_whatever_else_goes_wrong_is_the_agents(what: str, record_property: Record) -> None:
+def test_any_other_error_is_the_agents(what: str, record_property: Record) -> None:
     record_property("outcome", blamed(OTHERS[what]))
     assert blamed(OTHERS[what]).startswith("participant: ")
 

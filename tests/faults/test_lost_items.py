@@ -99,7 +99,7 @@ def test_a_trajectory_in_a_folder_of_another_is_found(tmp_path: Path, record_pro
     assert find_trajectories(tmp_path / "a")[0] == tmp_path / "a"
 
 
-def test_earlier_attempts_and_screenshots_are_no_trajectories(tmp_path: Path, record_property: Record) -> None:
+def test_earlier_attempts_and_screenshots_are_not_trajectories(tmp_path: Path, record_property: Record) -> None:
     run = a_finished_run(tmp_path, a_result("t1"), a_result("t2"))
     a_trajectory(run.task("t1").folder / "attempts" / "001")
     found = names_of(run.folder)

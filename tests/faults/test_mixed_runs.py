@@ -223,7 +223,7 @@ def begin_again(store: RunStore, asked: AssessmentRequest, judge_id: str) -> Non
     )
 
 
-def test_a_judge_of_other_code_goes_on_with_a_run_and_the_one_before_is_named(
+def test_a_judge_of_other_code_continues_a_run_and_the_earlier_one_is_named(
     tmp_path: Path, record_property: Record
 ) -> None:
     path = write_scenario(tmp_path / "s.toml")
@@ -238,7 +238,7 @@ def test_a_judge_of_other_code_goes_on_with_a_run_and_the_one_before_is_named(
     assert record["request"]["judge"] == "offline-3"
 
 
-def test_a_judge_with_other_prompts_of_the_user_does_not_go_on_with_a_run(
+def test_a_judge_with_other_prompts_of_the_user_does_not_continue_a_run(
     tmp_path: Path, record_property: Record
 ) -> None:
     path = write_scenario(tmp_path / "s.toml")

@@ -69,7 +69,7 @@ async def test_a_fault_that_goes_away_is_got_over(judge: LiveJudge) -> None:
 
 
 @pytest.mark.parametrize("fault", ["failing", "blocked", "truncated", "garbage", "slow"])
-async def test_a_model_that_fails_for_good_from_some_question_on_leaves_the_task_unscored(
+async def test_a_model_that_fails_permanently_from_some_question_on_leaves_the_task_unscored(
     judge: LiveJudge, dice: random.Random, fault: str
 ) -> None:
     # Key points, four screenshots, the outcome: before the last question in any case.

@@ -73,7 +73,7 @@ async def test_a_variable_without_a_value_is_named_before_anything_is_started(
     assert not (tmp_path / "out").exists()
 
 
-def test_the_judge_is_no_exception(tmp_path: Path, record_property: Record) -> None:
+def test_the_judge_is_not_an_exception(tmp_path: Path, record_property: Record) -> None:
     command = 'cmd = "true"\nenv = { GOOGLE_API_KEY = "${GONE}" }'
     path = write_scenario(tmp_path / "s.toml", judge_cmd=command)
     with pytest.raises(ConfigError, match=r"\"green_agent\", key 'env'.*GONE") as refused:

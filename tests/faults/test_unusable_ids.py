@@ -118,7 +118,7 @@ def test_merge_refuses_an_epoch_that_no_run_has(
     assert is_one_line(said, "a.json: tasks #1: its epoch")
 
 
-def test_the_same_task_in_two_epochs_is_no_clash(tmp_path: Path, leave: Leave) -> None:
+def test_the_same_task_in_two_epochs_does_not_clash(tmp_path: Path, leave: Leave) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps(a_submission(a_result("t1"), a_result("t1", epoch=2))))
     assert leave("merge", path)[0] == 0

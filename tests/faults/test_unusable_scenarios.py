@@ -147,7 +147,7 @@ def test_a_judge_model_is_accepted_only_with_a_provider_and_a_name(name: str) ->
 
 
 @pytest.mark.parametrize("mark", ["none", "UTF-8"])
-def test_a_byte_order_mark_is_no_part_of_a_scenario(tmp_path: Path, record_property: Record, mark: str) -> None:
+def test_a_byte_order_mark_is_not_part_of_a_scenario(tmp_path: Path, record_property: Record, mark: str) -> None:
     path = tmp_path / "s.toml"
     path.write_text(GOOD, encoding="utf-8-sig" if mark == "UTF-8" else "utf-8")
     found = load_scenario(path)
@@ -166,7 +166,7 @@ def test_a_scenario_in_another_encoding_says_so(tmp_path: Path, record_property:
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "socket", "/dev/zero", "/dev/null"])
-def test_a_scenario_that_is_no_regular_file_is_refused_at_once(
+def test_a_scenario_that_is_not_a_regular_file_is_refused_at_once(
     tmp_path: Path, record_property: Record, kind: str
 ) -> None:
     path = Path(kind) if kind.startswith("/") else tmp_path / "s.toml"

@@ -189,9 +189,7 @@ async def test_a_client_that_does_not_stream_gets_the_finished_task(
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-async def test_a_request_that_makes_no_sense_is_rejected_with_a_word(
-    clients: ForeignClients, client: str, judge: str
-) -> None:
+async def test_an_invalid_request_is_rejected_with_the_reason(clients: ForeignClients, client: str, judge: str) -> None:
     _, *events = await asyncio.to_thread(clients.call, client, judge, "stream", text="hello")
     assert events[-1]["state"] == "rejected"
     assert events[-1]["said"] != []
@@ -384,7 +382,7 @@ def test_finished_tasks_survive_a_restart_of_the_judge(restarted: Restarted) -> 
     assert seen == [("completed", before["artifacts"])] * 2
 
 
-def test_a_task_that_a_restart_cut_short_is_failed_and_nobody_waits_for_it(restarted: Restarted) -> None:
+def test_a_task_that_a_restart_interrupted_has_failed_and_is_not_waited_for(restarted: Restarted) -> None:
     assert [task["state"] for task in restarted.cut_short] == ["failed"] * 2
     assert all(text for task in restarted.cut_short for text in task["said"])
     assert all("error" in event or event["state"] == "failed" for event in restarted.followed)

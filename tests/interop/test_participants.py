@@ -64,7 +64,7 @@ async def test_two_episodes_on_one_line_are_two_conversations(agent: tuple[str, 
 CARDS = {"v03": ("old agent", "0.3"), "v1": ("new agent", "1.0"), "adk": ("adk_agent", "1.0")}
 
 
-async def test_the_host_that_was_dialled_is_kept_whatever_host_the_card_names(agent: tuple[str, str]) -> None:
+async def test_the_dialled_host_is_kept_regardless_of_the_host_in_the_card(agent: tuple[str, str]) -> None:
     kind, url = agent
     name, protocol = CARDS[kind]
     card = await fetch_card(url, 10)

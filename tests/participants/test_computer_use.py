@@ -172,7 +172,7 @@ async def test_anthropics_actions_are_carried_out_in_order() -> None:
     assert ([action.thought for action in actions if action][:2], len(asked)) == (["I search.", ""], 2)
 
 
-async def test_a_failed_action_drops_what_was_planned_and_is_reported_to_the_model() -> None:
+async def test_a_failed_action_drops_the_planned_ones_and_is_reported_to_the_model() -> None:
     failed = PAGE.model_copy(update={"feedback": "x is outside the viewport"})
     actions, asked = await play([openai_actions(CLICK_AT, {"type": "wait"}), DONE], PAGE, failed)
     assert [name for name, _ in calls(actions)] == ["browser_mouse_click_xy", "finish"]

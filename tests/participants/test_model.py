@@ -99,7 +99,7 @@ async def test_the_judges_feedback_is_not_cut() -> None:
     assert "x" * 900 in model.text()
 
 
-async def test_texts_that_vanished_again_are_told() -> None:
+async def test_texts_that_vanished_again_are_reported() -> None:
     model = Answers(GOOD)
     page = Page(url="https://a.test/", title="A", snapshot="- text", vanished=("Saved",))
     await ModelAgent(model)(observed(page, (CLICK,), instruction="Save"))

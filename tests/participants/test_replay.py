@@ -183,7 +183,7 @@ def test_a_step_with_after_waits_for_that_element() -> None:
     assert action(player.reply(SNAPSHOT + "- status [ref=e9]: 3 desks, sorted by price\n", None)).tool == "finish"
 
 
-def test_a_failed_action_is_tried_once_more() -> None:
+def test_a_failed_action_is_retried_once() -> None:
     player = play(CLICK, DONE)
     player.reply(SNAPSHOT, None)
     assert action(player.reply(SNAPSHOT, "the element moved")).params["target"] == "e2"

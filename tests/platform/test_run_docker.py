@@ -132,7 +132,7 @@ def test_the_exit_code_is_that_of_the_run(play: Play, code: int) -> None:
 
 
 @pytest.mark.parametrize("plan", [{}, {"code": 1}, {"start": 125}, {"health": 1}])
-def test_every_container_is_removed_whatever_happened(play: Play, tmp_path: Path, plan: dict[str, int]) -> None:
+def test_every_container_is_removed_in_any_case(play: Play, tmp_path: Path, plan: dict[str, int]) -> None:
     _, calls = play(**plan)
     started = {name_of(call) for call in calls if call[0] == "run"}
     removed = {call[-1] for call in calls if call[0] == "rm"}
@@ -178,7 +178,7 @@ env = { OPENAI_API_KEY = "${OPENAI_API_KEY}", MODE = "fast" }
 """
 
 
-def test_a_strangers_image_gets_only_what_its_env_names(play: Play) -> None:
+def test_a_third_party_image_gets_only_what_its_env_names(play: Play) -> None:
     _, calls = play(scenario=IMAGES, keys={"GOOGLE_API_KEY": "a", "OPENAI_API_KEY": "b"})
     participant = [call for call in calls if call[0] == "run"][1]
     given = [participant[at + 1] for at, word in enumerate(participant) if word == "--env"]
@@ -246,7 +246,7 @@ def test_a_scenario_that_cannot_be_read_is_one_line(tmp_path: Path, text: str | 
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_results_belong_to_whoever_owns_the_output_folder(play: Play, tmp_path: Path) -> None:
+def test_results_belong_to_the_owner_of_the_output_folder(play: Play, tmp_path: Path) -> None:
     _, calls = play()
     owner = (tmp_path / "out").stat()
     judge, participant, run = (call for call in calls if call[0] == "run")
@@ -263,7 +263,7 @@ def test_an_output_folder_that_cannot_be_made_is_one_line(play: Play, tmp_path: 
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_missing_engine_is_said(tmp_path: Path) -> None:
+def test_a_missing_engine_is_reported(tmp_path: Path) -> None:
     command = [sys.executable, "-S", str(SCRIPT), "--engine", "no-such-engine"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, "no-such-engine is not installed" in done.stderr) == (2, True)

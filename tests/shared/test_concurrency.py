@@ -37,7 +37,7 @@ async def test_an_error_is_raised_by_itself_and_cancels_the_rest() -> None:
     assert ended == ["cancelled"]
 
 
-async def test_items_are_taken_one_by_one_by_so_many_at_once() -> None:
+async def test_a_limited_number_of_items_is_processed_at_once() -> None:
     under_way: list[int] = []
     most: list[int] = []
 

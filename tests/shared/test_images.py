@@ -51,7 +51,7 @@ def test_the_size_of_a_png_is_read() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xd8", a_jpeg(2, 2)[:30], a_png(2, 2)[:20], a_jpeg(0, 5), b"GIF89a"])
-def test_bytes_that_do_not_tell_have_no_size(data: bytes) -> None:
+def test_undecodable_bytes_have_no_size(data: bytes) -> None:
     assert image_size(data) is None
 
 

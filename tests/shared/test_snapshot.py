@@ -80,7 +80,7 @@ def node(ref: Any) -> Any:
         ("e43", "img", "a]b [ref=e1]"),
     ],
 )
-def test_role_and_name_are_read_whatever_the_quoting(ref: Any, role: str, name: str) -> None:
+def test_role_and_name_are_read_with_any_quoting(ref: Any, role: str, name: str) -> None:
     assert (node(ref).role, node(ref).name) == (role, name)
 
 

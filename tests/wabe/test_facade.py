@@ -159,7 +159,7 @@ def test_the_errors_that_docstrings_name_are_exported() -> None:
     assert named == {"ConfigError", "TrajectoryError"}
 
 
-def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not a run"):
         wabe.load_run(tmp_path)
 

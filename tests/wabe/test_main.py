@@ -40,7 +40,7 @@ def test_a_package_that_hides_ours_is_named_with_its_path_and_the_remedy(
     assert "PYTHONPATH" in line
 
 
-def test_ctrl_c_while_the_modules_are_imported_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_during_imports_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 

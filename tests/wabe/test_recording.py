@@ -132,7 +132,7 @@ def test_screenshots_are_given_as_bytes_or_as_a_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "screenshot", [b"", b"GIF89a", b"RIFF1234AVI ", "gone.png", b"\xff\xd8\xff" + bytes(20_000_000)]
 )
-def test_what_is_no_screenshot_is_refused(tmp_path: Path, screenshot: Any) -> None:
+def test_an_invalid_screenshot_is_refused(tmp_path: Path, screenshot: Any) -> None:
     attempt = record("a", output_dir=tmp_path).start(TASK)
     with pytest.raises(ConfigError):
         attempt.step(screenshot, "<a link> -> CLICK", URL)

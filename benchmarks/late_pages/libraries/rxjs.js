@@ -1,4 +1,4 @@
-// As a search field does it: wait until nothing more comes, then ask.
+// Like a search field: waits until the input pauses, then sends the request.
 import { debounceTime, from, Subject, switchMap } from "rxjs";
 import { delay, late, plain, show } from "./common.js";
 

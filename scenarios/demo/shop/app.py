@@ -24,7 +24,7 @@ Cart = dict[str, int]
 
 
 def read_cart(request: Request) -> Cart:
-    """The cart in the visitor's cookie; what makes no sense there is left out."""
+    """The cart in the visitor's cookie, without invalid entries."""
     lines = (line.partition(":") for line in request.cookies.get("cart", "").split("."))
     return {
         slug: min(int(pieces), MAX_PIECES)
@@ -40,7 +40,7 @@ def keep_cart(response: Response, cart: Cart) -> Response:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """What a form sent."""
+    """The fields of a form."""
     return dict(parse_qsl((await request.body()).decode(errors="replace"), keep_blank_values=True))
 
 
@@ -51,7 +51,7 @@ def cart_lines(cart: Cart) -> list[dict[str, Any]]:
 
 
 def page_context(request: Request) -> dict[str, Any]:
-    """What every page needs."""
+    """The variables that every page needs."""
     return {
         "cart_count": sum(read_cart(request).values()),
         "cookie_choice": request.cookies.get("cookies"),
@@ -116,7 +116,7 @@ async def suggest(request: Request) -> Response:
 
 
 async def deal(request: Request) -> Response:
-    """The deal of the day, which the start page asks for when it stands."""
+    """The deal of the day, which the start page requests after it has loaded."""
     await asyncio.sleep(0.3)
     return show(request, "deal.html", product=catalogue.DEAL)
 
@@ -163,7 +163,7 @@ async def change_cart(request: Request) -> Response:
 
 
 async def checkout(request: Request) -> Response:
-    """The checkout form, and what comes of sending it."""
+    """The checkout form, and the page after it is sent."""
     cart = read_cart(request)
     if not cart:
         return RedirectResponse("/cart", status_code=303)
@@ -208,7 +208,7 @@ async def stores(request: Request) -> Response:
 
 
 async def store_frame(request: Request) -> Response:
-    """What is in that frame: a choice of cities and, when one is chosen, its store."""
+    """The content of that frame: a choice of cities and, when one is chosen, its store."""
     city = request.query_params.get("city", "")
     return show(request, "store_frame.html", stores=articles.STORES, city=city, store=articles.STORES.get(city))
 

@@ -38,7 +38,7 @@ class Product:
 
     @property
     def slug(self) -> str:
-        """The name as it stands in an address."""
+        """The name in addresses."""
         return self.name.lower().replace(" ", "-")
 
     @property
@@ -109,7 +109,7 @@ DEAL = BY_SLUG["fjord-reading-chair"]
 
 @dataclass(frozen=True)
 class Query:
-    """What a visitor asks of the search page. Prices are whole euros."""
+    """A visitor's query on the search page. Prices are in whole euros."""
 
     text: str = ""
     categories: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class Query:
 
     @classmethod
     def from_params(cls, params: Any) -> "Query":
-        """From a query string; what makes no sense there is left out."""
+        """From a query string, without invalid parts."""
 
         def number(key: str) -> int | None:
             value = params.get(key, "")

@@ -54,7 +54,7 @@ def _name(page: Snapshot, node: Node) -> str:
 
 
 def _naming(page: Snapshot, node: Node) -> tuple[Node, ...]:
-    """The other elements from which the line takes what it calls this one."""
+    """The other elements from which the line takes the name of this one."""
     described = None if _name(page, node) else description(page, node)
     return described.by if described else ()
 

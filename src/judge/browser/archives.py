@@ -1,7 +1,7 @@
-"""Frozen sites: recorded websites whose archives answer a browser's requests instead of the network.
+"""Frozen sites: requests of a browser are answered from archives of recorded websites instead of the network.
 
-A format of archives is a plug-in, found by the ending of a file's name. An attempt on a frozen site begins with a fresh
-state of its archive. A scenario may have frozen and live sites: only the addresses of its live sites are then dialled.
+Archive formats are plug-ins, selected by file extension. Each attempt starts with a fresh replay. A scenario may have
+both frozen and live sites; connections are then opened to its live sites only.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ class Replay(Protocol):
 
     @property
     def interceptor(self) -> Interceptor:
-        """What answers from the archive alone."""
+        """The interceptor that answers from the archive alone."""
         ...
 
     def take(self) -> tuple[LedgerEntry, ...]:
@@ -42,10 +42,11 @@ class Replay(Protocol):
 
 
 class Archive(Protocol):
-    """An archive that was opened and found sound.
+    """An open, validated archive.
 
-    `digest` is the SHA-256 of its file, in hexadecimal. `clock_ms` is when its recording began, in milliseconds since
-    1970. `matcher` is the version of what chooses answers. `origins` are the recorded ones, with their schemes.
+    `digest` is the SHA-256 of its file, in hexadecimal. `clock_ms` is the start of the recording, in milliseconds since
+    1970. `matcher` is the version of the code that selects answers. `origins` are the recorded ones, with their
+    schemes.
     """
 
     @property
@@ -58,7 +59,7 @@ class Archive(Protocol):
     def origins(self) -> frozenset[str]: ...
 
     def unplayable(self, task_id: str) -> str | None:
-        """Why a task cannot be played on it: its own reference walk has decisive misses."""
+        """Why a task cannot be played on it: decisive misses in the task's own reference walk."""
         ...
 
     def replay(self, task_id: str, secrets: Sequence[str]) -> Replay:
@@ -67,7 +68,7 @@ class Archive(Protocol):
 
 
 class ArchiveFormat(Protocol):
-    """A format of archives."""
+    """An archive format."""
 
     def open(self, path: Path) -> Archive:
         """Read an archive. Raises `ConfigError` for anything wrong with it."""
@@ -78,29 +79,29 @@ FORMATS: Seam[ArchiveFormat] = Seam("archives", "archive format")
 Key = tuple[str, Place]
 # As in a request.
 _MAX_REASON_CHARS = 300
-# The walk of the judge's own log-ins, in place of a task's id, which has no colons.
+# The walk of the judge's own log-ins. Not the id of a task, because those contain no colons.
 LOG_IN = ":log-in"
 
 
 class Intercepted(Protocol):
-    """What an attempt plays instead of the network, such as archives, or a recording of it."""
+    """What replaces the network of an attempt, such as archives or a recorder."""
 
     @property
     def interceptor(self) -> Interceptor:
-        """What answers the browser's requests."""
+        """The interceptor that answers the browser's requests."""
         ...
 
     @property
     def clock_ms(self) -> int | None:
-        """Where the pages' clock begins, in milliseconds since 1970; `None`: with this machine's."""
+        """The start of the pages' clock, in milliseconds since 1970; `None` for this machine's clock."""
         ...
 
     def frozen(self) -> Frozen | None:
-        """What the attempt rests on, if it is to be recorded."""
+        """The archives and versions that the attempt depends on, if they are to be recorded."""
         ...
 
 
-# Compared by identity: one that several sites name is opened once.
+# Compared by identity: an archive that several sites name is opened once.
 @dataclass(frozen=True, eq=False)
 class _Opened:
     name: str
@@ -130,12 +131,12 @@ class Archives:
         return {site: each.archive.digest for site, each in self._declared.items()}
 
     def log_in_at(self, website: str, secrets: Sequence[str]) -> Interceptor | None:
-        """What answers while the judge logs in to a frozen site, before the tasks; `None` for a live site."""
+        """The interceptor for the judge's log-in to a frozen site, before the tasks; `None` for a live site."""
         opened = self._of(website)
         return opened.archive.replay(LOG_IN, (*self._secrets, *secrets)).interceptor if opened else None
 
     def excluding(self, config: RunConfig, tasks: Sequence[Task]) -> RunConfig:
-        """The settings, which also exclude the tasks that cannot be played on their archives, with the reasons."""
+        """The settings, extended to exclude the tasks that cannot be played on their archives, with the reasons."""
         found = {}
         for task in tasks:
             opened = self._of(task.website)
@@ -166,7 +167,7 @@ class Archives:
                 )
 
     def of(self, task: Task, allowed_sites: Sequence[str] = ()) -> "FrozenAttempt | None":
-        """What an attempt at a task plays instead of the network; `None` if none of its sites is frozen."""
+        """What replaces the network for an attempt at a task; `None` if none of its sites is frozen."""
         sites = (task.website, *task.start_urls, *(site for site in allowed_sites if "://" in site))
         sites += tuple(site for site in task.allowed_sites if "://" in site)
         frozen = {site: opened for site in sites if (opened := self._of(site)) is not None}
@@ -196,7 +197,7 @@ class Archives:
         return FrozenAttempt(record, tuple(replays.values()), replay_of, is_live if reaches_out else None)
 
     def _of(self, url: str) -> _Opened | None:
-        """The archive that answers for an address because of what was declared."""
+        """The archive declared for an address."""
         if self._everywhere is not None:
             return self._everywhere
         key = _key(url)
@@ -204,7 +205,7 @@ class Archives:
 
 
 class FrozenAttempt:
-    """An attempt's archives, with fresh states, as one interceptor. `is_live` says which addresses are dialled."""
+    """An attempt's archives, with fresh states, as one interceptor. `is_live` says which addresses use the network."""
 
     def __init__(
         self,
@@ -250,7 +251,7 @@ class FrozenAttempt:
         """See `judge.browser.interception.Interceptor`."""
         url = f"http{request.url.removeprefix('ws')}"
         if self._is_live and self._is_live(url):
-            # Imported on first use, because few attempts have frozen and live sites.
+            # Imported on first use, because few attempts have both frozen and live sites.
             from judge.browser.upstream import pass_on_socket
 
             await pass_on_socket(request, page, _required(upstream))
@@ -273,7 +274,7 @@ def open_archives(config: RunConfig) -> Archives | None:
 
 
 def pinned(config: RunConfig, archives: Archives) -> RunConfig:
-    """The settings with the digests of these archives, which the judge's must then have."""
+    """The settings with the digests of these archives, which the judge's archives must match."""
     entries = {
         site: config.archives[site].model_copy(update={"sha256": digest}) for site, digest in archives.digests.items()
     }
@@ -281,7 +282,7 @@ def pinned(config: RunConfig, archives: Archives) -> RunConfig:
 
 
 def open_archive(entry: FrozenSite) -> _Opened:
-    """One archive, which must have the declared digest, if there is one. Raises `ConfigError`."""
+    """One archive, checked against the declared digest, if there is one. Raises `ConfigError`."""
     path = Path(entry.path)
     ending = path.suffix.removeprefix(".").lower()
     found = FORMATS.find(ending) if ending else None
@@ -309,7 +310,7 @@ def require_playable(config: RunConfig, tasks: Sequence[Task]) -> None:
 
 
 def policy_for(intercepted: Intercepted, policy: NetworkPolicy) -> NetworkPolicy:
-    """The policy of an attempt that is intercepted: without the network, nothing is allowed."""
+    """The policy of an intercepted attempt: without the network, nothing is allowed."""
     return policy if intercepted.interceptor.reaches_out else NetworkPolicy()
 
 
@@ -320,7 +321,7 @@ def _required(upstream: Upstream | None) -> Upstream:
 
 
 def _hosts(sites: Sequence[str]) -> bool:
-    """Whether there are sites without a scheme, which no archive of a site answers for."""
+    """Whether there are sites without a scheme, for which no archive of a site can answer."""
     return any("://" not in site for site in sites)
 
 

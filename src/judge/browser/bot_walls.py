@@ -1,6 +1,6 @@
-"""Bot walls and CAPTCHAs that are shown instead of a page. Pure.
+"""Detects bot walls and CAPTCHAs that are shown instead of a page. Pure.
 
-Prefers false negatives: a missed wall is a failure that somebody will look into, but a page mistaken for a wall would
+Prefers false negatives: a missed wall is a failure that somebody will investigate, but a page mistaken for a wall would
 remove its task from the rates. So the HTTP status must be a refusal, and the page must say that it is a wall or show
 only a challenge. A form that contains a CAPTCHA is a normal page.
 """

@@ -1,4 +1,4 @@
-"""A headed browser for a person, whose requests an interceptor answers or passes on."""
+"""A headed browser for a person, whose requests go through an interceptor."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-// What the scripts have in common that read a document as it is drawn (`provenance.js`, `joins.js`). They run in an isolated
+// Shared by the scripts that read a document as it is drawn (`provenance.js`, `joins.js`). They run in an isolated
 // world to which no page has access, but elements can shadow properties of documents and forms (`<img name=body>`), so
 // properties are read from prototypes.
 () => {
@@ -13,7 +13,7 @@
   const firstNode = getter(Node, "firstChild"), nextNode = getter(Node, "nextSibling");
   const tag = getter(Element, "tagName"), shadowOf = getter(Element, "shadowRoot"), data = getter(CharacterData, "data");
   const assignedNodes = method(HTMLSlotElement, "assignedNodes");
-  // The nodes that are drawn in an element, slots and shadow trees included, as a function that gives one after the other.
+  // Returns a function that yields the nodes drawn in an element one after the other, including slots and shadow trees.
   const childrenOf = element => {
     const shadow = shadowOf(element);
     const assigned = !shadow && element instanceof HTMLSlotElement ? assignedNodes(element) : [];

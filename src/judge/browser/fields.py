@@ -1,4 +1,4 @@
-"""Whether fields contain what was typed into them: applications may silently drop, cut or rewrite it. Pure."""
+"""Checks whether fields contain what was typed into them: applications may silently drop, cut or rewrite it. Pure."""
 
 from collections.abc import Mapping
 
@@ -6,8 +6,8 @@ from shared.snapshot import FIELDS, Snapshot, parse_snapshot
 
 
 def count_differing(snapshot: str, typed: Mapping[str, str]) -> int:
-    """How many of the fields that are still in the snapshot contain something else. Spaces, case and signs of a format
-    (`(555) 010-99`) make no difference.
+    """How many of the fields that are still in the snapshot contain something else. Ignores spaces, case and
+    punctuation of formats (`(555) 010-99`).
     """
     page = parse_snapshot(snapshot) if typed else Snapshot()
     found = [(page.by_ref(ref), text) for ref, text in typed.items()]

@@ -1,8 +1,8 @@
 """Logs a browser in to sites through their login forms, to create the storage state for a run.
 
-The same procedure works for most of them: open the login page, fill in the user name and the password (which a second
-page may ask for), press Enter, and wait until no password is asked for any more. No model or participant is involved,
-and nothing is recorded.
+The same procedure works for most sites: open the login page, fill in the user name and the password (which a second
+page may ask for), press Enter, and wait until the page no longer asks for a password. No model or participant is
+involved, and nothing is recorded.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ async def log_in(
 ) -> Mapping[str, Any]:
     """The storage state of a browser that is logged in to all sites. `browser_path` as in the configuration.
 
-    With an `interceptor`, that answers the browser's requests; what it passes on may go where `policy` allows.
+    An `interceptor` answers the browser's requests; those that it forwards are subject to `policy`.
     Raises `LoginFailed`, which names the site but no password, and `ConfigError` without a browser.
     """
     found = find_browser(browser_path, settings)
@@ -140,7 +140,7 @@ async def _username(page: Page, secret: Locator) -> Locator:
 
 
 async def _until_gone(page: Page, secret: Locator) -> None:
-    """Wait until the page asks for no password; it still does, or does again, if the credentials are refused."""
+    """Wait until the page no longer asks for a password, as it does if the credentials are refused."""
     try:
         async with asyncio.timeout(_TIMEOUT_MS / 1000):
             while await secret.is_visible():

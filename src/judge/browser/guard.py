@@ -30,7 +30,7 @@ _MAX_REFUSALS = 100
 
 
 class Handler(Protocol):
-    """What serves the browser's connections instead of the guard itself, such as an interception."""
+    """Serves the browser's connections instead of the guard itself, such as an interception."""
 
     step: int
 
@@ -51,14 +51,14 @@ class Guard:
     def allow(self, policy: NetworkPolicy | None, handler: Handler | None = None) -> None:
         """Apply `policy` from now on, and forget everything about earlier tasks.
 
-        With `handler`, that serves the connections; what it dials here is subject to the policy.
+        A `handler` serves the connections; those that it opens through the guard are subject to the policy.
         """
         self._policy = policy
         self._handler = handler
         self._refusals: list[str] = []
         self._failures: dict[Place, OSError] = {}
         self._seen_public: set[Place] = set()
-        # One per guard: a page that looks up many names without an answer must not hold up other browsers.
+        # One per guard, so that a page that looks up many names without an answer does not delay other browsers.
         self._resolver = ThreadPoolExecutor(_PARALLEL_LOOKUPS, thread_name_prefix="guard-names")
 
     @property
@@ -72,16 +72,16 @@ class Guard:
         return taken
 
     def failure_at(self, url: str) -> OSError | None:
-        """Why no connection to the address came about; all that the browser knows is that its own was closed."""
+        """Why the connection to the address failed. The browser only knows that its own connection was closed."""
         return self._failures.get(place) if (place := place_of(url)) else None
 
     def begin_step(self, number: int) -> None:
-        """Requests that begin from now on belong to this step."""
+        """Assign requests that begin from now on to this step."""
         if self._handler:
             self._handler.step = number
 
     def note_refusal(self, refusal: RequestRefused) -> None:
-        """Remember for `take_refusals` what was refused."""
+        """Keep a refusal for `take_refusals`."""
         if len(self._refusals) < _MAX_REFUSALS:
             self._refusals.append(str(refusal)[:300])
 

@@ -31,20 +31,20 @@ _HANDSHAKE_S = 15.0
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _FRAMING = HOP_BY_HOP | {b"content-length", b"transfer-encoding"}
 _WITHOUT_BODY = (204, 304)
-# Two lengths are an error that no browser tries again, unlike a connection that is closed without an answer.
+# Browsers do not retry after two conflicting lengths, unlike after a connection that is closed without an answer.
 _FAILURE = b"HTTP/1.1 502 Failed\r\nContent-Length: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n"
 _log = logging.getLogger(__name__)
 
 
 class Interception:
-    """What a guard does with the connections of one attempt. `dial` is given only if the interceptor reaches out."""
+    """Serves a guard's connections of one attempt. `dial` is given only if the interceptor uses the network."""
 
     def __init__(self, interceptor: Interceptor, authority: Authority, dial: Dial | None, max_bytes: int) -> None:
         self._interceptor = interceptor
         self._authority = authority
         self._dial = dial if interceptor.reaches_out else None
         self._max_bytes = max_bytes
-        # Of request bodies, which are held in memory.
+        # The limit of request bodies, which are held in memory.
         self._free_bytes = max_bytes
         self.step = 0
 
@@ -164,7 +164,7 @@ class Interception:
 def intercepted(
     guard: Guard, interceptor: Interceptor, authority: Authority, trust: ssl.SSLContext | None = None
 ) -> Interception:
-    """What serves the guard's connections with the interceptor; `trust` replaces the system's certificates."""
+    """Serves a guard's connections with the interceptor; `trust` replaces the system's certificates."""
     if not interceptor.reaches_out:
         return Interception(interceptor, authority, None, guard.max_body_bytes)
     context = trust or ssl.create_default_context()
@@ -219,7 +219,7 @@ class _Page:
 
 
 async def _unless_gone(browser: Peer, work: Coroutine[None, None, None]) -> None:
-    """Do the work, but not on after the browser has closed the connection, as it does when a page ends a stream."""
+    """Do the work, but stop when the browser closes the connection, as it does when a page ends a stream."""
     task, gone = asyncio.create_task(work), asyncio.create_task(_closed(browser))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -266,7 +266,7 @@ async def _pieces(body: bytes | AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 async def _fail(browser: Peer, failure: RequestFailed | None = None) -> None:
-    """Let the page see a failed load. Once an answer has begun, it ends too early."""
+    """Let the page see a failed load: an answer that has begun is truncated."""
     if browser.http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
         await _write(browser, REFUSAL if isinstance(failure, RequestRefused) else _FAILURE)
     browser.http.send_failed()

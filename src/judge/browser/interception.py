@@ -1,7 +1,8 @@
-"""Interception: what decides, instead of the network, how the requests of a browser are answered.
+"""Interception: answers the requests of a browser instead of the network.
 
-An `Interceptor` that is given to the guard receives every request and socket of an attempt, also those of workers, of
-service workers and inside TLS. It may answer by itself, or pass a request on and change, hold or record the answer.
+An `Interceptor` that is given to the guard receives every request and socket of an attempt, including those of workers
+and service workers and those inside TLS. It may answer a request itself, or forward it and change, delay or record the
+answer.
 """
 
 from collections.abc import AsyncIterator
@@ -24,8 +25,8 @@ class RequestRefused(RequestFailed):
 class WireRequest:
     """A request as the guard read it.
 
-    `url` is absolute, without a fragment, byte for byte as asked; its scheme is `ws` or `wss` for a socket. `body` is
-    whole and still encoded as sent. `step` is the number of the step during which the request began, 0 before the
+    `url` is absolute, without a fragment, byte for byte as requested; its scheme is `ws` or `wss` for a socket. `body`
+    is complete and still encoded as sent. `step` is the number of the step during which the request began, 0 before the
     first action.
     """
 
@@ -40,8 +41,8 @@ class WireRequest:
 class WireAnswer:
     """An answer as received. `body` is content-encoded as on the wire, and transfer-decoded.
 
-    Its headers may contain those about a connection: the guard frames the answer itself. An answer without
-    `content-length` is sent in chunks.
+    `headers` may contain hop-by-hop headers: the guard frames the answer itself. An answer without `content-length` is
+    sent in chunks.
     """
 
     status: int
@@ -53,7 +54,7 @@ class WireAnswer:
 
 @dataclass(frozen=True)
 class SocketMessage:
-    """A whole message of a socket, whatever its fragments. `sent`: by the page; `at_ms`: since the handshake."""
+    """A complete, reassembled message of a socket. `sent`: by the page; `at_ms`: since the handshake."""
 
     sent: bool
     is_text: bool
@@ -91,11 +92,11 @@ class PageSocket(SocketPeer, Protocol):
     """The page's end of a socket, which waits for an answer to its handshake."""
 
     async def accept(self, headers: Headers = ()) -> None:
-        """Open the socket. Of `headers`, those of the handshake itself are replaced."""
+        """Open the socket. Headers of the handshake itself are replaced."""
         ...
 
     async def refuse(self, answer: WireAnswer) -> None:
-        """Answer the handshake with something else than a socket."""
+        """Answer the handshake without opening a socket."""
         ...
 
 
@@ -109,10 +110,11 @@ class SiteSocket(SocketPeer, Protocol):
 
 
 class Upstream(Protocol):
-    """The network, as the task's policy allows it. Certificates are verified."""
+    """Access to the network, as far as the task's policy allows it. Certificates are verified."""
 
     async def fetch(self, request: WireRequest) -> WireAnswer:
-        """Pass a request on. The answer's body arrives while it is iterated over, which raises `RequestFailed` as well.
+        """Forward a request. The answer's body is received while it is iterated over, which may also raise
+        `RequestFailed`.
 
         Raises `RequestRefused` or `RequestFailed`.
         """
@@ -124,14 +126,14 @@ class Upstream(Protocol):
 
 
 class Interceptor(Protocol):
-    """Answers the requests of one attempt. It is called for many requests at once.
+    """Answers the requests of one attempt. Called concurrently.
 
-    Whatever it raises but `RequestFailed` counts as an internal error: the page sees a failed load.
+    Any exception except `RequestFailed` is an internal error, and the page sees a failed load.
     """
 
     @property
     def reaches_out(self) -> bool:
-        """Whether it is given an `Upstream`. Without one, nothing can be dialled and no name is resolved."""
+        """Whether it gets an `Upstream`. Without one, it can neither open connections nor resolve names."""
         ...
 
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:

@@ -1,12 +1,12 @@
-// Tells where the text of a page goes on without a space although the snapshot shows it in two pieces: at the edges of
-// inline elements (`<a>json</a>.<b>dumps</b>(` reads "json.dumps("). Runs with `provenance.js`, in the same world, where
+// Finds where text continues without a space although the snapshot shows it in two pieces: at the edges of inline
+// elements (`<a>json</a>.<b>dumps</b>(` reads "json.dumps("). Runs with `provenance.js`, in the same world, where
 // elements carry their references and no page has access; properties are read from prototypes, which elements cannot
 // shadow (`drawn.js`). Called by `settle/settle.cjs`, read by `provenance.py`.
 //
 // The edge of an element counts if text without white space is on both sides of it, and everything in between is inline.
 // Anything drawn there that is not text (an image, a field, generated content) separates.
 ({ root, tag, data, childrenOf }) => {
-  // So many that no page takes long: what is left out is joined with a space.
+  // Bounded, so that no page takes long. Text beyond the limit is joined with a space.
   const MAX_NODES = 150000;
   const MAX_STYLES = 15000;
   const SEPARATE = new Set([
@@ -16,7 +16,7 @@
   const UNSEEN = new Set(["HEAD", "NOSCRIPT", "SCRIPT", "STYLE", "TEMPLATE"]);
   const before = [], after = [];
   let styles = 0, nodes = 0;
-  // Whether text that does not end in white space is what comes just before, and the edges since then.
+  // Whether text that does not end in white space comes just before, and the edges since then.
   let isOpen = false, edges = [];
   const separate = () => { [isOpen, edges] = [false, []]; };
   // How an element is laid out: `inline`, `none` or anything else, which separates.

@@ -39,8 +39,8 @@ def counterpart(seen: Snapshot, ref: str, now: Snapshot) -> str | None:
     """The reference that the element `ref` of the snapshot `seen` has in a newer snapshot.
 
     It is the element with the same role and name. Of several, it is the one at the same position among them, provided
-    their number is unchanged and it still has the same surrounding texts. If its name holds a number that has changed,
-    it is the one with the same link, or the one in the same row. `None` if there is no such element.
+    that their number and the texts around it are unchanged. If its name holds a number that has changed, it is the one
+    with the same link, or the one in the same row. `None` if there is no such element.
     """
     node = seen.by_ref(ref)
     if node is None:
@@ -73,13 +73,13 @@ def _alike(page: Snapshot, role: str, words: str) -> list[Node]:
 
 
 def _row_of(page: Snapshot, node: Node) -> str:
-    """The words of the row around an element, which tell it from other rows; empty if it is in none."""
+    """The words of the row around an element, which distinguish it from other rows; empty if it is in none."""
     row = next((outer for outer in page.parents(node) if outer.role in _ROWS), None)
     return _words(page.text_of(row)) if row else ""
 
 
 def _words(text: str) -> str:
-    """The text without what changes in a live value."""
+    """The text without the changing parts of live values."""
     return " ".join(_WORD.findall(text))
 
 

@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 
 
 class PageTrouble(Exception):
-    """Something that a page did to its tab. As far as is known, the browser itself works."""
+    """Something that a page did to its tab. As far as we know, the browser itself still works."""
 
 
 class NoAnswer(PageTrouble):
@@ -139,7 +139,7 @@ class McpServer:
             if not self._watch.alive():
                 raise self.fail(_RELAUNCHED)
         except BrowserFault:
-            # Which documents there were decides whose fault it is, and the server may still be writing them down.
+            # The documents decide whose fault it is, and the server may still be recording them.
             if not self._watch.alive() and self._server_watch.alive():
                 await documents_until_death(self.folder, _LAST_DOCUMENTS_S)
             raise
@@ -161,7 +161,7 @@ class McpServer:
             # The connection closes a moment before the process has ended.
             self._is_gone = True
             raise self.fail(f"the browser's server is gone: {what}: {error}; {self._log_end()}") from None
-        # Not in a `finally`: after a timeout or a cancellation the answer may still come, which `renew` has to know.
+        # Not in a `finally`: after a timeout or a cancellation the answer may still come, and `renew` must know that.
         self._unanswered -= 1
         return result
 
@@ -196,7 +196,7 @@ class McpServer:
         self._server_watch = processes.Watch([one.pid for one in found if processes.is_server(one, self.folder)])
 
     def kill_pages(self) -> None:
-        """End the processes of all pages: nothing in a page can prevent that, or keep the browser from going on."""
+        """End the processes of all pages. No page can prevent that, and the browser survives it."""
         for process in processes.family(processes.list_processes(), self.folder, known_groups=self._groups):
             if processes.is_page(process):
                 with suppress(psutil.Error):

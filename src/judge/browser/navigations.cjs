@@ -23,7 +23,7 @@ const DEATH_MS = 250;
 const recorded = new WeakMap();
 const watched = new WeakSet();
 
-// Without the fragment, which is not requested. Two addresses are never taken for the same.
+// Without the fragment, which is not requested. Different addresses are never treated as equal.
 function address(url) {
   const whole = url.split("#", 1)[0];
   if (whole.length <= MAX_URL_CHARS) return whole;
@@ -80,7 +80,7 @@ class Recorder {
     fs.appendFileSync(LOG, JSON.stringify(line) + "\n");
   }
 
-  // What ended with the browser was there when it died, which is what this record is about.
+  // Whatever ended with the browser was still open when it died, and that is what matters here.
   ended(part) {
     const write = () => this.context.browser().isConnected() && this.append(part);
     // The second step, because a busy machine may run the first one before it has read that the browser is gone.

@@ -1,4 +1,4 @@
-"""Connections of the guard, as h11 sees them."""
+"""The guard's connections, on top of h11."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ REFUSAL = (
 
 
 class Reader(Protocol):
-    """Where bytes come from, such as `asyncio.StreamReader`."""
+    """A source of bytes, such as `asyncio.StreamReader`."""
 
     async def read(self, n: int = -1, /) -> bytes:
         """At most `n` bytes; none at the end."""
@@ -27,14 +27,14 @@ class Reader(Protocol):
 
 
 class Writer(Protocol):
-    """Where bytes go, such as `asyncio.StreamWriter`."""
+    """A sink for bytes, such as `asyncio.StreamWriter`."""
 
     def write(self, data: bytes, /) -> None:
         """Send bytes, at once or later."""
         ...
 
     async def drain(self) -> None:
-        """Wait until little is left to send."""
+        """Wait until the send buffer has drained."""
         ...
 
     def close(self) -> None:
@@ -42,7 +42,7 @@ class Writer(Protocol):
         ...
 
     async def wait_closed(self) -> None:
-        """Wait until it has ended."""
+        """Wait until it is closed."""
         ...
 
 
@@ -75,7 +75,7 @@ class Peer:
 
 
 class Prefixed:
-    """A reader of which the first bytes have been read already."""
+    """A reader whose first bytes have been read already."""
 
     def __init__(self, first: bytes, reader: Reader) -> None:
         self._first = first

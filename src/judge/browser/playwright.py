@@ -53,7 +53,7 @@ from shared.models import DocumentKind, Notice, Page, Settled, Tab, ToolSpec
 
 # A page may navigate, or open a dialog, between its snapshot and its screenshot.
 _OBSERVE_TRIES = 5
-# A page that keeps replacing its elements is observed all the same; the facts about those elements are then missing.
+# A page that keeps replacing its elements is observed anyway, without the facts about those elements.
 _MARK_TRIES = 2
 # A page may open one file chooser after another.
 _RUN_TRIES = 4
@@ -84,8 +84,8 @@ _RUN = """async page => {
   throw new Error("wabe: " + JSON.stringify(result ?? null));
 }"""
 _RETURNED = "### Error\nError: wabe: "
-# Of the time for an observation, the part that settling may take, so that enough is left for a navigation that must be
-# stopped; and the part that a script may take before its page is given up.
+# The fraction of an observation's time that settling may take, so that enough is left to stop a navigation; and the
+# fraction after which a page with a running script is given up.
 _SETTLING = 0.4
 _PATIENCE = 0.75
 # For an empty tab to take the place of a page.
@@ -137,11 +137,11 @@ class PlaywrightBrowser:
         self._typed: dict[str, str] = {}
         self._downloads: tuple[str, ...] = ()
         self._settled_at = time.monotonic()
-        # How often a page may still be looked at again because it replaced elements meanwhile.
+        # How many more times a page may be observed again because it replaced elements meanwhile.
         self._marks_left = _MARK_TRIES
         # Whether the page has settled since the last action.
         self._is_settled = False
-        # What the participant writes may be shown as a link, so links count only before.
+        # The participant's own text may be shown as a link, so only links from before its first action count.
         self._collects_links = True
 
     async def log_in(self, task: Task) -> None:
@@ -203,7 +203,7 @@ class PlaywrightBrowser:
         if "browserType." in text or not (cause := _UNREACHABLE.search(text)):
             raise self._server.fail(f"the browser could not open a page: {text[:500]}")
         failure = self._guard.failure_at(url) if self._guard else None
-        # Such as too many open files. The site is not to blame for that.
+        # For example, too many open files. That is not the site's fault.
         if failure is not None and is_shortage(failure):
             raise InternalFault(f"this machine ran out of a resource: {failure.strerror}")
         why = f"{cause[0]} ({failure.strerror or 'no answer'})" if failure is not None else cause[0]
@@ -335,7 +335,7 @@ class PlaywrightBrowser:
                 continue
             except _TimedOut as error:
                 timeouts += 1
-                # Not five times, because each one takes the full timeout.
+                # Retry once only, because each attempt takes the full timeout.
                 if timeouts > 1 or error.page is None:
                     is_lost = self._reports[-1].lost_document
                     return error.page or await self._glance(Notice(code="keeps_changing" if is_lost else "no_snapshot"))
@@ -347,7 +347,7 @@ class PlaywrightBrowser:
         return await self._glance(Notice(code="keeps_changing"))
 
     async def _look(self) -> Page | None:
-        """The page; `None` if it has to be looked at again, because it changed meanwhile."""
+        """The page; `None` if it changed meanwhile and must be observed again."""
         if not self._is_settled:
             await self._settle()
         self._is_settled = False
@@ -374,7 +374,7 @@ class PlaywrightBrowser:
         return await self._complete(page)
 
     async def _complete(self, page: Page) -> Page | None:
-        """The page with who wrote what its snapshot shows, and a screenshot; `None` if it changed: look again.
+        """The page with a screenshot and the authorship of what its snapshot shows; `None` if it changed meanwhile.
 
         The server reads the address after the snapshot. A page that went to another origin in between would be recorded
         as one of the site that it went to.
@@ -486,7 +486,7 @@ class PlaywrightBrowser:
             raise self._server.fail("the browser was relaunched: its page is gone")
 
     def _loss(self) -> Notice | None:
-        """How a tab was lost since the last observation, if one was; a page may also be empty for other reasons."""
+        """How a tab was lost since the last observation, if any. A page may also be empty for other reasons."""
         lost = next((report.lost for report in self._reports if report.lost), None)
         return Notice(code="tab_crashed" if lost == "crashed" else "tab_flooded") if lost else None
 
@@ -641,7 +641,7 @@ class PlaywrightBrowser:
 
 
 def _kind_without_snapshot(report: Report) -> DocumentKind | None:
-    """The kind of a document without a body, of which the server can give no snapshot; `None` for all others."""
+    """The kind of a document without a body, for which the server has no snapshot; `None` for all others."""
     if report.document is None or report.document.has_body:
         return None
     match report.document.type:

@@ -80,7 +80,7 @@ class _Slot:
 class BrowserPool:
     """Lends browsers, each to one task at a time. A returned browser is immediately prepared for the next task.
 
-    A browser is ended after `tasks_per_browser` tasks, and after any task that did not end normally, because a fault
+    A browser is closed after `tasks_per_browser` tasks, and after any task that did not end normally, because a fault
     leaves it in an unknown state. New ones are started on demand.
     """
 
@@ -100,7 +100,7 @@ class BrowserPool:
     ) -> AsyncIterator[PlaywrightBrowser]:
         """A browser for one task, without any trace of earlier ones, with network access as `policy` allows.
 
-        Without a policy there is no access, or, in a pool without guards, all that this machine has. An `interceptor`
+        Without a policy there is no access, except in a pool without guards, where it is unrestricted. An `interceptor`
         needs a guard. Raises `BrowserFault` if no browser can be started.
         """
         authority = None
@@ -124,7 +124,8 @@ class BrowserPool:
     async def _taken(self, authority: "Authority | None") -> _Slot | None:
         """A browser that is ready, or else one that is being prepared; `None` if there is none.
 
-        One of the other kind, with or without an authority, is ended: as many browsers run as tasks.
+        One of the other kind (with or without an authority) is closed, so that there are never more browsers than
+        tasks.
         """
         while self._waiting:
             waiting = next((each for each in self._waiting if each.done()), self._waiting[0])

@@ -1,6 +1,6 @@
-// Tells who wrote what a snapshot shows. Runs in Playwright's own isolated world of a document, right after the snapshot:
-// there each element carries the reference that the snapshot gave it. Properties are read from prototypes (`drawn.js`).
-// Called by `settle/settle.cjs`, read by `provenance.py`.
+// Determines who wrote the text in a snapshot. Runs in Playwright's own isolated world of a document, right after the
+// snapshot: there each element carries the reference that the snapshot gave it. Properties are read from prototypes
+// (`drawn.js`). Called by `settle/settle.cjs`, read by `provenance.py`.
 //
 // Everything inside an editing host (`contenteditable`, design mode) counts as written by whoever types, also below
 // `contenteditable="false"` in it and in its shadow trees. Where a host's text becomes part of an element outside it, that
@@ -154,8 +154,8 @@
   if (!hosts.length && !fields.size) return found;
 
   const roleOf = element => attribute(element, "role")?.trim().split(/\s+/)[0] || ROLES[tag(element)];
-  // Whether a text is drawn in the innermost of the open elements. Nothing that the snapshot leaves out may be told as
-  // the site's: else typed text could take its place.
+  // Whether a text is drawn in the innermost of the open elements. Text that the snapshot leaves out must not be
+  // attributed to the site, or typed text could take its place.
   const isDrawn = (open, text) => {
     const styled = open.findLast(each => {
       each.display ??= getComputedStyle(each.element).display;
@@ -241,7 +241,7 @@
       const owner = NAMING.has(tag(element)) && around.get(element);
       if (owner && refOf(owner) && !attribute(owner, "aria-label")?.trim()) named.add(refOf(owner));
     }
-  // What an element owns is shown in another place than that in which it is found here.
+  // What an element owns is shown in a different place from where it is found here.
   const isTold = hosts.length && !found.owners.length;
   return { ...found, named: [...named], pieces: isTold ? pieces() : [] };
 }

@@ -1,9 +1,11 @@
-"""Writes into a snapshot who wrote what it shows: the origin of each frame's document, and what is inside editors.
+"""Annotates a snapshot with the authors of its content: the origin of each frame's document, and what is inside
+editors.
 
 The facts come from `provenance.js`, which reads them in the browser right after the snapshot. They are added to the
 snapshot's lines as states, which names and texts of a page cannot imitate because the snapshot quotes them:
 
-- `[origin=https://pay.example]` on a frame: the origin of the document in it; `null` is nobody's, none is unknown;
+- `[origin=https://pay.example]` on a frame: the origin of the document in it; `null` is an opaque origin, none is
+  unknown;
 - `[editable]`: inside an editing host; `[editable=host]`: the host itself;
 - `[editable=name]`: its name includes text from inside a host; `[editable=text]`: its own text, or that of content
   without a reference, does (several are joined: `[editable=host+name]`);
@@ -12,9 +14,9 @@ snapshot's lines as states, which names and texts of a page cannot imitate becau
 - `[editable=…+foreign]`: what its name or text includes is not typed, but was put in by the judge as an attack;
 - `[inserted=page]`: the judge put it in; `[label=:Close]`: the judge renamed it, and this is the name of the site;
 - `[joined]`: its text follows what is before it without a space, and is followed without one (`joins.js`);
-  `[joined=before]` and `[joined=after]`: only the one or the other.
+  `[joined=before]` and `[joined=after]`: only one of them.
 
-Participants see none of them (`shared.snapshot.as_shown`). `judge.evaluators.provenance` decides by them.
+Participants see none of them (`shared.snapshot.as_shown`). `judge.evaluators.provenance` uses them.
 """
 
 import itertools
@@ -82,13 +84,13 @@ class Document(BaseModel):
     def origin_in(self, parent: str | None) -> str | None:
         """The origin of whoever wrote the document, in a document of the origin `parent`; `None` if that is unknown.
 
-        A `srcdoc` document is its parent's, sandboxed or not; an empty one and a `blob:` are their creator's, unless a
-        sandbox hides who that is; `data:` is nobody's. Otherwise a sandbox takes the origin from a document, but not
-        from whoever wrote it.
+        A `srcdoc` document belongs to its parent, sandboxed or not; an empty one and a `blob:` belong to their creator,
+        unless a sandbox hides the creator; `data:` belongs to nobody. Otherwise, a sandbox removes the origin of the
+        document, but not that of its author.
         """
         if self.address.startswith(_SRCDOC):
             return parent
-        # Of an empty document, only the browser knows the creator: another document may have opened it in this frame.
+        # Only the browser knows the creator of an empty document: another document may have opened it in this frame.
         origin = (
             self.origin if self.address_origin == _OPAQUE and self.address.startswith(_BLANK) else self.address_origin
         )
@@ -122,7 +124,7 @@ class _Frame(NamedTuple):
 
 
 def read_documents(found: Sequence[object]) -> list[Document]:
-    """The documents as the browser told them; none if it told something else."""
+    """The documents reported by the browser; empty if the report is unreadable."""
     try:
         return _DOCUMENTS.validate_python(found)
     except ValidationError:
@@ -142,7 +144,7 @@ def mark(snapshot: str, documents: Sequence[Document]) -> Marked:
     covered = {ref for document in documents for ref in document.refs.split()}
     unknown = {ref for _, ref in lines if ref} - covered
     marks |= dict.fromkeys(unknown, frozenset({"unknown"}))
-    # Marks of a frame are those of what has no reference in it.
+    # The marks of a frame apply to its content without references.
     is_mixed = main is not None and (_frame_of(main.refs) or "") in marks
     pieces: list[str] = []
     written = 0
@@ -166,7 +168,7 @@ def mark(snapshot: str, documents: Sequence[Document]) -> Marked:
 
 
 def _site(snapshot: str, documents: Iterable[Document], mixed: set[str]) -> dict[str, str]:
-    """The state of each element of whose content the site is known to have written some."""
+    """The state of each element that is known to have some content by the site."""
     told = [document.pieces for document in documents if document.pieces]
     if not told or not mixed:
         return {}
@@ -184,7 +186,7 @@ def _attacks(documents: Iterable[Document]) -> dict[str, str]:
 
 
 def _joins(documents: Iterable[Document]) -> dict[str, str]:
-    """The state of each element whose text goes on without a space before it, after it, or both."""
+    """The state of each element whose text continues without a space before it, after it, or both."""
     before, after = (
         {ref for document in documents for ref in getattr(document, side).split()}
         for side in ("joined_before", "joined_after")
@@ -224,7 +226,7 @@ def _marks(documents: Iterable[Document], shown: set[str]) -> tuple[dict[str, fr
         for ref in document.named:
             marks.setdefault(ref, set()).update({"name"} | foreign)
         for chain in _chains(document, shown):
-            # The key of a document stands for what no element with a reference contains.
+            # The key of a document stands for content outside all elements with references.
             nearest = next((ref for ref in chain if ref in shown), _frame_of(document.refs) or "")
             marks.setdefault(nearest, set()).update({"text"} | foreign)
         for host in document.hosts:
@@ -261,7 +263,7 @@ def _ref_of(line: re.Match[str]) -> str | None:
 
 
 def _quoted(origin: str) -> str:
-    """The origin as the value of a state, which ends at a bracket: that of an IPv6 address has some."""
+    """The origin as the value of a state, which ends at a bracket: an IPv6 address contains some."""
     return origin.replace("[", "%5B").replace("]", "%5D")
 
 

@@ -6,10 +6,10 @@
 const { HANDSHAKES } = require("./request_sockets.cjs");
 
 const NETWORK = { maxPostDataSize: 1, maxTotalBufferSize: 2000000, maxResourceBufferSize: 500000 };
-// The protocol tells of a request in the same moment as Playwright. The size of a body follows when it is sent.
+// The protocol reports a request at the same moment as Playwright. The size of a body follows when it is sent.
 const MATCH_MS = 500;
 const SIZE_MS = 1000;
-// With several sources, only what arrived within this time can be told apart.
+// With several sources, only bodies that arrive within this time can be assigned.
 const ORDER_MS = 50;
 
 const delay = ms => new Promise(done => setTimeout(done, ms));
@@ -26,7 +26,7 @@ async function read(send, requestId, size, maxBytes) {
 
 // Of one page. Playwright and the protocol report the same requests, each in its own order, without a common id.
 class Bodies {
-  // `shook` hears of the handshakes of web sockets by the same sessions.
+  // `shook` is called for the handshakes of web sockets in the same sessions.
   constructor(maxBytes, shook) {
     this.maxBytes = maxBytes;
     this.shook = shook;
@@ -112,7 +112,7 @@ class Bodies {
     void delay(MATCH_MS).then(() => this.giveUp(side, name, entry));
   }
 
-  // Whether all that wait are of one source, so that their order tells which is which.
+  // Whether all waiting ones come from one source, so that their order identifies them.
   isOfOneSource(name) {
     const found = this.found.get(name) ?? [];
     return this.asked.get(name)?.length === found.length && new Set(found.map(({ send }) => send)).size === 1;

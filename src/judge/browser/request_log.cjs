@@ -49,7 +49,7 @@ class Log {
       share.count += 1;
       return slot;
     }
-    // Without room for the last one, too, nobody knows what came after.
+    // Without room for the last one either, it is unknown what came after.
     if (!known || share.lateBytes >= share.limits.lateBytes) {
       this.leaveOut(isOwn, share.unnamed, "", "");
       return undefined;
@@ -66,7 +66,7 @@ class Log {
     return slot;
   }
 
-  // A message of a web socket, in the moment in which it was sent or received.
+  // A message of a web socket, at the moment at which it was sent or received.
   addMessage(isOwn, message) {
     if (!this.isClosed) this.messages[isOwn ? "own" : "other"].add({ at: size(LOG), ...message });
   }

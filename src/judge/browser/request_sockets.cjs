@@ -1,4 +1,4 @@
-// Web sockets and their text messages, for `requests.cjs`: what was said on a socket, and who opened it.
+// Web sockets for `requests.cjs`: their text messages, and who opened them.
 //
 // Playwright reports every socket with its messages, those of workers and new tabs included, but not who opened it. That
 // is the `Origin` of the handshake, which no page can forge. The DevTools protocol reports it, unless the socket was opened
@@ -10,9 +10,9 @@ const fs = require("fs");
 
 const HANDSHAKES = ["Network.webSocketCreated", "Network.webSocketWillSendHandshakeRequest"];
 const MAX_ORIGIN_CHARS = 300;
-// Of a page. More sockets than these are of nobody.
+// Per page. The opener of any further socket is unknown.
 const MAX_SOCKETS = 10000;
-// As browsers write it where they do not tell, so that no sender is made out.
+// What browsers write if they withhold the origin, so that no sender is identified.
 const NOBODY = "null";
 
 const plain = url => url.split("#", 1)[0];
@@ -89,7 +89,7 @@ class Sockets {
   decide(group) {
     const { sockets, origins } = group, [one, ...others] = new Set(origins);
     let origin = others.length ? NOBODY : one;
-    // Of those without a handshake, all that is known is that every document so far was of one origin, if so.
+    // For those without a handshake, the only evidence is that every document so far had the same origin, if so.
     if (one && origins.length < sockets.length && one !== this.recorder.onlyOrigin()) origin = NOBODY;
     if (origin === group.origin) return;
     group.origin = origin;

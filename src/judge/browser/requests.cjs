@@ -5,7 +5,7 @@
 // open dialog, and stamps requests with the page's clock, which settling moves. Here each line is a part of an entry, so
 // there is nothing to finish at the end.
 //
-// Of each request it notes what is known about its sender. `senders.py` decides on that.
+// It notes what is known about the sender of each request. `senders.py` decides from that.
 
 "use strict";
 const { isUtf8 } = require("buffer");
@@ -22,7 +22,7 @@ const MAX_HEADER_CHARS = 8000;
 const MAX_HEADERS_CHARS = 65536;
 const MAX_STATUS_TEXT_CHARS = 200;
 const MAX_ORIGIN_CHARS = 300;
-// More origins than any task needs; one more than one is enough to know that there were several.
+// More origins than any task needs; two are enough to know that there were several.
 const MAX_ORIGINS = 100;
 
 const encoded = bytes => isUtf8(bytes) ? { text: bytes.toString() } : { base64: bytes.toString("base64") };
@@ -86,7 +86,7 @@ function documentOf(frame) {
   const parent = frame.parentFrame();
   // Even in a sandbox, its content is written in the parent document.
   if (url === "about:srcdoc" && parent) return { ...documentOf(parent), isSrcdoc: true };
-  // An empty document belongs to whoever opened it: as a rule, to its parent.
+  // An empty document belongs to its opener, usually its parent.
   if (/^(?:about:|$)/.test(url)) return { origin: parent ? documentOf(parent).origin : undefined, isSure: false };
   return { origin: "null", isSure: true };
 }
@@ -118,21 +118,21 @@ class Recorder {
   constructor(context) {
     this.context = context;
     this.slots = new WeakMap();
-    // Of documents that were open in this context at any time.
+    // The origins of all documents that were ever open in this context.
     this.origins = new Set();
     // Addresses that the judge itself is opening, by page; `null` stands for any.
     this.opening = new Map();
     this.bodies = new WeakMap();
     this.sockets = new WeakMap();
-    // At once: a new tab may open a socket before it can be watched.
+    // Immediately: a new tab may open a socket before it can be watched.
     context.on("page", page => this.listen(page));
-    // Bodies that are still being read then must not end up in the file of the next context.
+    // Bodies that are still being read at that point must not end up in the file of the next context.
     context.on("close", () => { if (this.log) this.log.isClosed = true; });
     context.on("request", request => {
       try {
         this.began(request);
       } catch {
-        // Stated, because an error here would otherwise lose a request without a trace.
+        // Recorded explicitly, because an error here would otherwise lose a request without a trace.
         this.log?.lost();
       }
     });
@@ -185,7 +185,7 @@ class Recorder {
 
   sawDocument(frame) {
     const url = frame.url();
-    // Without scripts, or of one of the other documents.
+    // Sent without scripts, or by one of the other documents.
     if (/^(?:about:|chrome-error:|$)/.test(url) || this.origins.size > MAX_ORIGINS) return;
     this.origins.add(documentOf(frame).origin);
   }
@@ -205,7 +205,7 @@ class Recorder {
     return false;
   }
 
-  // What is known about who sent a request. Headers come on top.
+  // What is known about the sender of a request, in addition to its headers.
   sender(request) {
     const previous = request.redirectedFrom();
     if (previous) {
@@ -221,7 +221,7 @@ class Recorder {
     // A navigation replaces its document, and another one may have asked for it.
     if (isNavigation || !frame) return { navigation: isNavigation || undefined, only };
     const { origin: document, isSure, isSrcdoc } = documentOf(frame);
-    // Playwright takes requests of workers for requests of the page.
+    // Playwright attributes the requests of workers to the page.
     const isWorkers = frame === frame.page().mainFrame() && frame.page().workers().length > 0;
     return { document, only, guess: (!isSure || isWorkers) || undefined, srcdoc: isSrcdoc };
   }

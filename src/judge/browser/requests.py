@@ -102,7 +102,7 @@ class RequestLog:
 
     def begin_step(self, number: int) -> None:
         """Assign requests from now on to that step."""
-        # In the recorder's own file, whose order then says what came first. Both programs only append whole lines.
+        # In the recorder's own file, so that its order shows what came first. Both programs only append whole lines.
         with contextlib.suppress(OSError), (self._folder / _LOG).open("ab", buffering=0) as stream:
             stream.write(b'{"step": %d}\n' % number)
 
@@ -164,13 +164,13 @@ def _add(found: dict[int, dict[str, Any]], part: Mapping[str, Any], step: int) -
 
 
 def _chain(part: Mapping[str, Any], found: Mapping[int, Mapping[str, Any]]) -> list[str] | None:
-    """The addresses that a request was redirected over; `None` if one of them is missing."""
+    """The addresses through which a request was redirected; `None` if one of them is missing."""
     urls = []
     at: Mapping[str, Any] | None = part
     while at is not None and "began" in at:
         urls.append(at["url"])
         before = at.get("sender", {}).get("from")
-        # Ids only fall, so that this ends whatever the file holds.
+        # Ids only decrease, so this ends whatever the file contains.
         if before is None:
             return urls[::-1]
         at = found.get(before) if before < at["id"] else None
@@ -242,7 +242,7 @@ def encoded(data: bytes) -> dict[str, str]:
 
 
 def _provenance(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[str, Any]:
-    """The small fields that every entry has, whatever else had to be left out."""
+    """The small fields that every entry has, even if others had to be left out."""
     fixed = part["fixed"]
     known = {
         "_origin": fixed.get("origin"),
@@ -261,7 +261,7 @@ def _provenance(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[st
 
 
 def _sent_body(part: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The request's body. One of another size than the browser sent is of another request."""
+    """The request's body. If its size differs from what the browser sent, it belongs to another request."""
     size = _decimal(part["fixed"].get("length", ""))
     if "post" in part and size in (None, 0, part.get("size")):
         post: Mapping[str, Any] = part["post"]

@@ -190,7 +190,7 @@ def says_crashed(text: str) -> bool:
 
 
 def is_not_answered(answer: Answer) -> bool:
-    """Whether an action timed out before the page said anything of its element: on a busy machine. It has not begun."""
+    """Whether an action timed out before the page answered about its element, so that it has not begun."""
     text = _ANSI.sub("", answer.text).rstrip()
     return not answer.ok and _NOT_ANSWERED.search(text) is not None
 

@@ -1,8 +1,8 @@
-"""Who sent a request: decided once, from what the browser itself said about it. Pure.
+"""Decides who sent a request, from what the browser itself reported about it. Pure.
 
 If a document sent the request, that document is known. A navigation replaces its document, and any other document may
-have caused it; some documents are known only to their creator. In these cases headers decide that no page can forge:
-`Origin`, `Sec-Fetch-Site`, `Referer`. If the facts contradict each other, the sender is unknown. The protocol's
+have caused it; some documents are known only to their creator. These cases are decided by headers that no page can
+forge: `Origin`, `Sec-Fetch-Site`, `Referer`. If the facts contradict each other, the sender is unknown. The protocol's
 `initiator` is not used: it names the scripts that ran, and a script chooses its own name.
 """
 
@@ -18,11 +18,11 @@ _OPAQUE = "null"
 
 
 class Claims(Record):
-    """What is known about a request's sender. `None`: not said.
+    """What is known about a request's sender. `None`: not reported.
 
     `chain` are the origins of the addresses that it was sent to, redirects included, the last one its own; `None` if a
-    redirect was not recorded. `only` is the origin of all documents that were ever open, if there is one. `is_guess`:
-    another document than `document` may have sent it.
+    redirect was not recorded. `only` is the origin of all documents that were ever open, if there is one. `is_guess`: a
+    document other than `document` may have sent it.
     """
 
     is_judges: bool = False
@@ -64,7 +64,8 @@ def sender_of(claims: Claims) -> str | None:
     if claims.chain is None:
         return None
     if claims.is_judges:
-        # A page cannot open an address at the same moment and count as the judge: its request would say so.
+        # A page cannot pass for the judge by opening an address at the same moment: its request's headers would show
+        # it.
         return BROWSER if claims.origin is None else None
     named = _named(claims)
     if len(named) > 1:
@@ -76,7 +77,7 @@ def sender_of(claims: Claims) -> str | None:
 
 
 def _named(claims: Claims) -> set[str]:
-    """The origins that are said to be the sender."""
+    """The origins reported as the sender."""
     named = {each for each in (claims.origin, claims.referer) if each not in (None, _OPAQUE)}
     if claims.site == "same-origin":
         named |= set(claims.chain or ())
@@ -94,7 +95,7 @@ def _is_consistent(claims: Claims, sender: str) -> bool:
     if any(hop != sender for hop in earlier):
         return False
     is_to_itself = all(hop == sender for hop in claims.chain or ())
-    # The content of a sandboxed `srcdoc` document is its parent's, but the browser sends it as nobody's.
+    # The content of a sandboxed `srcdoc` document is its parent's, but the browser sends it with an opaque origin.
     is_sandboxed = claims.is_srcdoc and claims.origin in (None, _OPAQUE) and claims.site in (None, "cross-site")
     if claims.origin == _OPAQUE and claims.site != "same-origin" and not is_sandboxed:
         return False

@@ -37,7 +37,7 @@ HopEvent = Literal["request", "document", "ended", "gone", "closed", "renamed", 
 
 
 class Hop(Record):
-    """What happened to the documents in the browser, as told by the browser (`navigations.cjs`).
+    """What happened to the documents in the browser, as reported by it (`navigations.cjs`).
 
     `request`: one was requested, `is_redirect` by the answer to the frame's previous request, whether or not it ever
     arrived. `document`: it is shown. `ended`: it will not be. `gone`: the frame was removed; `closed`: the tab was.
@@ -46,7 +46,7 @@ class Hop(Record):
 
     Addresses are those of the browser, without a fragment. `request` is the number of the request. A negative `frame`
     is that of a new tab that the browser has not announced yet, so its `tab` is unknown. `cause` is `goto` or `back`
-    if the server itself navigated; otherwise a page did, by whatever means. `referrer` is the origin that the browser
+    if the server itself navigated; otherwise a page did, by any means. `referrer` is the origin that the browser
     names as the sender.
     """
 
@@ -95,7 +95,7 @@ class Browser(Protocol):
         ...
 
     async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
-        """Open the task's website. `settle` is how to wait for pages; in page time, their clock begins at `clock_ms`.
+        """Open the task's website. `settle` is how to wait for pages; in page time, their clock starts at `clock_ms`.
 
         Raises `SiteFault` if the site cannot be reached, or its page does not answer. A page with an HTTP error status
         counts as reached.
@@ -134,7 +134,7 @@ class Browser(Protocol):
         ...
 
     def take_hops(self) -> tuple[Hop, ...]:
-        """What happened to documents since the last call, in order. Works after the browser has died."""
+        """What happened to documents since the last call, in order. Works even after the browser has died."""
         ...
 
     def begin_step(self, number: int) -> None:

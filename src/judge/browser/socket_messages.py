@@ -19,7 +19,7 @@ def read_messages(
 ) -> tuple[dict[int, list[dict[str, Any]]], MessagesLeftOut]:
     """The messages of each socket's entry, as HAR has them, and how many were left out.
 
-    `sockets` are the entries that were kept; `step_at` tells the step of a place in the log of requests.
+    `sockets` are the entries that were kept; `step_at` gives the step for a place in the log of requests.
     """
     found: dict[int, list[dict[str, Any]]] = {}
     lost = {}

@@ -1,7 +1,7 @@
-"""Ends the TLS connections of a browser, which trusts one key: that of every certificate issued here.
+"""Terminates the TLS connections of a browser, which trusts one key: that of all certificates issued here.
 
-Chromium is given the key's hash, because it has no option for another authority, and because without certificate
-errors it allows service workers. Other clients are given the authority's certificate.
+Chromium gets the key's hash, because it has no option for an additional authority, and because it allows service
+workers only without certificate errors. Other clients get the authority's certificate.
 """
 
 import base64
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 class Authority:
-    """One key with a certificate for any host. The key never leaves this process but for its private folder."""
+    """One key with a certificate for any host. Apart from this process, the key is only in its private folder."""
 
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -68,7 +68,7 @@ class Authority:
         )
 
     def _context(self, host: str) -> ssl.SSLContext:
-        """What a server of `host` needs: a certificate, and HTTP/1.1 as the only protocol."""
+        """The TLS context for `host`: a certificate, and HTTP/1.1 as the only protocol."""
         leaf = (
             self._issued(_name(host))
             .add_extension(x509.SubjectAlternativeName([_alternative(host)]), critical=False)
@@ -100,9 +100,9 @@ def _alternative(host: str) -> x509.GeneralName:
 
 
 class TlsStream:
-    """The server's end of TLS over a reader and a writer, of which some bytes may have been read already.
+    """The server's end of TLS over a reader and a writer; some bytes may have been read already.
 
-    `asyncio` can only begin TLS before anything is read, and the first byte says whether it is TLS at all.
+    `asyncio` can only start TLS before anything is read, and the first byte shows whether it is TLS at all.
     """
 
     def __init__(self, reader: Reader, writer: Writer, context: ssl.SSLContext) -> None:
@@ -112,7 +112,7 @@ class TlsStream:
         self._tls = context.wrap_bio(self._received, self._to_send, server_side=True)
 
     async def handshake(self) -> None:
-        """Agree on keys. Raises `ssl.SSLError`."""
+        """Perform the handshake. Raises `ssl.SSLError`."""
         await self._do(self._tls.do_handshake)
 
     async def read(self, n: int = CHUNK, /) -> bytes:
@@ -134,7 +134,7 @@ class TlsStream:
 
     def close(self) -> None:
         """See `judge.browser.peers.Writer`."""
-        # Tells the other side that nothing was cut off. It need not answer.
+        # Tells the other side that nothing was truncated. It need not answer.
         with suppress(ssl.SSLError):
             self._tls.unwrap()
         self._flush()

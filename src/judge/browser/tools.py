@@ -70,7 +70,7 @@ def asking_tool() -> ToolSpec:
 
 
 def _is_left_out(tool: Tool, actions: Actions) -> bool:
-    """Whether participants that identify targets in this way cannot use a tool."""
+    """Whether a tool is unusable for participants that identify targets in this way."""
     if tool.is_asked_for:
         return True
     return bool(tool.points) if actions == "refs" else tool.needs_element and actions == "coordinates"

@@ -1,4 +1,4 @@
-"""What a person would call an element that has no name: `button in row "sales.csv"`. Pure.
+"""Describes elements without a name as a person would: `button in row "sales.csv"`. Pure.
 
 The text comes from other elements, so an action on such an element is evidence only if those are (`Described.by`).
 """
@@ -43,7 +43,7 @@ class Described(NamedTuple):
 
 
 def description(page: Snapshot, node: Node) -> Described | None:
-    """What tells an element without a name from others; `None` if nothing does."""
+    """What distinguishes an element without a name from others; `None` if nothing does."""
     if node.placeholder:
         return Described(f'with placeholder "{_plain(node.placeholder)}"')
     return _in_row(page, node) or _beside(page, node) or _in_group(page, node) or _under_heading(page, node)

@@ -1,4 +1,4 @@
-"""Passes on requests for an interceptor: one connection for each, opened by the guard, which enforces the policy."""
+"""Forwards requests for an interceptor: one connection each, opened by the guard, which enforces the policy."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,9 +25,9 @@ Dial = Callable[[str], Awaitable[Peer]]
 """Opens a connection to the server of an address, with TLS if its scheme says so. Raises `RequestFailed`."""
 
 _MAX_REFUSAL_BYTES = 1_000_000
-# After one end of a socket has closed it.
+# The time to wait after one end of a socket has closed it.
 _GOODBYE_S = 5.0
-# The body is sent whole, with its length; and the address, not a header, decides where it goes (RFC 9112, 3.2.2).
+# The body is sent in full, with its length, and the destination is the address, not a header (RFC 9112, 3.2.2).
 _OWN_FRAMING = HOP_BY_HOP | {b"host", b"content-length", b"transfer-encoding", b"expect"}
 
 
@@ -115,9 +115,9 @@ async def pass_on_socket(
     upstream: Upstream,
     seen: Callable[[SocketMessage | SocketClose], None] = lambda _: None,
 ) -> WireAnswer:
-    """Connect a page's socket with the site's until one of them ends; `seen` is told everything that passes.
+    """Connect a page's socket with the site's until one of them ends; `seen` is called with every message.
 
-    Returns the site's answer to the handshake, with its whole body if that refuses. Raises `RequestFailed`.
+    Returns the site's answer to the handshake, with its complete body if the site refuses. Raises `RequestFailed`.
     """
     site = await upstream.socket(request)
     if site.answer.status != 101:
@@ -145,7 +145,7 @@ async def _pump(source: SocketPeer, target: SocketPeer, seen: Callable[[SocketMe
 
 
 async def _head(site: Peer) -> h11.Response | h11.InformationalResponse:
-    """The head of the answer, after 100 Continue and 103 Early Hints, which are optional."""
+    """The headers of the answer, after 100 Continue and 103 Early Hints, which are optional."""
     while True:
         head = await site.receive()
         if isinstance(head, h11.InformationalResponse) and head.status_code != 101:

@@ -1,6 +1,6 @@
 """The frames of web sockets (RFC 6455): assembles messages, answers pings, and closes.
 
-No extension is negotiated, so that messages are neither compressed nor changed otherwise.
+No extensions are negotiated, so messages are not compressed.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, Peer, Prefixe
 
 MAX_MESSAGE_BYTES = 32_000_000
 _GOODBYE_S = 2.0
-# What the handshake of each connection decides by itself.
+# Headers that each connection's handshake sets itself.
 _OF_HANDSHAKE = HOP_BY_HOP | {
     b"sec-websocket-accept",
     b"sec-websocket-extensions",
@@ -49,13 +49,13 @@ def new_key() -> bytes:
 
 
 def kept(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """The headers of a handshake that are passed on."""
+    """The headers of a handshake that are forwarded."""
     encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
     return [(name, value) for name, value in encoded if name.lower() not in _OF_HANDSHAKE]
 
 
 class Frames:
-    """An open socket as messages; `is_page`: the other end is the page, not the site."""
+    """An open socket as a sequence of messages; `is_page`: the other end is the page, not the site."""
 
     def __init__(self, reader: Reader, writer: Writer, *, is_page: bool, max_bytes: int) -> None:
         self._reader = reader
@@ -147,7 +147,7 @@ class Frames:
         await self._flush()
 
     async def finish(self) -> None:
-        """Close a socket that is still open, and wait a moment for the other side to do the same."""
+        """Close a socket that is still open, and wait briefly for the other side to do the same."""
         with suppress(OSError, TimeoutError):
             await self.close(CloseCode.GOING_AWAY)
             async with asyncio.timeout(_GOODBYE_S):
@@ -155,7 +155,7 @@ class Frames:
                     await self._read()
 
     async def _flush(self) -> None:
-        # An empty piece says that the connection may be closed, which its owner does.
+        # Empty data means that the connection may be closed, which its owner does.
         pieces = self._frames.data_to_send()
         with suppress(OSError):
             self._writer.write(b"".join(pieces))
@@ -163,7 +163,7 @@ class Frames:
 
 
 class NotOpened:
-    """The site's end of a socket that the site refused: it has an answer only."""
+    """The site's end of a socket that the site refused: only an answer."""
 
     def __init__(self, answer: WireAnswer) -> None:
         self.answer = answer
@@ -183,7 +183,7 @@ class SiteFrames(Frames):
     """The site's end of an open socket."""
 
     def __init__(self, site: Peer, answer: WireAnswer, max_bytes: int) -> None:
-        # What the site sent together with its answer.
+        # Data that the site sent together with its answer.
         reader = Prefixed(site.http.trailing_data[0], site.reader)
         super().__init__(reader, site.writer, is_page=False, max_bytes=max_bytes)
         self.answer = answer

@@ -57,7 +57,8 @@ class _LazyGroup(TyperGroup):
         return typer.main.get_command(command_app(cmd_name)) if is_known else None
 
     def _named(self) -> dict[str, Any]:
-        # Only the names are used, for help and suggestions. Looked up late: a command of the core needs no plug-in.
+        # Only the names are used, for help and suggestions. Looked up late, because commands of the core need no
+        # plug-in.
         self.commands = cast("dict[str, Any]", dict.fromkeys(command_names()))
         return self.commands
 
@@ -93,7 +94,7 @@ def expand_resume(arguments: list[str]) -> list[str]:
     bundled = _bundled() if "--resume" in arguments else ()
     for argument, following in itertools.pairwise([*arguments, "--"]):
         expanded.append(argument)
-        # What follows may also be the scenario: `--resume my.toml`.
+        # The next argument may also be the scenario: `--resume my.toml`.
         is_value = not following.startswith("-") and not following.endswith(".toml") and following not in bundled
         if argument == "--resume" and not is_value:
             expanded.append("latest")

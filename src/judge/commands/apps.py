@@ -40,7 +40,7 @@ def install_apps(
         wide_console().print(shown)
         typer.echo(f"They are installed in {folder}")
         return
-    # Every name is looked up before the first installation begins.
+    # Look up all names before the first installation starts.
     chosen = list(known.values()) if names == [ALL] else [the_app(name, known) for name in dict.fromkeys(names)]
     for app in chosen:
         named = f"{app.name} {app.description.version}"

@@ -32,7 +32,7 @@ def suggest(
     run: Annotated[str, typer.Argument(help="A run's id, its folder, or `latest`.", metavar="RUN")],
     task: Annotated[str, typer.Option("--task", help="The task.", metavar="ID")],
     epoch: Annotated[int, typer.Option(min=1, help="The epoch, if the task was played several times.")] = 1,
-    any_: Annotated[bool, typer.Option("--any", help="Also from an attempt that did not succeed.")] = False,
+    any_: Annotated[bool, typer.Option("--any", help="Accept an attempt that did not succeed.")] = False,
     against: Annotated[
         str | None,
         typer.Option(help="A run with a wrong attempt: propose only what fails on that.", metavar="RUN"),
@@ -88,7 +88,7 @@ def _wrong(store: RunStore, right: Trajectory, *, may_succeed: bool) -> Trajecto
         raise ConfigError("--against names the same attempt", remedy="name a run whose attempt is wrong")
     if _outcome(wrong) == "success" and not may_succeed:
         problem = f"--against: {folder.key} succeeded in run {store.run_id}"
-        raise ConfigError(problem, remedy="name a wrong attempt; or add --any, if it is wrong all the same")
+        raise ConfigError(problem, remedy="name a wrong attempt; or add --any, if it is wrong nevertheless")
     return wrong
 
 

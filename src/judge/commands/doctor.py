@@ -84,7 +84,7 @@ def examine(settings: Settings, output_dir: Path) -> list[Finding]:
 
 
 def check_plugins(settings: Settings) -> list[Finding]:
-    """What plug-ins find, and those that are declared although their code is gone."""
+    """Findings of plug-ins, and of entry points whose code is missing."""
     found = [FINDINGS.load(name)(settings) for name in FINDINGS.names()]
     gone: dict[str, list[str]] = {}
     for entry in without_code():
@@ -214,7 +214,7 @@ async def check_agent(url: str, wait_s: float) -> Finding:
             card = await fetch_card(url, timeout_s=_CARD_TIMEOUT_S)
         except WabeError as error:
             reason = str(error)
-            # Retrying helps if nothing is listening yet; a wrong answer rarely becomes a right one.
+            # Retrying helps if nothing is listening yet, but hardly ever after a wrong answer.
             if not answered and not isinstance(error, ParticipantUnreachable):
                 answered, deadline = True, min(deadline, clock() + _ANSWERING_S)
         else:

@@ -1,4 +1,4 @@
-"""What `wabe doctor` finds. Plug-ins add to it through entry points of `wabe.doctor`."""
+"""Findings of `wabe doctor`. Plug-ins add theirs through entry points of `wabe.doctor`."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple

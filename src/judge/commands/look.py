@@ -31,13 +31,13 @@ from shared.settings import Settings
 from shared.snapshot import FIELDS, REF, Node, Snapshot, as_shown, parse_snapshot
 from shared.text import counted, one_line, plain
 
-# Their content is not a name.
+# Roles whose content is not a name.
 _CONTAINERS = frozenset(
     """generic text document application main banner contentinfo navigation complementary form search region list table
     rowgroup row grid treegrid tree group iframe figure article feed dialog tablist tabpanel menu menubar toolbar
     listbox radiogroup none presentation""".split()
 )
-# Longer names would be shown cut, which matches nothing.
+# Longer names would be truncated, and match nothing.
 _MAX_NAME_CHARS = 100
 _MAX_LISTED = 10
 
@@ -137,7 +137,7 @@ def _as_in_checks(page: Snapshot, node: Node) -> str:
     if name:
         words.append(json.dumps(name, ensure_ascii=False))
     words += [f"[{key}]" if value == "true" else f"[{key}={value}]" for key, value in states]
-    # What is not a field's value is part of the name already.
+    # Anything but a field's value is already part of the name.
     return " ".join(words) + (f": {value}" if value and node.role in FIELDS else "")
 
 

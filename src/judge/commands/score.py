@@ -154,7 +154,7 @@ def score(
     }
     given = {name: value for name, value in options.items() if value is not None}
     named = _named_judges(judges)
-    # What is not given comes from the run, if there is one.
+    # Defaults come from the run, if there is one.
     origins = _OPTIONS if run is None else {key: _OPTIONS[key] for key in given}
     if model is None and given.get("judge_model"):
         origins = {**origins, "judge_model": "WABE_JUDGE_MODEL"}
@@ -267,7 +267,7 @@ def _require_fitting(method: str | None, *, has_addresses: bool, is_compared: bo
 
 @contextmanager
 def _named_as_given(origins: Mapping[str, str]) -> Iterator[None]:
-    """Errors about the configuration name what the user wrote: `--model` instead of `config.judge_model`."""
+    """Make errors about the configuration name the user's option: `--model` instead of `config.judge_model`."""
     try:
         yield
     except ConfigError as error:
@@ -308,7 +308,7 @@ def _reliability(plan: Sequence[_Planned], tallies: Sequence[Tally]) -> Reliabil
 
 
 def _plan(configs: Mapping[str, RunConfig], repeat: int, settings: Settings) -> list[_Planned]:
-    """Every repeat of every judge. Raises `ConfigError` for one that cannot work, before any costs arise."""
+    """Every repeat of every judge. Raises `ConfigError` for an unusable one before any costs arise."""
     plan: list[_Planned] = []
     for name, config in configs.items():
         check_judge_model(config, settings)

@@ -1,4 +1,4 @@
-"""What `wabe score` expects to spend, spends, and has spent on its judge models."""
+"""The expected and actual costs of the judge models of `wabe score`."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from shared.llm.limits import Spending
 from shared.text import counted, usd
 
 _MAX_NAMED = 3
-# Verdicts with their evidence are large, and so many are enough to know the tokens of a call.
+# Verdicts with their evidence are large, and this many are enough to estimate the tokens of a call.
 _EARLIER = 200
 
 
@@ -37,7 +37,7 @@ class Costs:
     unpaid: int = 0
 
     async def expect(self, askings: Sequence[Asking]) -> None:
-        """Estimate what the judges will take, and print it before anything is spent."""
+        """Estimate the judges' usage, and print it before anything is spent."""
         models = [each for each in askings if each.judge.info.model != "offline"]
         if not models:
             return
@@ -63,7 +63,7 @@ class Costs:
             yield lambda: progress.advance(bar)
 
     def lines(self) -> Iterator[str]:
-        """What the command and all verdicts on the trajectories cost, and once, what to do about a spent budget."""
+        """The costs of the command and of all verdicts on the trajectories, and what to do about a spent budget."""
         if self.expected is not None:
             calls, reused = self.spending.usage.calls, self.spending.reused
             everything = cost_of(judgings_in(self.folders))

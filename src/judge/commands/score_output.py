@@ -28,14 +28,14 @@ _MAX_FLIPS = 50
 
 
 class InOrder:
-    """Passes trajectories on in the order of their folders, whichever of them is judged first."""
+    """Passes trajectories on in the order of their folders, regardless of the order in which they are judged."""
 
     def __init__(self, folders: Iterable[Path], take: Callable[[Scored], None]) -> None:
         self._folders, self._take = list(reversed(list(folders))), take
         self._waiting: dict[Path, Scored] = {}
 
     def __call__(self, scored: Scored) -> None:
-        """Take a judged trajectory, and pass on all whose turn it is."""
+        """Take a judged trajectory, and pass on all that are next in order."""
         self._waiting[scored.folder] = scored
         while self._folders and self._folders[-1] in self._waiting:
             self._take(self._waiting.pop(self._folders.pop()))
@@ -95,7 +95,7 @@ class Tally:
             typer.echo(line)
 
     def _about(self, scored: Scored) -> str:
-        """What is printed behind the outcome."""
+        """The text after the outcome."""
         return one_line(scored.reason)
 
     @property

@@ -83,7 +83,7 @@ class Edits:
                 typer.echo(f"not judged: {error}")
                 continue
             for folder in found.folders:
-                # Those of the previous save, which this command wrote: a person saves often.
+                # Remove the verdicts that this command wrote for the previous save: people save often.
                 for path in set(_verdict_files(folder)) - kept[folder] - self._written(folder, after):
                     path.unlink(missing_ok=True)
             lines = [line for line in found.refused if line not in refused]
@@ -134,7 +134,7 @@ class Edits:
         return tally
 
     def _about(self, scenario: Scenario, found: Paired, tally: Tally) -> str:
-        """What was compared with what."""
+        """A description of what was compared."""
         parts = [f"Judged with the tasks of {self.path} ({scenario.source_checksum[:12]}); the run's own verdicts stay"]
         if found.refused:
             parts.append(f"{counted(len(found.refused), 'task')} refused, because website or task differ")
@@ -191,7 +191,7 @@ def _task_in(folder: Path) -> Task | None:
 
 
 def signature(path: Path) -> Signature:
-    """What changes when a file is saved; `None` while an editor replaces it."""
+    """A value that changes when the file is saved; `None` while an editor replaces it."""
     try:
         stat = path.stat()
     except OSError:

@@ -58,7 +58,7 @@ class Assessment:
 
     `browser` opens a browser whose network access is limited by a policy; with a second argument, an interceptor
     answers its requests. `closed` are the addresses of the assessment's own servers, which are blocked. `archives`
-    answer for frozen sites; `intercept` is what each attempt at a task plays instead of the network, for other uses.
+    answer for frozen sites; `intercept` replaces the network of each attempt at a task, for other uses.
     """
 
     tasks: tuple[Task, ...]
@@ -143,9 +143,9 @@ class Assessment:
         if counted is None or result.outcome not in ("success", "failure"):
             return None
         found = verdict_on_file(store, judge.id, trajectory)
-        # Otherwise `result.json` does not state this judge's verdict, or other code gave it: it is judged again.
+        # Otherwise `result.json` does not contain this judge's verdict, or other code gave it: judge again.
         is_same = found is not None and (found.outcome, found.reason) == (counted.outcome, counted.reason)
-        # Nor may a verdict that was edited stand, if the recording alone decides it.
+        # An edited verdict must not stand either, if the recording alone decides it.
         is_true = found is not None and (made is None or not differences(found, made))
         is_fit = is_same and is_true and is_current and is_by_this_code(found, judge)
         return TaskSummary.of(result, judge.id) if is_fit else None
@@ -214,7 +214,7 @@ class Assessment:
     async def _blamed(self, end: EpisodeEnd, *, has_acted: bool) -> EpisodeEnd:
         """The end of an attempt on a site that became unreachable after the participant had been on it.
 
-        If it had acted in every attempt, it may have shut the site down, unless not even a reset makes it work again.
+        If it acted in every attempt, it may have shut the site down, unless even a reset does not make it work again.
         """
         works_again = has_acted and await self._sites.works_again(end.task)
         party: Literal["participant", "site"] = "participant" if works_again else "site"
@@ -245,7 +245,7 @@ class Assessment:
         return NetworkPolicy.for_websites(sites, closed=self.closed)
 
     def _intercepted(self, task: Task) -> Intercepted | None:
-        """What an attempt plays instead of the network: each one begins with a fresh state."""
+        """What replaces the network of an attempt. Each attempt starts with a fresh state."""
         if self.intercept is not None:
             return self.intercept(task)
         return self.archives.of(task, self.config.allowed_sites) if self.archives else None
@@ -323,7 +323,7 @@ class Assessment:
     async def _judge(self, result: Attempt, store: TaskStore) -> Attempt:
         began = time.monotonic()
         asking = TaskJudging(task_id=result.task.task_id, epoch=result.epoch, steps=result.steps_taken)
-        # A run has one judge: what other code judged before the run was resumed is judged again.
+        # A run has one judge: verdicts by other code, from before the run was resumed, are repeated.
         scored = await judge_stored(
             store, self.judge, off_site=self.config.off_site, by_this_code=True, asking=lambda: self.emit(asking)
         )
@@ -359,7 +359,7 @@ def _as_recorded(end: EpisodeEnd, store: TaskStore) -> Attempt:
         earlier = earlier_digests(store.folder)
     except (TrajectoryError, OSError) as error:
         _log.warning("task %s: %s", store.key, error)
-        # Known by nobody: policies stay undecided.
+        # Unknown, so policies stay undecided.
         earlier = ("unreadable",)
     return recorded.model_copy(update={"earlier_attempts": earlier})
 

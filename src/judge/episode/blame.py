@@ -1,9 +1,9 @@
 """Decides whose fault it is that the browser's process was lost.
 
 A fault of the browser or the site aborts an attempt and excludes its task from the rates. A participant that can crash
-the browser with a page of its choice could therefore get rid of any task that it is about to lose. The documents that
-were open or loading, in every tab and in frames, may have crashed the browser. Each of them is judged by facts that the
-browser reports (`navigations.cjs`), never by what was typed:
+the browser with a page of its choice could therefore get rid of any task that it is about to lose. Any document that
+was open or loading, in any tab or frame, may have crashed the browser. Each of them is judged by facts that the browser
+reports (`navigations.cjs`), never by what was typed:
 
 | the document is        | whose fault                                                                               |
 |------------------------|-------------------------------------------------------------------------------------------|
@@ -12,7 +12,7 @@ browser reports (`navigations.cjs`), never by what was typed:
 | elsewhere              | the participant's, unless the task's site led to that very address (see `Route.saw`)      |
 |                        | before the participant first wrote anything                                               |
 
-One document that is the participant's fault is enough, because it may have been that one.
+One document that is the participant's fault is enough, because it may have been the cause.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ class _Document:
 
 
 def address_of(url: str) -> str:
-    """An address as it is compared: as the browser wrote it, without a fragment."""
+    """An address in the form that is compared: as the browser wrote it, without a fragment."""
     whole = url.partition("#")[0]
     if len(whole) <= _MAX_ADDRESS_CHARS:
         return whole
@@ -115,8 +115,8 @@ class Route:
     def saw(self, page: Page) -> None:
         """Record an observed page. Before the participant wrote anything, the links of the task's site are the site's.
 
-        So is an address to which a page of the task's site leads by itself meanwhile, and what that one leads to before
-        the participant acts again: redirects, frames, scripts.
+        The same applies to addresses to which a page of the task's site leads by itself in the meantime, and to what
+        those lead to before the participant acts again: redirects, frames, scripts.
         """
         self._front = page.url
         self._is_elsewhere = self.is_elsewhere(page.url)
@@ -208,7 +208,7 @@ class Route:
     def _leads(self, document: _Document) -> bool:
         """Whether the participant is to blame for where this document leads.
 
-        A page of the task's site may offer links of its own, also if the participant named its address.
+        A page of the task's site may offer links of its own, even if the participant named its address.
         """
         if document.by == "site":
             return False
@@ -218,7 +218,7 @@ class Route:
         return document.acts == self._acts
 
     def _is_led_by_site(self, hop: Hop) -> bool:
-        """Before the participant wrote anything: whether the task's site led there, not a click on a page elsewhere."""
+        """Whether the task's site, rather than a page elsewhere, led there before the participant wrote anything."""
         if hop.cause == "goto":
             return not self.has_begun
         if self._is_back(hop):
@@ -235,7 +235,7 @@ class Route:
         return named or shown
 
     def _show(self, hop: Hop) -> None:
-        # Of some nothing else is known, such as an error page.
+        # Nothing else is known about some of them, such as an error page.
         document = self._take_loading(hop) or self._document(hop, None)
         if not hop.in_frame:
             self._leave(hop.tab, but=hop.frame)
@@ -280,7 +280,7 @@ class Route:
         )
 
     def _counts(self, document: _Document) -> bool:
-        """Whether a document can have ended the browser.
+        """Whether a document may have crashed the browser.
 
         A page of the task's site does not count while the participant is leaving it for another one: that one does.
         """

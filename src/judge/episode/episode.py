@@ -142,7 +142,7 @@ class Episode:
     # Whether the task's sites can be brought back to their initial state, so that an attempt in page time may be played
     # again in real time.
     can_replay: bool = False
-    # What the browser is lent with, instead of the network.
+    # The interceptor with which the browser is lent, if any.
     intercepted: Intercepted | None = None
     # The requests that never leave this machine.
     holding: Holding | None = None
@@ -263,7 +263,7 @@ class Episode:
                 await browser.open_tabs(others)
                 try:
                     self._ended = await self._take_steps(participant, browser)
-                # Kept rather than raised, because the final observation and the network trace still follow.
+                # Stored rather than raised, because the final observation and the network trace still follow.
                 except ParticipantError as error:
                     self._ended = error
                 await self._observe_finally(browser)
@@ -283,17 +283,17 @@ class Episode:
     async def _settle_mode(self) -> SettleMode:
         setting = "real-time" if self.in_real_time else self.config.settle
         if setting == "auto" and self.intercepted and self.intercepted.clock_ms is not None:
-            # Only there can the clock begin with the recording. No name is looked up, either.
+            # Only in page time can the clock start with the recording. No names are resolved, either.
             return "page-time"
         return await settle_mode(setting, self.task.website)
 
     @property
     def _clock_ms(self) -> int | None:
-        """Where the pages' clock begins; in real time, it is this machine's."""
+        """The start of the pages' clock; in real time, it is this machine's."""
         return self.intercepted.clock_ms if self.intercepted and self._settle == "page-time" else None
 
     def _rests_on(self) -> Frozen | None:
-        """What the attempt rests on so far, if its sites are frozen."""
+        """The archives and ledger that the attempt depends on so far, if its sites are frozen."""
         found = self.intercepted.frozen() if self.intercepted else None
         if found is None:
             return None
@@ -418,9 +418,8 @@ class Episode:
         return Notice(code="tab_took_too_long", seconds=self.config.step_timeout_s)
 
     def _needs_real_time(self, page: Page, navigations: Sequence[Navigation]) -> bool:
-        """Whether a script was stopped that may have waited for the page's clock, and playing again is fair.
-
-        Not if the participant named the page's address: it would get another attempt whenever it wanted.
+        """Whether a script was stopped that may have waited for the page's clock, and playing again is fair. It is not
+        if the participant named the page's address: it could get another attempt whenever it wanted.
         """
         if self._settle != "page-time" or not self.can_replay or page.notice is None:
             return False
@@ -454,7 +453,7 @@ class Episode:
         return self._probes.has_ended(page, probed) or (self.holding is not None and self.holding.has_ended)
 
     async def _fetch(self, browser: Browser) -> None:
-        """Ask the site what `fetch` checks compare. What takes too long stays an error, which fails them."""
+        """Fetch what `fetch` checks compare. An answer that takes too long stays an error, which fails them."""
         with suppress(_StepOverdue):
             async with Clock(self.config.step_timeout_s, _StepOverdue("asking the site took too long")).running():
                 await self._fetches.ask(browser, self._steps[0].url if self._steps else "")
@@ -625,7 +624,7 @@ class Episode:
 def _require_first_page(page: Page, website: str, settle: SettleMode | None, *, is_missing: bool = False) -> None:
     """Raises a `SiteFault` for a page that shows no site. Later, a participant's action may have led there.
 
-    `is_missing`: an archive has no answer. That is the same in every attempt, and no reason for another one.
+    `is_missing`: an archive has no answer. That would be the same in every attempt, so it is no reason for another one.
     """
     if page.notice and page.notice.code == "script_stopped" and settle == "page-time":
         raise ClockStalled
@@ -633,7 +632,7 @@ def _require_first_page(page: Page, website: str, settle: SettleMode | None, *, 
         raise SiteUnreachable(f"{website[:200]} cannot be observed: {notice_text(page.notice)}")
     if page.wall:
         raise SiteBlocked(f"{website[:200]} shows {page.wall} instead of its first page")
-    # Other errors may be the page that a task is about: that something is not there, or not allowed.
+    # Other errors may be what a task is about: that something is missing, or not allowed.
     if page.http_status is not None and page.http_status >= 500 and not is_missing:
         raise SiteUnreachable(f"{website[:200]} answers with HTTP status {page.http_status} instead of its first page")
 

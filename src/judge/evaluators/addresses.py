@@ -123,7 +123,7 @@ def _ends_like(url: str, written: str) -> bool:
     rest = written.lstrip("*")
     if not rest.startswith("/"):
         return glob(written).fullmatch(url)
-    # What stands behind `*/` is a path: `/?next=/done` is not `*/done`.
+    # What follows `*/` is a path: `/?next=/done` does not match `*/done`.
     pattern, path = glob(rest), url.partition("?")[0]
     return any(pattern.fullmatch(url[at:]) for at, sign in enumerate(path) if sign == "/")
 

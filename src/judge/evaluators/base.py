@@ -20,9 +20,9 @@ class Assertion(Record):
 
     `passed` is `None` if the necessary recording is missing or damaged; `found` then names what is missing.
     `normalised` is the compared form, if it differs from `found`. `step` is the index of the step at which the
-    expectation was first met. Of a failed one, as far as the record shows: `last_step` is the index of the last step at
-    which it was met, `near_step` that of an action that was nearly the expected one. `facts` are what `found` says, as
-    data, as far as programs use it; `None` in verdicts of older versions.
+    expectation was first met. For a failed one, as far as the record shows: `last_step` is the index of the last step
+    at which it was met, `near_step` that of an action that was nearly the expected one. `facts` is the content of
+    `found` as data, as far as programs use it; `None` in verdicts of older versions.
     """
 
     check: str
@@ -52,7 +52,7 @@ def assertions_in(verdict: Verdict | None) -> list[Assertion]:
 class Found(NamedTuple):
     """The result of a comparison. `counts` is false if there was nothing to compare: no page, no answer.
 
-    `facts` are what `text` says, as far as programs use it.
+    `facts` is the content of `text` as data, as far as programs use it.
     """
 
     passed: bool
@@ -95,7 +95,7 @@ class CheckKind:
     `model` is the record of its keys. `decide` is called with the check, the recording, and whether the check must not
     pass. The others may be left out: `near` finds the index of the last step that was nearly the expected one,
     `warnings` the probable mistakes in a check, and `contradicts` says why no attempt can pass two checks of this kind.
-    `with_key` holds the forms of the kind that other keys select: a check in which the key is set, and not false,
+    `with_key` contains the forms of the kind that other keys select: a check in which the key is set and not false
     belongs to that form.
     """
 

@@ -3,7 +3,7 @@
 Of the text that a participant writes (replies, thoughts, answer) only the answer is evidence, and only for `answer`
 checks. A participant cannot add a page, because pages of other origins are never evidence.
 
-For policies everything counts instead (`Recording.counts_all`), whoever wrote or sent it.
+For policies, everything counts (`Recording.counts_all`), no matter who wrote or sent it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,9 +26,9 @@ from shared.snapshot import Node, Snapshot, parse_snapshot, with_own_names
 from shared.text import without_downloads
 
 _VIEW_SHARE = 0.5
-# Of pages without a snapshot that says what they show.
+# Notices of pages without a snapshot of their content.
 _UNSEEN = frozenset({"cannot_be_shown", "keeps_changing", "no_snapshot"})
-# An empty tab has taken the place of the page.
+# An empty tab has replaced the page.
 _LOST = GIVEN_UP | {"tab_crashed"}
 
 
@@ -86,7 +86,7 @@ class Look:
 
     @property
     def is_unseen(self) -> bool:
-        """Whether the page had no snapshot that says what it showed."""
+        """Whether the page had no snapshot of its content."""
         return self.step.notice is not None and self.step.notice.code in _UNSEEN
 
     @cached_property
@@ -96,14 +96,14 @@ class Look:
         return written_by(page, self.step.origin, is_mixed=self.step.is_mixed)
 
     def evidence(self, *, editable: bool = False, other_origin: str | None = None) -> Snapshot:
-        """What of the page counts. `editable`: with what is inside editors. `other_origin` counts as the site's too."""
+        """The part of the page that counts; with `editable`, also editors. `other_origin` counts as the site's."""
         if not editable and other_origin is None:
             return self._usual_evidence
         return self._evidence(editable=editable, other_origin=other_origin)
 
     @cached_property
     def _usual_evidence(self) -> Snapshot:
-        # Kept, because most checks ask for it, and what a snapshot derives from its nodes is kept with it.
+        # Cached, because most checks use it, and with it everything that a snapshot derives from its nodes.
         return self._evidence(editable=False, other_origin=None)
 
     def _evidence(self, *, editable: bool, other_origin: str | None) -> Snapshot:
@@ -116,7 +116,7 @@ class Look:
         )
 
     def views(self, *, editable: bool = False) -> tuple[Snapshot, ...]:
-        """What of the page counts: one page. For policies: the page in every way in which a check could see it."""
+        """The page as far as it counts. For policies: in every way in which a check could see it."""
         return self._all_views if self.site.is_any else (self.evidence(editable=editable),)
 
     @cached_property
@@ -184,7 +184,7 @@ class Look:
             return None
         nodes = [self.snapshot.by_ref(ref) for ref in refs]
         found = [LeftOut("origin") if node is None else self._why(node) for node in nodes]
-        # What cannot be allowed by `editable` comes first.
+        # Reasons that `editable` cannot allow come first.
         return min(filter(None, found), key=lambda why: why.reason == "editor", default=None)
 
     def _why(self, node: Node) -> LeftOut | None:
@@ -213,7 +213,7 @@ class Look:
 class Recording:
     """A trajectory as evidence. Files are read only when a check needs them.
 
-    `counts_all`: as for policies, evidence is what any origin wrote, sent or did.
+    `counts_all`: everything that any origin wrote, sent or did is evidence, as for policies.
     """
 
     trajectory: Trajectory
@@ -280,5 +280,5 @@ class Recording:
 
 
 def rules_of(trajectory: Trajectory) -> str:
-    """The version of the rules by which checks are decided on a recording: what it says of its evidence decides."""
+    """The version of the rules by which checks are decided on a recording, from what it says about its evidence."""
     return trajectory.attempt.rules_version

@@ -1,4 +1,4 @@
-"""The rules that all checks on observed pages share: which looks count, which one is the end, what `not` means."""
+"""The rules shared by all checks on observed pages: which looks count, which one is the end, what `not` means."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +16,7 @@ from shared.text import excerpt
 def looks_at(check: LookCheck, recording: Recording) -> list[Look]:
     """The looks at the pages that `on` names. Raises `MissingEvidence` if the recording has no looks.
 
-    For policies also those at pages that were lost: they may have been any page.
+    For policies, also the looks at lost pages, which may have been any page.
     """
     if not recording.looks:
         raise MissingEvidence("no steps were recorded")
@@ -70,8 +70,8 @@ def over_content(
     `compare` gets the look, what counts of its page, the elements in which to look (`None`: everywhere), and whether to
     explain a failure.
 
-    What is inside an editor counts only with `editable`. Inverted, the page must not pass with it nor without it: what
-    must not be there must not be in an editor either, and what the participant wrote must not make up for what is.
+    Content of editors counts only with `editable`. In inverted checks, the page must pass neither with it nor without
+    it: forbidden content must not be in an editor either, and the participant's text must not hide forbidden content.
     """
     within = parse_element(check.within) if check.within else None
 

@@ -1,4 +1,4 @@
-"""Which elements of a page are those that a check describes."""
+"""Finds the elements of a page that a check describes."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from shared.text import plain
 
 
 def elements_like(page: Snapshot, element: Element) -> list[Node]:
-    """The elements of a page that an `element` check would find, whoever wrote them."""
+    """The elements of a page that an `element` check would find, regardless of their author."""
     return fitting(page, element, range(len(page.nodes)))
 
 
@@ -23,7 +23,7 @@ def fitting(page: Snapshot, element: Element, places: Sequence[int]) -> list[Nod
 
 
 def fits(page: Snapshot, node: Node, element: Element) -> bool:
-    """Whether a node is the element."""
+    """Whether a node matches the element."""
     # Two names of the same ARIA role.
     if element.role is not None and node.role != element.role and {node.role, element.role} != {"img", "image"}:
         return False

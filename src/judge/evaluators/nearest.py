@@ -1,4 +1,5 @@
-"""What kinds of checks share to find where an attempt came close to what they expect: a wrong but similar element.
+"""Shared by kinds of checks: finds where an attempt came close to the expected result, such as a wrong but similar
+element.
 
 For reports only: no verdict depends on it, so it may guess.
 """

@@ -1,13 +1,14 @@
-"""Which content without a reference the site wrote, beside an editor whose text is shown in the same element. Pure.
+"""Decides which content without a reference the site wrote, next to an editor whose text is shown in the same element.
+Pure.
 
-The snapshot does not say where such content comes from. `judge.browser.provenance` knows the drawn text of the
-document in order, and who wrote each piece. The two are aligned: if they are the same text, apart from white space,
-each character's position tells who wrote it. If they differ (generated content, labels, alternative texts), none of it
-counts as the site's.
+The snapshot does not say where such content comes from. `judge.browser.provenance` knows the drawn text of the document
+in order, and who wrote each piece. The two are aligned: if they are the same text, apart from white space, each
+character's position gives its author. If they differ (generated content, labels, alternative texts), none of it counts
+as the site's.
 
 The result is a state of the element around (`[site=0-12,20-31,heading:20-31]`): ranges of its content that the site
-wrote, and whole elements of the site with their roles. Only those may count as elements: no typed one has the same
-role and text as one of them without the site showing it too.
+wrote, and whole elements of the site with their roles. Only those may count as elements: a typed element cannot have
+the same role and text as one of them unless the site shows it too.
 """
 
 import itertools
@@ -84,7 +85,7 @@ def _plain(text: str) -> str:
 
 @dataclass
 class _Told:
-    """What the browser told about the content of one element."""
+    """What the browser reported about the content of one element."""
 
     texts: list[str] = field(default_factory=list)
     length: int = 0
@@ -124,7 +125,7 @@ def _merged(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def written_by_site(page: Snapshot, pieces: Sequence[tuple[str, str]], mixed: Collection[str]) -> dict[str, str]:
-    """The state of each element in `mixed` of whose content without a reference it is known who wrote it.
+    """The state of each element in `mixed` for which the author of its content without references is known.
 
     `pieces` are those of one document (`provenance.js`).
     """
@@ -161,9 +162,8 @@ def _told(pieces: Sequence[tuple[str, str]], shown: Collection[str]) -> Mapping[
 
 
 def as_the_site_wrote(page: Snapshot, around: Node, state: str) -> dict[int, Node]:
-    """The element and what it contains without a reference, by position: without what the site did not write.
-
-    `state` is that of `written_by_site`. What is not known to be an element of the site's loses role and name.
+    """The element and its content without references, by position, reduced to what the site wrote. `state` is that of
+    `written_by_site`. Nodes that are not known to be the site's elements lose role and name.
     """
     region = _Region(page, around)
     ranges = [match for each in state.split(",") if (match := _RANGE.fullmatch(each))]

@@ -1,9 +1,9 @@
 """Decides a task's policies on the recordings of all its attempts. No verdict depends on it.
 
-A policy is violated as soon as its check passes, by the code that decides checks. What counts is the reverse of what
-counts for a task: content, actions and requests of every origin and sender, also inside editors, in aborted and
-replayed attempts too. Where something that the participant can have caused may hide a violation, it counts as one:
-requests that went unrecorded, a page that could not be observed, an end on an empty page.
+A policy is violated as soon as its check passes, as decided by the code for checks. In contrast to tasks, everything
+counts: content, actions and requests of every origin and sender, including the content of editors and attempts that
+were aborted or replayed. Anything that may hide a violation, and that the participant may have caused, counts as a
+violation: unrecorded requests, a page that could not be observed, an end on an empty page.
 """
 
 import logging
@@ -26,9 +26,9 @@ _MAX_FACTS = 5
 
 
 def evaluate_policies(trajectory: Trajectory) -> tuple[PolicyResult, ...]:
-    """What became of each policy of the task, in all its attempts in this epoch: the files beside it are read.
+    """The outcome of each policy of the task over all its attempts in this epoch, which are read from disk.
 
-    Never raises: what cannot be decided is recorded as such.
+    Never raises: an undecidable policy is recorded as such.
     """
     return decided(trajectory.task.policies, trajectory)
 
@@ -41,7 +41,7 @@ def decided(policies: Sequence[Policy], trajectory: Trajectory) -> tuple[PolicyR
         attempts = played_attempts(trajectory)
     except (TrajectoryError, OSError) as error:
         return tuple(_undecided(policy, f"an earlier attempt: {error}") for policy in policies)
-    # An attempt that never began has no evidence, and nothing can have happened in it.
+    # An attempt that never started has no evidence, and nothing can have happened in it.
     recordings = [
         (number, Recording(each, counts_all=True)) for number, each in enumerate(attempts, 1) if each.observations
     ]
@@ -76,7 +76,7 @@ def _result(policy: Policy, recordings: Sequence[tuple[int, Recording]]) -> Poli
                 violation = _violation(check, recording)
             except MissingEvidence as missing:
                 violation, unknown = None, unknown or str(missing)
-            # Isolation boundary: an internal error must not change what becomes of the task.
+            # Isolation boundary: an internal error must not change the outcome of the task.
             except Exception as error:  # noqa: BLE001
                 _log.exception("policy %s", policy.name)
                 violation, unknown = None, unknown or f"internal error ({type(error).__name__}); see the log"
@@ -101,8 +101,8 @@ def _result(policy: Policy, recordings: Sequence[tuple[int, Recording]]) -> Poli
 def _is_granted(policy: Policy, check: KindCheck, violation: "_Violation", recording: Recording) -> bool:
     """Whether the user had allowed it before, in the same attempt.
 
-    The violation is the first one that is known, so that all later ones are allowed as well. What may hide an earlier
-    one is not: a page that could not be observed before the user was asked, or a request that went unrecorded.
+    This is the first known violation, so all later ones are allowed as well. Evidence that may hide an earlier one is
+    not: a page that could not be observed before the user was asked, or an unrecorded request.
     """
     if not policy.unless_granted or violation.step is None:
         return False
@@ -123,14 +123,14 @@ class _Violation(NamedTuple):
 
 
 def _violation(check: KindCheck, recording: Recording) -> _Violation | None:
-    """How the check is passed, or what may hide that it is. Raises `MissingEvidence`."""
+    """How the check passed, or what may hide that it did. Raises `MissingEvidence`."""
     if isinstance(check, LookCheck):
         check = check.model_copy(update={"at": "any"})
     try:
         decision = check_kind(check).decide(check, recording, False)
     except MissingEvidence as missing:
         attempt, trajectory = recording.trajectory.attempt, recording.trajectory
-        # It ended the attempt in a way that lost the requests, such as by ending the browser.
+        # It ended the attempt in a way that lost the requests, for example by crashing the browser.
         if check.needs_network and trajectory.network is None and attempt and attempt.blame == "participant":
             return _Violation(Found(True, f"the participant's doing: {missing}"), None)
         raise
@@ -145,9 +145,9 @@ def _violation(check: KindCheck, recording: Recording) -> _Violation | None:
 
 
 def _hiding_look(check: KindCheck, recording: Recording) -> Look | None:
-    """The first look on which the page may have shown what the check is about without the recording saying so.
+    """The first look at which the page may have matched the check without a record of it.
 
-    Not the first look of an attempt: the participant has not done anything yet.
+    Ignores the first look of an attempt, because the participant has not done anything yet.
     """
     if check.of_actions or not isinstance(check, LookCheck):
         return None
@@ -156,7 +156,7 @@ def _hiding_look(check: KindCheck, recording: Recording) -> Look | None:
         raise MissingEvidence("the pages were not recorded")
     for look in looks:
         is_blind = look.is_lost or look.is_unseen
-        # Whatever happened last must be visible.
+        # The last thing that happened must be visible.
         is_blind = is_blind or (look.snapshot is None and look is recording.looks[-1])
         if look.step.index > 0 and (look.is_lost if check.of_addresses else is_blind):
             return look

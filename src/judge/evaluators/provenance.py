@@ -1,4 +1,4 @@
-"""What of a page counts as evidence, by who wrote it (`judge.browser.provenance`). Pure.
+"""Decides which parts of a page count as evidence, by their author (`judge.browser.provenance`). Pure.
 
 Only what the task's own site wrote counts: documents of other origins and what is inside an editor are blanked out, so
 that every check of a page's content follows the same rule. Values of form fields stay, because composing a text is a
@@ -32,7 +32,7 @@ class Written(NamedTuple):
 
 
 class _Around(NamedTuple):
-    """What a node inherits: its document's origin, whether all of the document, or what has no reference, is inside."""
+    """What a node inherits: its document's origin, and whether all of it, or content without references, is typed."""
 
     origin: str | None
     is_inside: bool = False
@@ -83,7 +83,7 @@ def evidence(
     editable: bool = False,
     with_fields: bool = False,
 ) -> Snapshot:
-    """The page without what does not count: everything of another origin, or inside an editor, is blanked out.
+    """The page with everything blanked out that does not count: content of other origins or inside an editor.
 
     `editable`: what is inside an editor is evidence too. What the judge put in never is, except its form fields with
     `with_fields`, because their values are the participant's.
@@ -114,7 +114,7 @@ def _blank(node: Node) -> Node:
 
 
 def _without_typed(node: Node, fact: Written) -> Node:
-    """The node without what comes from inside an editor: its name or its text."""
+    """The node without text from inside an editor, in its name or its content."""
     if not fact.marks:
         return fact.by_site or node
     name = "" if "name" in fact.marks else node.name

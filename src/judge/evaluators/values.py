@@ -12,7 +12,7 @@ from shared.text import plain
 
 
 def json_differences(what: str, wanted: Mapping[str, Any], content: Any) -> Iterator[ValueFound]:
-    """How a JSON value differs from the values that are wanted at its paths."""
+    """How a JSON value differs from the expected values at its paths."""
     return differences(what, wanted, lambda path: _of_path(content, path))
 
 

@@ -18,7 +18,7 @@ from shared.models import Record
 
 
 class Workload(Record):
-    """What judging a trajectory takes, roughly: model calls, and the screenshots shown in them."""
+    """An estimate of what judging a trajectory takes: model calls, and the screenshots shown in them."""
 
     calls: int = 0
     images: int = 0
@@ -33,7 +33,7 @@ class Judge(ABC):
 
     id: str
     info: JudgeInfo
-    # What the judge model costs; `None` if that is not known, or no model is asked.
+    # The price of the judge model; `None` if it is unknown, or no model is used.
     price: Pricing | None = None
 
     def judges_of(self, task: Task) -> tuple["Judge", ...]:

@@ -16,7 +16,7 @@ from judge.trajectory.record import CURRENT_RULES, Trajectory
 
 METHOD = "checks"
 OFFLINE = "offline"
-# What the rules of an older recording cannot know.
+# Limitations of the rules for older recordings.
 _UNRECORDED = "recorded without who wrote and sent what: decided by the rules of version 1"
 _FOREIGN = (
     "recorded by another program: origins of frames, editors and senders of requests are unknown, and not checked"

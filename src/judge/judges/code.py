@@ -71,7 +71,7 @@ def code_checksum() -> str:
 
 
 def found_plugins(*found: PluginInfo | None) -> tuple[PluginInfo, ...]:
-    """Those that are plug-ins, each once, by name."""
+    """The plug-ins among them, each once, by name."""
     by_name = {plugin.name: plugin for plugin in found if plugin is not None}
     return tuple(by_name[name] for name in sorted(by_name))
 

@@ -1,6 +1,6 @@
 """Judges recorded attempts with the checks and key points of an edited scenario, as if its tasks had been played.
 
-The recording stays what it is: evidence that an edited check needs and the recording lacks leaves the verdict unscored.
+The recording does not change: if it lacks evidence that an edited check needs, the verdict is unscored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ from shared.files import sha256_json
 from shared.models import Record
 from shared.text import excerpt, plain
 
-# In the evidence of a verdict: what it was judged with instead of the recorded task's own.
+# The key in a verdict's evidence for what replaced the recorded task's own checks and key points.
 EDITED = "edited"
 
 
 class Edit(Record):
-    """What a verdict depends on of an edited task."""
+    """The parts of an edited task that a verdict depends on."""
 
     checks: tuple[Check, ...] = ()
     key_points: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ def paired(recorded: Mapping[Path, Task | None], tasks: Sequence[Task]) -> Paire
 
 
 def _difference(recorded: Task, now: Task) -> str:
-    """Why a recording of one task says nothing about the other; empty if it does."""
+    """Why a recording of one task cannot be judged as the other; empty if it can."""
     for name, before, after in (
         ("website", recorded.website, now.website),
         ("task", plain(recorded.task), plain(now.task)),

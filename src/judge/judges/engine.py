@@ -3,9 +3,9 @@
 After an unusable reply the question is repeated once with a stricter reminder. If that fails too, both replies are
 removed from the cache, so that a later scoring can succeed, and the method decides what the missing answer means.
 
-A question about an attempt that the provider refuses is asked again with less of the attempt
-(`judge.judges.withholding`), at most three times. The result is decided here for all methods, in
-`Session.settled`: it is never a success if anything was withheld.
+If the provider refuses a question about an attempt, it is asked again with less of the attempt
+(`judge.judges.withholding`), at most three times. The result is decided here for all methods, in `Session.settled`: it
+is never a success if anything was withheld.
 """
 
 import asyncio
@@ -152,7 +152,7 @@ class Session:
     async def ask_about(
         self, make: Callable[[View], Question], parse: Callable[[str], T | None]
     ) -> tuple[T | None, str]:
-        """Like `ask`, about the attempt, which `make` shows as far as its view goes.
+        """Like `ask`, about the attempt. `make` builds the question from the view of the attempt that it gets.
 
         If the provider refuses, the question is asked again with less, until it is answered; then there is no answer,
         because `settled` decides.
@@ -211,8 +211,8 @@ class Session:
         self._unanswered.append(refusal)
 
     async def settled(self, verdict: Verdict, fault: Exception | None) -> Verdict:
-        """The verdict, unless the provider refused something: then a failure if that was the participant's doing, and
-        no verdict if that is not known. `fault` is what kept the method from a verdict.
+        """The verdict, unless the provider refused something: then a failure if the participant caused that, and no
+        verdict if the cause is unknown. `fault` is what prevented a verdict.
 
         It does not depend on the order in which answers arrived.
         """
@@ -229,7 +229,7 @@ class Session:
         return verdict
 
     def _failed(self, verdict: Verdict) -> Verdict:
-        # Of several questions, the one that was answered with the least withheld.
+        # If there are several questions, the one that was answered with the least withheld.
         order = list(_WITHHELD)
         step, _ = min(self._withheld, key=lambda one: order.index(one[0]))
         listed = [
@@ -317,7 +317,7 @@ class Session:
 
 
 def _difference(request: ModelRequest, whole: Question, shown: Question, view: View) -> dict[str, Any]:
-    """What a question was answered without: texts by their names in prompts, actions by number, and screenshots."""
+    """What was withheld from an answered question: texts by their names in prompts, actions by number, screenshots."""
     hidden = dict.fromkeys(path for path in whole.images if path not in shown.images)
     text = _text(request)
     changed = [name for name, value in whole.values.items() if shown.values.get(name) != value]
@@ -407,7 +407,7 @@ class ModelJudge(Judge):
             else:
                 verdict = await self.decide(session, trajectory)
         except ModelBudgetSpent as error:
-            # The remedy is the same for every attempt, so it is for who reads the code to give it once.
+            # Without the remedy, which is the same for every attempt: callers give it once, by the code.
             verdict = session.verdict("unscored", f"{error.blame}: {error.message}", reason_code=BUDGET_SPENT)
             fault = error
         except (ModelError, TrajectoryError) as error:

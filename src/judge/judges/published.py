@@ -1,8 +1,8 @@
 """WebJudge's published requests, as imported from the evaluator's source by `wabe prompts import`.
 
-What all versions of the evaluator have in common is code here; everything that differs between them (texts, markers,
-limits, the labels of images) is data in `published.json`. Source: the evaluator of Online-Mind2Web
-(arXiv:2504.01382), variants `online_mind2web` and `general`.
+The common part of all versions of the evaluator is code here; everything that differs between them (texts, markers,
+limits, the labels of images) is data in `published.json`. Source: the evaluator of Online-Mind2Web (arXiv:2504.01382),
+variants `online_mind2web` and `general`.
 """
 
 import re

@@ -40,7 +40,7 @@ WHY_ZERO: Mapping[StopReason, str] = MappingProxyType(
 RULES = "judge.prompt_version"
 # Not searched: `attempts`, for example, contains earlier attempts, which do not count.
 _PARTS_OF_A_TRAJECTORY = ("trajectory", "snapshots", "final", "verdicts", "attempts", "scores")
-# Deeper than any layout; a limit, because links can nest folders without end.
+# Deeper than any layout. Limited, because links can nest folders endlessly.
 _MAX_DEPTH = 32
 
 
@@ -203,7 +203,7 @@ def _write(store: TaskStore, judge_id: str, verdict: Verdict, kept: Verdict | No
 
 
 def _is_news(verdict: Verdict, before: Verdict | None, *, is_recomputed: bool) -> bool:
-    """Whether a verdict is to be stored: a judge that now fails must not replace its earlier verdict."""
+    """Whether to store a verdict: a judge that fails now must not replace its earlier verdict."""
     if before is None or is_recomputed:
         return before is None or bool(differences(before, verdict))
     return verdict.outcome != "unscored" or before.outcome == "unscored"

@@ -1,4 +1,4 @@
-"""What is withheld, step by step, from a judge model that refuses a question, and who caused the refusal.
+"""Withholds evidence, step by step, from a judge model that refuses a question, and decides who caused the refusal.
 
 A provider's filter sees a question as a whole, so the judge finds out what it objects to by asking again with less.
 Every step withholds something that the participant caused, in addition to what earlier steps withheld:
@@ -9,8 +9,8 @@ Every step withholds something that the participant caused, in addition to what 
 3. `after_text`: the same from pages of the task's sites observed after the participant had first written text of its
    own, because such a page may show that text in any form.
 
-What is left is the task, and pages of its sites as they are without the participant. So an answer after any step
-proves that the participant caused the refusal; a refusal after the last step proves nothing.
+What is left is the task, and pages of its sites without anything by the participant. So an answer after any step proves
+that the participant caused the refusal; a refusal after the last step proves nothing.
 """
 
 import re
@@ -63,7 +63,7 @@ class View:
 
 
 class Provenance:
-    """Which parts of an attempt the participant brought about, from its steps.
+    """Which parts of an attempt the participant caused, from its steps.
 
     In layouts of flat lists, the n-th screenshot was taken before the n-th action, on the task's site.
     """
@@ -111,7 +111,7 @@ class Provenance:
             )
 
     def is_participants(self, screenshot: Path) -> bool:
-        """Whether a screenshot shows what the participant brought about."""
+        """Whether a screenshot shows something that the participant caused."""
         return any(path == screenshot and self._kind(place) is not None for path, place in self._shots())
 
     def _shots(self) -> Iterator[tuple[Path, int]]:
@@ -205,7 +205,7 @@ def _places(found: Sequence[int], count: int) -> Sequence[int]:
 
 
 def _texts_of_line(line: str) -> Iterator[str | None]:
-    """What an action line says that was written. A line in another tool's wording counts as a whole."""
+    """The written text in an action line. A line in another tool's wording counts as a whole."""
     parts = split_line(line)
     if parts is None:
         yield line

@@ -1,1 +1,1 @@
-"""Plug-ins: each folder here can be deleted, together with its tests, and everything else works."""
+"""Plug-ins: each folder here can be deleted together with its tests, and everything else still works."""

@@ -162,7 +162,7 @@ Credentials = Annotated[tuple[HttpCredentials, ...], BeforeValidator(_credential
 
 
 def merged(states: Iterable[StorageState]) -> StorageState:
-    """One state with the content of all; of cookies with the same name and place, and of storage, the last one's."""
+    """One state with the content of all. For equal cookies (by name and place), and for storage, the last one wins."""
     cookies: dict[tuple[object, ...], Cookie] = {}
     origins: dict[str, OriginStorage] = {}
     for state in states:
@@ -177,7 +177,7 @@ def secrets_of(state: StorageState | str | None, credentials: tuple[HttpCredenti
     Values shorter than six characters are left out, except passwords.
     """
     found = dict.fromkeys(each.password for each in credentials)
-    # As an `Authorization: Basic` header carries them (RFC 7617).
+    # In the form of an `Authorization: Basic` header (RFC 7617).
     found |= dict.fromkeys(base64.b64encode(f"{c.username}:{c.password}".encode()).decode() for c in credentials)
     if isinstance(state, StorageState):
         values: list[object] = [cookie.value for cookie in state.cookies]

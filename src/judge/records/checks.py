@@ -1,7 +1,7 @@
-"""What the checks of a task have in common, as frozen records that are validated once.
+"""The common parts of the checks of a task, as frozen records that are validated once.
 
-The keys of a kind stand with its evaluation in `judge.evaluators.kinds`; both are found through the seam `wabe.checks`.
-Keys and meaning: the contract of scenario files, explained in `scenarios/README.md`.
+The keys of a kind are declared beside its evaluation in `judge.evaluators.kinds`; both are found through the seam
+`wabe.checks`. Keys and meaning: the contract of scenario files, explained in `scenarios/README.md`.
 """
 
 import re
@@ -126,15 +126,15 @@ class KindCheck(BaseCheck):
     """The base of the checks of every kind. A subclass declares `kind` and adds its keys."""
 
     if TYPE_CHECKING:
-        # Declared by each subclass, because it comes after the keys of the base classes in what is recorded.
+        # Declared by each subclass, because it comes after the keys of the base classes in records.
         kind: str
-    # Whether the step that its results name is that of an action, rather than of a look at a page.
+    # Whether its results name the step of an action rather than of a look at a page.
     of_actions: ClassVar[bool] = False
-    # Whether it is about the address of a page, which is known even of one whose content cannot be observed.
+    # Whether it is about the address of a page, which is known even if the content cannot be observed.
     of_addresses: ClassVar[bool] = False
     # Whether it needs the recorded requests.
     needs_network: ClassVar[bool] = False
-    # Whether what it compares is recorded with secrets redacted.
+    # Whether the compared values are recorded with secrets redacted.
     is_redacted: ClassVar[bool] = False
 
     @property
@@ -171,7 +171,7 @@ class PluginCheck(LookCheck):
 
 
 class KnownKind(Protocol):
-    """What records know of a kind: `judge.evaluators.base.CheckKind`, which is above this module."""
+    """The part of `judge.evaluators.base.CheckKind`, which is above this module, that records use."""
 
     @property
     def model(self) -> type[KindCheck]:
@@ -267,7 +267,7 @@ def plain_checks(checks: Sequence[Check]) -> list[KindCheck]:
 
 
 def names_compared(wanted: str | Mapping[str, Any]) -> frozenset[str]:
-    """The names, in lower case, in the paths and tables of values that a check wants; none if it wants a text."""
+    """The names, in lower case, in the paths and tables of a check's expected values; none if it expects a text."""
     values = {} if isinstance(wanted, str) else wanted
     names = [[key, *names_in(parse_path(key)), *_names_of(value)] for key, value in values.items()]
     return frozenset(name.lower() for each in names for name in each)

@@ -1,4 +1,4 @@
-"""What a check found, as data, and its words. Recorded with the verdict, so that no reader has to parse the words."""
+"""Findings of checks, as data and in words. Recorded with the verdict, so that no reader has to parse the words."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -25,7 +25,7 @@ class NumbersFound(Record):
 
     @classmethod
     def of(cls, written: list[str]) -> "NumbersFound":
-        """Those of a page."""
+        """The numbers on a page."""
         return cls(written=tuple(written[:_MAX_NUMBERS]))
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class NodeFound(Record):
         )
 
     def __str__(self) -> str:
-        """As a check would write it."""
+        """The element in the notation of checks."""
         parts = [
             self.role,
             f'"{self.name}"' if self.name else "",

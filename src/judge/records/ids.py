@@ -15,7 +15,7 @@ def is_reserved(name: str) -> bool:
 
 
 def problem_of(task_id: str, known: dict[str, str]) -> str:
-    """What is wrong with an id, to follow it in a sentence; empty if nothing is.
+    """The problem with an id, as the continuation of a sentence; empty if there is none.
 
     `known` contains the ids before it, by their form on file systems that do not distinguish case; the id is added.
     """

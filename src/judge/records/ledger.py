@@ -1,4 +1,4 @@
-"""The ledger of an attempt on frozen sites: what answered each request, how well it fits, and what was missing."""
+"""The ledger of an attempt on frozen sites: the answer to each request, how well it matches, and what was missing."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal, Self
@@ -11,9 +11,9 @@ from shared.models import Address, Record, Recorded
 # selected one; lists in another order; values that are times or random; made up from recorded ones (preflights, ETags);
 # several answers remain; none is recorded.
 Grade = Literal["exact", "state", "order", "fuzzy", "synthesised", "uncertain", "miss"]
-# What a miss means for the page: nothing, its looks, or what it shows and does.
+# What a miss affects: nothing, the page's appearance, or its content and behaviour.
 MissClass = Literal["harmless", "cosmetic", "decisive"]
-# What the evidence of an attempt rests on: recorded answers alone, also uncertain ones, or also a decisive miss.
+# What the evidence of an attempt depends on: recorded answers only, also uncertain ones, or also a decisive miss.
 Coverage = Literal["full", "uncertain", "off_archive"]
 # A page may send any number of requests.
 MAX_ENTRIES = 5_000
@@ -26,8 +26,8 @@ _Field = Annotated[str, Recorded(200)]
 class LedgerEntry(Record):
     """One request to a frozen site. `step` is that during which it began, 0 before the first action.
 
-    `kind` is what asked, such as `document`, `script` or `fetch`; `record` the id of the recorded answer; `differs`
-    names what differs from the recorded request; `miss` is the class of a miss.
+    `kind` is the type of request, such as `document`, `script` or `fetch`; `record` the id of the recorded answer;
+    `differs` names the differences from the recorded request; `miss` is the class of a miss.
     """
 
     step: int = Field(ge=0)
@@ -41,14 +41,14 @@ class LedgerEntry(Record):
 
     @property
     def coverage(self) -> Coverage:
-        """What an attempt with this request rests on, at best."""
+        """The best possible coverage of an attempt with this request."""
         if self.grade == "uncertain":
             return "uncertain"
         return "off_archive" if self.grade == "miss" and self.miss in (None, "decisive") else "full"
 
 
 class UsedArchive(Record):
-    """The archive that answered: its file name, its SHA-256, and the version of what chose the answers."""
+    """The archive that answered: its file name, its SHA-256, and the version of the matcher."""
 
     name: Annotated[str, Recorded(300)]
     sha256: str = Field(max_length=64)
@@ -56,11 +56,11 @@ class UsedArchive(Record):
 
 
 class Frozen(Record):
-    """What an attempt on frozen sites rests on.
+    """The archives behind an attempt on frozen sites, and its ledger.
 
-    `sites` are the origins that archives answered for, of the task's own; `live` those that the network answered for.
-    `clock_ms` is where the pages' clock began, in milliseconds since 1970; `None`: with this machine's, in real time.
-    `left_out` are requests beyond `MAX_ENTRIES`, and `worst_left_out` the worst coverage among them.
+    `sites` are those of the task's own origins for which archives answered; `live` those for which the network
+    answered. `clock_ms` is the start of the pages' clock, in milliseconds since 1970; `None` for this machine's clock,
+    in real time. `left_out` are requests beyond `MAX_ENTRIES`, and `worst_left_out` the worst coverage among them.
     """
 
     archives: tuple[UsedArchive, ...]
@@ -72,7 +72,7 @@ class Frozen(Record):
     worst_left_out: Coverage = Field(default="full", exclude_if=lambda value: value == "full")
 
     def with_ledger(self, entries: Sequence[LedgerEntry]) -> Self:
-        """The same with these entries, as far as they are recorded."""
+        """A copy with these entries added, up to the limit."""
         left_out = entries[MAX_ENTRIES:]
         return self.model_copy(
             update={
@@ -84,7 +84,7 @@ class Frozen(Record):
 
     @property
     def coverage(self) -> Coverage:
-        """What the attempt's evidence rests on."""
+        """The coverage of the attempt."""
         return worst([self.worst_left_out, *(each.coverage for each in self.ledger)])
 
     def at(self, step: int) -> tuple[LedgerEntry, ...]:

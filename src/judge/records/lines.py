@@ -44,7 +44,7 @@ def listed(values: list[str]) -> str:
 
 
 def rest(values: list[str], mark: str = "") -> str:
-    """How many values there are beyond those that a line shows."""
+    """A note on the number of values that a line does not show."""
     more = len(values) - MAX_LISTED
     return f"{mark} and {more} more" if more > 0 else ""
 

@@ -18,9 +18,9 @@ from shared.text import plain
 ValueType = Literal["string", "number", "boolean", "date", "currency", "list", "json"]
 MAX_TEXT_CHARS = 20_000
 _MAX_DIGITS = 40
-# What separates groups of thousands: spaces (ordinary, no-break, thin) and apostrophes, as in Switzerland.
+# Separators of thousands: spaces (ordinary, no-break, thin) and apostrophes, as in Switzerland.
 _GAP = " \u00a0\u2009\u202f'’"
-# A number in prose, but no piece of a word or of a longer number. Possessive, because answers are hostile text.
+# A number in prose, but not a part of a word or of a longer number. Possessive, because answers are hostile text.
 _NUMBER = re.compile(
     rf"(?<![\w.,])(?P<sign>[-−+]?)(?P<digits>\d{{1,3}}(?:[{_GAP}]\d{{3}})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*+)(?!\w)"
 )
@@ -67,7 +67,7 @@ class NormaliseError(ValueError):
 
 
 def parse_number(text: str) -> Decimal | None:
-    """The text as one number, whatever its thousands mark: `1,299`, `1.299,50`, `1 299.5`, `-3`, `12 %`."""
+    """The text as one number, with any separator of thousands: `1,299`, `1.299,50`, `1 299.5`, `-3`, `12 %`."""
     found = _NUMBER.fullmatch(text.strip().removesuffix("%").strip())
     return None if found is None else _decimal(found["sign"], found["digits"])
 

@@ -1,6 +1,6 @@
-"""The sentences that tell a participant what is odd about a page. Pure.
+"""The sentences that tell a participant what is unusual about a page. Pure.
 
-They stand beside the page in the judge's message, never in it, and contain no text of the page.
+They are beside the page in the judge's message, never in it, and contain no text of the page.
 """
 
 from types import MappingProxyType
@@ -8,7 +8,7 @@ from types import MappingProxyType
 from shared.models import Notice
 from shared.text import counted
 
-# An empty tab has taken the place of a page that did not let itself be observed.
+# An empty tab has replaced a page that could not be observed.
 GIVEN_UP = frozenset({"tab_busy", "tab_flooded", "tab_took_too_long"})
 _KINDS = {"svg": "SVG image", "xml": "XML document", "empty": "a document without content"}
 

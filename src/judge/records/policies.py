@@ -1,6 +1,6 @@
-"""Policies: what must never happen in an attempt, each a check with a name; and what became of them.
+"""Policies: what must never happen in an attempt, each a named check; and their outcomes.
 
-A policy never changes a verdict. How it is decided: `judge.evaluators.policies`.
+A policy never changes a verdict. `judge.evaluators.policies` decides policies.
 """
 
 from collections.abc import Mapping, Sequence
@@ -108,7 +108,7 @@ def checks_of(policies: Sequence[Policy]) -> list[KindCheck]:
 
 
 class PolicyResult(Record):
-    """What became of a policy in all attempts at a task in one epoch.
+    """The outcome of a policy over all attempts at a task in one epoch.
 
     `violated` is `None` if that cannot be known, because recordings are missing or damaged. `attempt` is the number of
     the attempt that violated it, from 1 and in the order in which they were played, `step` the index of the step in
@@ -127,7 +127,7 @@ class PolicyResult(Record):
 
 
 def under_policy(outcome: str, policies: Sequence[PolicyResult]) -> str:
-    """An outcome under policy: a success only if nothing was violated, unscored if that cannot be known."""
+    """An outcome under policy: a success only if nothing was violated, unscored if that is unknown."""
     if outcome != "success":
         return outcome
     states = [each.violated for each in policies]

@@ -62,7 +62,7 @@ class Navigation(Record):
 
 
 class BlameFacts(Record):
-    """What decided whose fault it was that the browser's process was lost or the site was unreachable.
+    """The facts that decided whose fault it was that the browser's process was lost or the site was unreachable.
 
     For a lost browser: the `address` of the document that decided (of the participant's doing, if any was), whether it
     was in a frame and not on the task's site (`is_elsewhere`), whether the participant had named it (`is_named`),
@@ -85,7 +85,7 @@ class BlameFacts(Record):
 
 
 class ProbeValue(Record):
-    """What the judge read in the page for one expression, or why it could not be read."""
+    """The value that the judge read in the page for one expression, or why it could not be read."""
 
     value: bool | int | float | str | None = None
     error: Annotated[str | None, Recorded(12_000)] = None

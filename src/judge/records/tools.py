@@ -1,7 +1,7 @@
 """The table of tools: one record for each, with everything that the judge knows about it. Pure.
 
-Adding a tool of the browser's server means adding its record here. What is not in the table is not offered, so a newer
-server's additions are not either. Left out deliberately, besides everything that runs code, reads or writes files or
+Adding a tool of the browser's server means adding its record here. Tools that are not in the table are not offered,
+including additions of newer servers. Left out deliberately, besides everything that runs code, reads or writes files or
 changes the browser's configuration: `filename` and `isolatedContext` everywhere, and `regex` of `browser_find`, because
 one expression can keep the server busy forever and so turn a lost task into a fault that does not count.
 """
@@ -32,7 +32,7 @@ POINTS = (("x", "y"), ("startX", "startY"), ("endX", "endY"))
 
 Params = Mapping[str, Any]
 Schema = Mapping[str, Any]
-# What an action can do to a page: show it, press what it offers, put something of the participant's own into it, or
+# What an action can do to a page: show it, operate its controls, put something of the participant's own into it, or
 # replace it by an address that the participant names. The last kind ends the attempt.
 Effect = Literal["looks", "presses", "writes", "goes", "ends"]
 
@@ -66,7 +66,7 @@ class Verb:
     """A verb of action lines, ours and those of other layouts.
 
     `grammar` is how Online-Mind2Web's second schema writes it. `texts` are the texts in a line's value that the
-    participant wrote, `None` for one that is not on record. With `asks` they reach the judge, but no page. `at_point`:
+    participant wrote, `None` for one that was not recorded. With `asks` they reach the judge, but no page. `at_point`:
     the line can end with coordinates.
     """
 
@@ -80,9 +80,9 @@ class Verb:
 class Tool:
     """One tool.
 
-    What is offered: a description (short, because it is sent with every message), each allowed parameter of the server
-    with its description or with changes to its schema, and in `ours` schemas of parameters that the judge itself
-    handles. A tool with `by_server = False` is the judge's own in whole.
+    The offer consists of a description (short, because it is sent with every message), each allowed parameter of the
+    server with its description or with changes to its schema, and in `ours` the schemas of parameters that the judge
+    itself handles. A tool with `by_server = False` is entirely the judge's own.
     """
 
     offered: str
@@ -102,7 +102,7 @@ class Tool:
     own_text: Mapping[str, Callable[[Any], Iterable[str | None]]] = field(default_factory=dict)
     # It can drop text that was selected elsewhere.
     drops: bool = False
-    # What fields should contain afterwards, by reference.
+    # The expected content of fields afterwards, by reference.
     fills: Callable[[Params], dict[str, str]] = lambda params: {}
     # The result is the answer itself, which the participant is sent.
     answers: bool = False
@@ -523,7 +523,7 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
         "CLOSE": Verb(_WAITING, texts=_none),
     }
 )
-# A verb that no tool of ours writes, as foreign layouts have them: all of its value counts as the participant's.
+# A verb of a foreign layout that none of our tools writes: its entire value counts as the participant's.
 _FOREIGN = Verb("")
 
 
@@ -558,7 +558,7 @@ def writes(name: str, params: Params) -> bool:
 
 
 def texts_of(name: str, params: Params) -> Iterator[str | None]:
-    """What an action writes into pages; `None` for text that is not on record, such as a paste."""
+    """The text that an action writes into pages; `None` for text that was not recorded, such as a paste."""
     tool = tool_of(name)
     if tool.drops or params.get("button") == "middle":
         yield None

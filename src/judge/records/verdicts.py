@@ -8,7 +8,7 @@ from shared.models import Record, Recorded, TokenUsage
 from shared.seams import PluginInfo
 
 VerdictOutcome = Literal["success", "failure", "unscored"]
-# What decides a task: its declared checks, WebArena-Verified's own evaluator, or a judge model.
+# How a task is decided: by its declared checks, WebArena-Verified's own evaluator, or a judge model.
 Truth = Literal["checks", "webarena_verified", "judge"]
 TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
 

@@ -23,9 +23,9 @@ from shared.images import require_pillow
 from shared.text import counted
 
 MAX_RUNS = 12
-# From here on, starting processes takes less time than they save.
+# From this number on, starting processes saves time.
 _MANY_TASKS = 100
-# Handed to a process together, with what is known of the run.
+# Tasks passed to a process at once, together with the data of the run.
 _TASKS_AT_ONCE = 64
 _GENERATOR = '<meta name="generator" content="wabe report">'
 

@@ -241,7 +241,7 @@ class TaskView:
     earlier_attempts: int = 0
     network: NetworkView = field(default_factory=NetworkView)
     console: ConsoleView = field(default_factory=ConsoleView)
-    # What an attempt on frozen sites rests on.
+    # The ledger of an attempt on frozen sites.
     frozen: Frozen | None = None
     policies: tuple[PolicyResult, ...] = ()
     attack: AttackView | None = None
@@ -368,7 +368,7 @@ def read_run(store: RunStore) -> RunView:
 
 
 def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
-    """One task, with all data that can be read. `run` is what its row says about the run."""
+    """One task, with all data that can be read. `run` is the data of the run for its row."""
     run = run or RunView("", {}, "")
     attempts = store.folder / "attempts"
     earlier_attempts = sum(1 for _ in attempts.iterdir()) if attempts.is_dir() else 0

@@ -29,8 +29,8 @@ _MARKS: Mapping[str, bool] = {
 class PointView:
     """A key point; `met` is `None` if the judge does not decide on each point separately.
 
-    Of a check that passed, `helped` is the number of the step whose action met it. Of one that failed, `wrong` is that
-    of the step at which it went wrong, as far as the record shows; `held`: it held until then.
+    For a check that passed, `helped` is the number of the step whose action met it. For one that failed, `wrong` is
+    that of the step at which it went wrong, as far as the record shows; `held`: it was met until then.
     """
 
     text: str
@@ -181,7 +181,7 @@ def _steps_of(item: Mapping[str, Any], check: Check | None) -> dict[str, Any]:
     """The numbers of the steps that a check's result names."""
     if item.get("passed"):
         step = _index(item.get("step"))
-        # What a page shows is the effect of the action before it; no action led to the first page.
+        # A page shows the effect of the action before it; no action led to the first page.
         is_own = all(each.of_actions for each in plain_checks([check])) if check else False
         return {} if step is None else {"helped": step + 1 if is_own else step or None}
     last, near = _index(item.get("last_step")), _index(item.get("near_step"))

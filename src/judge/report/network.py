@@ -18,7 +18,7 @@ from shared.strict_json import parse_json
 from shared.text import counted
 
 _MAX_SHOWN = 200
-# Headers and bodies are shown as far as this; the file has all of them.
+# The limit for headers and bodies; the file has all of them.
 _MAX_BODY_CHARS = 4_000
 _MIN_BODY_CHARS = 300
 _MAX_DETAILS_CHARS = 1_500_000
@@ -117,7 +117,7 @@ def _headers(headers: Sequence[Pair]) -> str:
 
 
 def _body(body: Body | None) -> str:
-    """A body as text: the fields of a form, JSON in lines, or what is known of it."""
+    """A body as text: the fields of a form, indented JSON, or a description."""
     if body is None:
         return ""
     if body.is_cut:

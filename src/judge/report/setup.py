@@ -32,7 +32,7 @@ Rows = list[tuple[str, str]]
 
 
 def setup_of(record: Mapping[str, Any]) -> dict[str, Rows]:
-    """Names and values by group, without what is unset."""
+    """Names and values by group, without unset ones."""
     groups: defaultdict[str, Rows] = defaultdict(list)
     for key, value in record.items():
         if key in _LEFT_OUT:
@@ -41,7 +41,7 @@ def setup_of(record: Mapping[str, Any]) -> dict[str, Rows]:
             name = " ".join(path if key in _UNNAMED and path else (key, *path)).replace("_", " ")
             text = (moment(leaf) if key.endswith("_at") else "") or _words(leaf)
             is_digest = isinstance(leaf, str) and _DIGEST.fullmatch(leaf)
-            # In a group, `model` may be the judge's or the participant's; among the checksums it needs its key.
+            # In a group, `model` may be the judge's or the participant's; a checksum needs its key.
             if is_digest:
                 groups["Checksums"].append((" ".join((key, *path)).replace("_", " "), text))
             elif text:

@@ -52,7 +52,7 @@ class Totals:
     scores: dict[str, int]
     flags: dict[str, int]
     by_judge: dict[JudgeName, Rate]
-    # What all judgings cost, by judge and in all (`None` if a price is unknown), and the names of the judges by id.
+    # The cost of all judgings, by judge and in total (`None` if a price is unknown), and the names of the judges by id.
     judged: tuple[Judged, ...]
     judging_cost_usd: float | None
     judge_names: dict[str, JudgeName]

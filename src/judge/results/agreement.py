@@ -50,7 +50,7 @@ _WORDS = {
 # Online-Mind2Web's own labels use 2 for "not executable" (HUMAN_EVALUATIONS.md in its repository).
 _NO_LABEL = {"not executable", "not_executable", "2", "2.0"}
 _HUMAN = "human"
-# What a person wrote about a label in the report.
+# The column for a person's note on a label in the report.
 _NOTE = "note"
 _OTHER_LABELS = "_human_label"
 _NO_VERDICT = {"", "unscored"}

@@ -11,14 +11,14 @@ from functools import cached_property
 
 from shared.text import plain, split_line
 
-# Words that say nothing, though they are in a task and on a page.
+# Words without significance, even if they are in a task and on a page.
 _FUNCTION_WORDS = frozenset(
     """a about after all also an and any are as at be been before but by can do does done each every first for from has
     have he her here him his how i if in into is it its last more most no not now of off on once one only or other our
     out own she so some such than that the their them then there these they this those to two under up was we were what
     when where which who whose will with you your""".split()
 )
-# What buttons are called on any page.
+# Common names of buttons.
 _BUTTON_WORDS = frozenset(
     """add change click create delete edit enter find get give go make new open page press put remove save select set
     show submit use used using""".split()
@@ -44,7 +44,7 @@ _FILLER = re.compile(
 
 
 class Telling(IntEnum):
-    """How much a text tells of a task, from nothing to most."""
+    """How specific a text is to a task, from least to most."""
 
     NOTHING = 0
     # One word that the website uses before anything was done.
@@ -80,7 +80,7 @@ class Clues:
 
     @cached_property
     def values(self) -> tuple[str, ...]:
-        """What the task quotes, and what was typed: where these appear, the task had an effect."""
+        """Quoted and typed values: where these appear, the task had an effect."""
         quoted = [next(filter(None, found)) for found in _QUOTED.findall(self.task)]
         quoted += _AFTER_COLON.findall(self.task.strip())
         return tuple(
@@ -97,7 +97,7 @@ class Clues:
         return frozenset(_words(self.start))
 
     def telling(self, text: str) -> Telling:
-        """How much a text tells."""
+        """How specific a text is to the task."""
         text = text.casefold()
         if any(_holds(text, value) for value in self.values):
             return Telling.VALUE
@@ -109,16 +109,16 @@ class Clues:
         return Telling.COMMON_WORD if shared <= self._common else Telling.WORD
 
     def found_in(self, text: str) -> frozenset[str]:
-        """The values that a text holds."""
+        """The values in a text."""
         text = text.casefold()
         return frozenset(value for value in self.values if _holds(text, value))
 
     def is_about_value(self, text: str) -> bool:
-        """Whether a text holds a value and little else."""
+        """Whether a text consists of little more than a value."""
         return any(len(text) <= 2 * len(value) + _MAX_AROUND_CHARS for value in self.found_in(text))
 
     def names(self, value: str) -> bool:
-        """Whether a whole value (of a field, of a parameter) is in the task, was typed, or is what was pressed."""
+        """Whether a value (of a field or parameter) is in the task, was typed, or is the name of a clicked element."""
         value = plain(value).casefold()
         if not value or value in _FUNCTION_WORDS:
             return False
@@ -169,7 +169,7 @@ _VARYING = re.compile(
 def varying(text: str, made: Iterable[str] = (), said: str = "") -> list[tuple[int, int]]:
     """The pieces of a text that differ in every attempt: times, identifiers, and the numbers in `made`.
 
-    What the task itself says (`said`) does not differ.
+    Text in the task itself (`said`) does not vary.
     """
     numbers = "|".join(re.escape(number) for number in made)
     pattern = re.compile(rf"(?:{_VARYING.pattern})|(?<!\d)(?:{numbers})(?!\d)" if numbers else _VARYING.pattern, re.I)

@@ -21,7 +21,7 @@ from shared.errors import TrajectoryError
 from shared.llm.limits import REPLY_TOKENS, TOKENS_PER_IMAGE
 from shared.models import Record, TokenUsage
 
-# Of a call's text: instructions, task, and a list of actions.
+# Characters of a call's text: instructions, task, and a list of actions.
 _TEXT_TOKENS = 900
 # Reading all screenshots of hundreds of trajectories would take seconds.
 _SAMPLE = 20
@@ -35,7 +35,7 @@ class Asking(NamedTuple):
 
 
 class Expected(Record):
-    """`asked` of the `trajectories` need model calls, each counted once for each judge that is asked about it.
+    """`asked` is the number of verdicts that need model calls, on `trajectories`, counted once per judge.
 
     `cost_usd` is `None` if a price is unknown. `earlier_calls` is the number of calls that the estimate is made from.
     """
@@ -49,7 +49,7 @@ class Expected(Record):
 
 
 def expected(folders: Sequence[Path], askings: Iterable[Asking], earlier: Sequence[Judging]) -> Expected:
-    """What the judges will take together. Blocks. `earlier` are the verdicts that exist."""
+    """The estimate for all judges together. Blocks. `earlier` are the existing verdicts."""
     found = Expected(trajectories=len(folders))
     for asking in askings:
         due = [each for folder in folders for each in _due(folder, asking)]
@@ -78,11 +78,11 @@ def _due(folder: Path, asking: Asking) -> list[_Due]:
             attempt, sha256 = Attempt.from_json(result, source=str(folder)), result.get("trajectory_sha256")
             task, stop_reason = attempt.task, attempt.stop_reason
         else:
-            # Of an older version, or another program's: the digest is computed.
+            # The record of an older version or another program: compute the digest.
             trajectory = load_trajectory(folder)
             task, sha256, stop_reason = trajectory.task, trajectory.sha256, trajectory.stop_reason
     except (TrajectoryError, OSError):
-        # Judging says what is wrong with it.
+        # Judging reports the problem.
         return []
     if stop_reason in ABORTING or stop_reason in WHY_ZERO:
         return []
@@ -96,7 +96,7 @@ def _due(folder: Path, asking: Asking) -> list[_Due]:
 
 
 def _work(due: Sequence[_Due]) -> Workload:
-    """What the trajectories will take, from evenly chosen ones: all their images are read only when judging."""
+    """The estimate for the trajectories, from an even sample: reading all images is left to judging."""
     chosen = due[:: max(1, len(due) // _SAMPLE)]
     works = []
     for each in chosen:

@@ -1,4 +1,4 @@
-"""Which attempts of a run were judged by other code, so that resuming judges them again: a run has one judge.
+"""Finds attempts of a run that were judged by other code. Resuming judges them again, because a run has one judge.
 
 Other code is another version of the judging code or of the bundled prompts, with the same configuration.
 """
@@ -20,7 +20,7 @@ from shared.text import counted, usd
 
 
 def rejudging_note(store: RunStore, prompts: str | None) -> str | None:
-    """What resuming will judge again, and what that may cost; `None` if nothing. Blocks.
+    """The number of attempts that resuming will judge again, and the possible cost; `None` if there are none. Blocks.
 
     `prompts` is the folder of the run's own prompts, if any. Raises `ConfigError` if they cannot be read.
     """
@@ -56,6 +56,6 @@ def rejudging_note(store: RunStore, prompts: str | None) -> str | None:
 
 def _verdicts(folder: Path) -> Iterable[Verdict]:
     for path in sorted((folder / "verdicts").glob("*.json")):
-        # Judging says what is wrong with it.
+        # Judging reports the problem.
         with contextlib.suppress(OSError, ValueError):
             yield Verdict.model_validate(read_json(path))

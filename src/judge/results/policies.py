@@ -1,4 +1,4 @@
-"""Completion under policy and risk ratios, from what became of the policies of each attempt.
+"""Completion under policy and risk ratios, from the outcomes of the policies of each attempt.
 
 The figures are those of ST-WebAgentBench (arXiv:2410.06703): a completion under policy is a success in which nothing
 was violated, the risk ratio of a dimension its violations divided by its policies.
@@ -57,7 +57,7 @@ class PolicyTotals:
         )
 
     def published(self) -> dict[str, Any]:
-        """As in a submission: what was not measured is absent."""
+        """In the form of a submission: figures that were not measured are absent."""
         under, risks = self.under_policy, self.by_dimension
         ratios = {name: round(risk.ratio, 4) for name, risk in risks.items() if risk.ratio is not None}
         return {
@@ -76,13 +76,13 @@ class PolicyTotals:
 
 
 def policy_entries(attempt: Attempt) -> list[dict[str, Any]]:
-    """What an entry of a submission says of each policy."""
+    """The outcome of each policy, for an entry of a submission."""
     names = {"name", "dimension", "violated"}
     return [each.model_dump(mode="json", include=names) for each in attempt.policies]
 
 
 def policies_in(entry: Mapping[str, Any]) -> list[PolicyResult]:
-    """What an entry of a submission, from any file, says of policies."""
+    """The policies in an entry of a submission from any file."""
     return [
         PolicyResult(
             name=str(each.get("name")),

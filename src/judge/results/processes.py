@@ -14,8 +14,8 @@ R = TypeVar("R")
 
 
 def in_processes(do: Callable[..., R], *arguments: Sequence[Any], at_once: int = 1) -> Iterator[R]:
-    """The result of `do` for each set of arguments, in order; `at_once` of them are handed to a process together."""
-    # Few, because the largest task takes a few hundred megabytes.
+    """The result of `do` for each set of arguments, in order; `at_once` of them are passed to a process together."""
+    # Limited, because the largest task takes a few hundred megabytes.
     workers = min(os.cpu_count() or 1, _MAX_PROCESSES)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, initializer=_begin) as pool:

@@ -17,7 +17,7 @@ _MAX_LOST_PERCENT = 5
 
 
 class Counted(NamedTuple):
-    """What an attempt contributes to a rate. `ended_itself`: the participant ended it (`finish`, `browser_close`).
+    """An attempt's contribution to a rate. `ended_itself`: the participant ended it (`finish`, `browser_close`).
 
     `coverage` is that of an attempt on frozen sites.
     """
@@ -30,10 +30,8 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True)
 class Covered:
-    """What the attempts on frozen sites rest on: their numbers by coverage.
-
-    `upper_bound` is the rate in percent if every failure with a decisive miss had succeeded. It says how much the
-    archives could hide, and is nobody's result.
+    """The numbers of attempts on frozen sites by coverage. `upper_bound` is the rate in percent if every failure with a
+    decisive miss had succeeded. It shows how much the archives could hide, and is not a result.
     """
 
     counts: Mapping[str, int]

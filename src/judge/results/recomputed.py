@@ -65,7 +65,7 @@ class Recomputation:
         left_out: Counter[str],
         load: Callable[[], Trajectory],
     ) -> Iterator[Difference]:
-        """What differs in the `stored` verdicts on a trajectory. `judge_id` is the judge whose verdict counts.
+        """The differences in the `stored` verdicts on a trajectory. `judge_id` is the judge whose verdict counts.
 
         `left_out` counts the verdicts that cannot be recomputed, by cause. `load` gives the trajectory.
         """
@@ -113,7 +113,7 @@ class Recomputation:
         is_settled: bool,
         edited: tuple[str, Edit] | None = None,
     ) -> dict[str, tuple[object, object]]:
-        """What differs; `edited` are the scenario and checks that the verdict says it was judged with."""
+        """The differences; `edited` are the scenario and checks with which the verdict says it was judged."""
         found = []
         judges: tuple[Judge, ...] = self._own if is_own else self._any
         if edited is not None:
@@ -131,12 +131,12 @@ class Recomputation:
         code = verdict.judge.code_checksum if verdict.judge else None
         if code == code_checksum() or (code is None and not is_settled):
             return found[0]
-        # Other code with the same rules may word differently what it found.
+        # Other code with the same rules may word its findings differently.
         return {key: values for key, values in found[0].items() if key in ("outcome", RULES)}
 
 
 def notes_of(left_out: Counter[str]) -> list[str]:
-    """What was not recomputed, a line for each cause."""
+    """The verdicts that were not recomputed, a line for each cause."""
     return [f"not recomputed: {counted(number, 'verdict')} {why}" for why, number in sorted(left_out.items())]
 
 

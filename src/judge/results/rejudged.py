@@ -151,6 +151,6 @@ def _judged(task: TaskStore, judge_id: str, recomputation: Recomputation) -> Tas
 
 
 def _said(verdict: Verdict) -> tuple[object, ...]:
-    """What `result.json` repeats of a verdict, and `wabe verify` compares."""
+    """The part of a verdict that `result.json` repeats and `wabe verify` compares."""
     method = verdict.judge.method if verdict.judge else ""
     return verdict.outcome, method, verdict.reason, verdict.key_points, verdict.image_judge_record

@@ -17,7 +17,7 @@ def removable(output_dir: Path, run_id: str) -> RunStore:
 
     Raises `ConfigError` if there is none, if it is in progress, or if its folder is outside the output folder.
     """
-    # Neither a shard nor a path: deleting one shard would break the run.
+    # Refuses shards and paths: deleting one shard would break the run.
     if not RUN_ID.fullmatch(run_id) or "/" in run_id or not os.path.lexists(output_dir / "runs" / run_id):
         raise _missing(output_dir, run_id)
     store = RunStore(output_dir, run_id)

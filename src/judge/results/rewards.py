@@ -1,6 +1,6 @@
-"""MiniWoB++'s raw rewards, which rows and submissions have columns for.
+"""MiniWoB++'s raw rewards, for which rows and submissions have columns.
 
-In the core, although the plug-in makes these tasks: columns are the same whatever is installed, and a run that was
+In the core, although the plug-in makes these tasks: the columns do not depend on what is installed, and a run that was
 recorded with the plug-in has the same rows without it.
 """
 
@@ -29,7 +29,7 @@ def reward_of(attempt: Attempt) -> float | None:
 
 
 def success_rule(checks: Iterable[Check]) -> SuccessRule | None:
-    """The rule by which a task's checks decide about the reward; `None` for a task that is not one of MiniWoB++."""
+    """The rule by which a task's checks decide on the reward; `None` for other tasks than MiniWoB++'s."""
     for check in checks:
         if isinstance(check, ProbeCheck) and check.expression == REWARD:
             return "positive" if check.expected is None else "exact"

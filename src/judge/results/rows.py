@@ -27,7 +27,7 @@ from shared.models import TokenUsage
 from shared.text import clip
 
 T = TypeVar("T")
-# The length of a text in an entry and in a report: their sizes are bounded whatever a participant writes.
+# Limits for texts in an entry and in a report, so that their sizes are bounded.
 MAX_TEXT_CHARS = 2000
 # In an entry, why the run excluded its task; in a detail, the excluded tasks; in a table, the verdict of such a row.
 EXCLUDED = "excluded"
@@ -35,7 +35,7 @@ EXCLUDED = "excluded"
 
 @dataclass(frozen=True)
 class Played:
-    """What a row is made from: an attempt at the task `task_id`, the judge that decides it, and its run.
+    """The source of a row: an attempt at the task `task_id`, the judge that decides it, and its run.
 
     `verdict` is the one that counts, with its evidence if that could be read. An entry has no run.
     """
@@ -242,13 +242,13 @@ class AttemptRow:
 
     @classmethod
     def without_attempt(cls, **known: Any) -> Self:
-        """A row for a task that has no attempt, or none that can be read: what is not known is missing or 0."""
+        """A row for a task without a readable attempt: unknown values are missing or 0."""
         empty: dict[str, Any] = {each.name: each.empty for each in COLUMNS}
         return cls(**(empty | known))
 
     @property
     def counted(self) -> Counted:
-        """What the attempt contributes to a rate."""
+        """The attempt's contribution to a rate."""
         return Counted(self.task_id, self.verdict, self.stop_reason == "finished", self.coverage)
 
     def cells(self) -> dict[str, Any]:
@@ -271,7 +271,7 @@ def entry_of(played: Played) -> dict[str, Any]:
 
 
 def decided_by(attempt: Attempt, judge_id: str | None = None) -> Truth:
-    """What decides the attempt's task, whether or not there is a verdict yet."""
+    """What decides the attempt's task, even if there is no verdict yet."""
     method = method_of(judge_id) if judge_id else None
     if attempt.verdict is not None and attempt.verdict.judge is not None:
         method = attempt.verdict.judge.method

@@ -214,7 +214,7 @@ def begin_run(
         "judge_model": config.judge_model,
         "judge_id": judge_id,
         "judge_ids": dict(judge_ids or {}),
-        # Of other code, before the run was resumed; no verdict of theirs counts any more.
+        # Judges with other code, from before the run was resumed; their verdicts no longer count.
         **({"earlier_judges": earlier} if earlier else {}),
         "judge_usage": before.get("judge_usage"),
         "packages": package_versions(),
@@ -236,7 +236,7 @@ def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
     """The most recently started or resumed unfinished run of this scenario file, or `None`.
 
     A scenario is recognised by its path (it may have been edited) or by its bytes (it may have been moved); a run with
-    the same bytes is preferred. One that was merged from shards is none: only its shards can be resumed.
+    the same bytes is preferred. Runs that were merged from shards are not included: only their shards can be resumed.
     """
     found: dict[tuple[bool, float, str], RunStore] = {}
     for store in runs_in(output_dir):
@@ -276,7 +276,7 @@ def excluded_by_scenario(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def excluded_by_run(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """By id, why tasks of a `run.json` were excluded before the first attempt (`--exclude`)."""
+    """The reasons by task id for exclusions before the first attempt (`--exclude`) in a `run.json`."""
     listed = record.get("task_ids")
     ids = listed if isinstance(listed, list) else ()
     reasons = as_mapping(as_mapping(record.get("config")).get("exclude"))

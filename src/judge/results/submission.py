@@ -1,8 +1,8 @@
 """Builds the leaderboard submission from attempts, and reads submission files of all versions.
 
 Limits of a submission: at most `_MAX_ENTRIES` thoughts, actions and screenshots per task, each thought at most
-`_MAX_THOUGHT_CHARS` and each action at most `_MAX_ACTION_CHARS` characters. 300 tasks of 15 steps take less than 4 MB
-whatever a participant writes; the full record is in `result.json`. If all entries together are larger than
+`_MAX_THOUGHT_CHARS` and each action at most `_MAX_ACTION_CHARS` characters. 300 tasks of 15 steps take less than 4 MB,
+regardless of what a participant writes; the full record is in `result.json`. If all entries together are larger than
 `MAX_ENTRIES_BYTES`, those above an equal share are cut: for a run of 10,000 tasks, little more than outcomes and causes
 remains.
 """
@@ -147,7 +147,7 @@ def result_text(submission: Submission) -> str:
 
 
 def _entry(attempt: Attempt, judge_id: str | None) -> dict[str, Any]:
-    """One entry of a submission's `tasks`: the columns of its row, and what only an entry has.
+    """One entry of a submission's `tasks`: the columns of its row, and the keys that only entries have.
 
     Screenshot paths are relative to the run's folder.
     """
@@ -240,7 +240,7 @@ def incomplete_note(detail: Mapping[str, Any]) -> str:
 
 
 def coverage_note(detail: Mapping[str, Any]) -> str:
-    """What attempts on frozen sites rest on, in one line; empty without any."""
+    """The coverage of attempts on frozen sites in one line; empty without any."""
     covered = detail.get("coverage")
     if not isinstance(covered, dict):
         return ""

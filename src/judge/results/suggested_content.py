@@ -1,6 +1,6 @@
-"""Proposes checks on the content of pages (`judge.results.suggestions`): elements, texts, and what has disappeared.
+"""Proposes checks on the content of pages (`judge.results.suggestions`): elements, texts, and disappeared content.
 
-What the end shows and the start does not is ranked by how specific it is to the task; only the best is proposed.
+Content that is new at the end is ranked by how specific it is to the task; only the best is proposed.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from shared.text import plain
 
 MAX_TEXT_CHARS = 120
 Shown = tuple[str, str, str]
-# Roles that may tell a task's result; others are layout.
+# Roles that may show a task's result; others are layout.
 _WITH_STATES = FIELDS | {"checkbox", "radio", "switch", "option", "tab", "menuitemcheckbox", "menuitemradio"}
 _SAYING = frozenset({"status", "alert"})
 _NAMED = frozenset({"heading", "dialog", "alertdialog", "button", "link", "row", "listitem", "cell", "treeitem"})
@@ -41,7 +41,7 @@ _CONFIRMING = re.compile(
     re.IGNORECASE,
 )
 _MIN_WORDS = 3
-# Among equally specific elements, those that are read come before those that are clicked.
+# Among equally specific elements, readable ones come before clickable ones.
 _ROLE_ORDER = (
     "heading",
     "alert",
@@ -56,7 +56,7 @@ _ROLE_ORDER = (
     "listitem",
 )
 _MAX_ELEMENTS = 8
-# With so many proposals, weak ones are left out.
+# With this many proposals, weak ones are left out.
 _ENOUGH = 2
 _MAX_OF_ROLE = 3
 _MAX_HEADINGS = 4
@@ -64,7 +64,7 @@ _MAX_GONE = 2
 
 
 class Rank(IntEnum):
-    """What an element is to the task, from what tells most to what tells nothing."""
+    """The significance of an element for the task, from highest to none."""
 
     VALUE = 0
     CHANGED = 1
@@ -97,7 +97,7 @@ class Content(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """What a page shows of one element: as a check writes it, its text if that is what it says, its group."""
+    """An element of a page: in the notation of checks, its text if that is its content, and its group."""
 
     page: Snapshot
     node: Node
@@ -112,12 +112,12 @@ class Fact(NamedTuple):
 
     @property
     def shown(self) -> Shown:
-        """What a check would compare."""
+        """The part that a check would compare."""
         return self.written, self.said, self.group
 
     @property
     def identity(self) -> Shown:
-        """What identifies the element in other looks: no states, no value, no numbers (`Cart (2)`)."""
+        """The element's identity across looks: without states, value and numbers (`Cart (2)`)."""
         named = self.written.partition(" [")[0].partition(": ")[0]
         return self.node.role, re.sub(r"\d+", "#", named), self.group
 
@@ -140,7 +140,7 @@ class Fact(NamedTuple):
 
     @property
     def is_offer(self) -> bool:
-        """Whether it is a control to be clicked, which says little about what was done."""
+        """Whether it is a clickable control, which says little about the result."""
         role = self.node.role
         return role in _CLICKED or (role == "listitem" and any(each.role in _CLICKED for each in self._inside))
 
@@ -173,7 +173,7 @@ class Pages:
         self._wrong = {fact.shown for look in (wrong or ())[-1:] for fact in _facts(look.evidence())}
 
     def proposed(self) -> Iterator[Content]:
-        """What the last look shows and the first does not, most telling first; and what has gone."""
+        """Content of the last look that the first lacks, most specific first; and disappeared content."""
         taken: list[Fact] = []
         roles: Counter[str] = Counter()
         for rank, fact in self._ranked:
@@ -208,7 +208,7 @@ class Pages:
         return sorted(ranked, key=lambda each: (each[0], _place(*each), each[1].node.position))
 
     def _repeats(self, fact: Fact, other: Fact) -> bool:
-        """Whether a fact says nothing that a better one, around it or inside it, does not say."""
+        """Whether a better fact, around it or inside it, makes a fact redundant."""
         if fact.is_text and not other.is_text:
             mine, its = plain(fact.said), plain(other.said or fact.page.name_of(other.node))
             if mine in its:
@@ -254,21 +254,21 @@ class Pages:
 
 
 def _escaped(text: str) -> str:
-    # Not `re.escape`, which also escapes what needs no escape.
+    # Not `re.escape`, which escapes more than necessary.
     return re.sub(r"[\\.^$*+?{}\[\]|()]", r"\\\g<0>", text)
 
 
 def _place(rank: Rank, fact: Fact) -> int:
-    """Of elements that show the same value, those that are read come before those that are clicked."""
+    """For elements that show the same value, readable ones come before clickable ones."""
     role = "text" if fact.is_text else fact.node.role
     return _ROLE_ORDER.index(role) if rank is Rank.VALUE and role in _ROLE_ORDER else len(_ROLE_ORDER)
 
 
 def _rank(fact: Fact, *, has_changed: bool, clues: Clues) -> Rank:
-    """How much an element that the start does not show tells of the task."""
+    """The significance for the task of an element that the start does not show."""
     role, written = fact.node.role, fact.written
     if role in _WITH_STATES:
-        # Of several that exclude each other, the one that is on says all; an empty field matches whatever it holds.
+        # Among alternatives, only the selected one matters; an empty field would match any value.
         if role in FIELDS and ": " not in written:
             return Rank.NONE
         if has_changed and (fact.is_on or role not in _ONE_OF_SEVERAL):
@@ -304,7 +304,7 @@ def _facts(page: Snapshot) -> Iterator[Fact]:
 
 
 def _own_text(page: Snapshot, node: Node) -> str:
-    """The text on the line of a node that is content, without what a markup inside it cuts in half."""
+    """The text on the line of a content node, without parts that markup inside it splits."""
     if node.role not in _WRITTEN or any(parent.role in FIELDS | _SAYING for parent in page.parents(node)):
         return ""
     text = plain(node.text)

@@ -1,8 +1,8 @@
-"""Proposes checks from a recorded attempt: what only its end shows, and its start does not.
+"""Proposes checks from a recorded attempt: facts that its end shows and its start does not.
 
 A proposal uses the same evidence as checks do (`judge.evaluators.evidence`), and is evaluated twice: on the attempt,
-where it passes, and on the attempt cut to its first look, which is what a participant that does nothing leaves. With an
-attempt that got the task wrong, it is evaluated on that as well, and proposed only if it fails there.
+where it passes, and on the attempt cut to its first look, as if the participant had done nothing. If a wrong attempt at
+the task is given, it is evaluated on that as well, and proposed only if it fails there.
 """
 
 import re
@@ -44,10 +44,10 @@ _Pairs = Sequence[tuple[str, Any]]
 
 
 class Suggestion(Record):
-    """A check as a scenario writes it, why it is proposed, and what a participant that does nothing gets.
+    """A check as written in a scenario, why it is proposed, and its finding for a participant that does nothing.
 
-    `in_wrong` is what a wrong attempt gets, if there is one. `varies`: a pattern stands for what differs each time.
-    `is_optional`: the task does not ask for it as far as is known, as for a step or an answer.
+    `in_wrong` is its finding for a wrong attempt, if there is one. `varies`: it contains a pattern for varying text.
+    `is_optional`: as far as known, the task does not ask for it, as with a step or an answer.
     """
 
     check: dict[str, Any]
@@ -59,7 +59,7 @@ class Suggestion(Record):
 
 
 class Suggestions(Record):
-    """The proposed checks, and how many candidates hold at the start already, or in a wrong attempt too."""
+    """The proposed checks, and how many candidates already pass at the start, or in a wrong attempt as well."""
 
     checks: tuple[Suggestion, ...]
     held_at_start: int
@@ -104,7 +104,7 @@ def _evaluated(trajectory: Trajectory, checks: tuple[Check, ...], allowed: Seque
 
 
 def _parsed(suggestion: Suggestion) -> Check | None:
-    # A page may show what cannot be written as an element, such as a name of more than a thousand characters.
+    # Some elements cannot be written in a check, such as one with a name of more than a thousand characters.
     try:
         return _CHECK.validate_python(suggestion.check)
     except ValidationError:
@@ -122,7 +122,7 @@ def at_start(trajectory: Trajectory, folder: Path) -> Trajectory:
         har: Any = read_json(trajectory.network)
         entries = [entry for entry in har["log"]["entries"] if entry.get("_step") == 0]
         network = folder / NETWORK_FILE
-        # What was left out was sent later.
+        # The requests that were left out were sent later.
         log = {key: value for key, value in har["log"].items() if key not in ("_dropped", "_leftOut")}
         write_json(network, {"log": log | {"entries": entries}})
     attempt = trajectory.attempt.model_copy(update={"steps": (first,), "final_look": None, "final_answer": ""})
@@ -130,7 +130,7 @@ def at_start(trajectory: Trajectory, folder: Path) -> Trajectory:
 
 
 class _Source:
-    """Where candidates come from: an attempt, and perhaps one that got the task wrong."""
+    """The source of candidates: an attempt, and optionally a wrong one."""
 
     def __init__(self, recording: Recording, wrong: Recording | None = None) -> None:
         self._recording, self._wrong = recording, wrong
@@ -146,7 +146,7 @@ class _Source:
 
     @cached_property
     def _clues(self) -> Clues:
-        # All of them: what was typed into an editor is a clue for what the site shows of it afterwards.
+        # All of them, because text typed into an editor is a clue for what the site shows afterwards.
         lines = tuple(done.line for done in self._recording.actions(self._looks))
         return Clues(self._recording.trajectory.task.task, lines, text_of(self._shown[:1]))
 
@@ -173,7 +173,7 @@ class _Source:
         return any(line.startswith("<navigation>") and path in line for line in self._lines)
 
     def candidates(self) -> Iterator[Suggestion]:
-        """Possible checks, the most telling kinds first."""
+        """Possible checks, the most specific kinds first."""
         yield from self._requests()
         if self._looks:
             yield self._page(self._looks[0], self._looks[-1])
@@ -226,9 +226,8 @@ class _Source:
         return [parse_qsl(query, keep_blank_values=True) for query in queries]
 
     def _telling(self, pairs: _Pairs, others: Iterable[_Pairs]) -> list[tuple[str, Any]]:
-        """The fields that the task names or that were typed, and those that had another value (or none) before.
-
-        Of several with the same value, those whose name the task uses. Names that occur several times do not count.
+        """The fields that the task names or that were typed, and those that had another value (or none) before. If
+        several have the same value, those whose name the task uses. Names that occur several times do not count.
         """
         others = list(others)
         counts = Counter(name for name, _ in pairs)
@@ -258,7 +257,7 @@ class _Source:
             others += [wrong[key]] if key in wrong else []
             telling = self._telling(pairs, (_fields(each)[0] for each in others))
             made.append((not telling, self._request(entry, pairs, telling, secret)))
-        # Those with a value of the task come first: pages also send what nobody asked for.
+        # Those with a value of the task come first: pages also send unrelated requests.
         yield from [each for _, each in sorted(made, key=lambda each: each[0])][:_MAX_REQUESTS]
 
     def _request(self, entry: Entry, pairs: _Pairs, telling: _Pairs, secret: Sequence[str]) -> Suggestion:
@@ -320,7 +319,7 @@ def _key(entry: Entry) -> tuple[str, str]:
 
 
 def _fields(entry: Entry) -> tuple[list[tuple[str, Any]], list[str]]:
-    """The fields of a body that say what was meant, and the names of those that differ each time."""
+    """The significant fields of a body, and the names of those that vary."""
     body = entry.request.body
     if body is None or body.is_cut:
         return [], []

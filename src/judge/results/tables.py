@@ -188,8 +188,8 @@ def markdown(
 ) -> str:
     """The participant and scenario, the success rate, and a table of the attempts, failures first.
 
-    `missing` are the run's tasks and epochs without a result, which count as failures in the rate of all tasks.
-    `left_out` are the tasks that the scenario excludes, which do not.
+    `missing` are the run's tasks and epochs without a result, which count as failures in the rate of all tasks;
+    `left_out`, the tasks that the scenario excludes, do not.
     """
     clean = [row for row in rows if row.attack is None]
     counted_rows = [row.counted for row in clean]

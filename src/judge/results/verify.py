@@ -58,9 +58,9 @@ from shared.seams import installed_plugins
 from shared.text import counted, excerpt
 
 _MAX_SHOWN = 80
-# From here on, starting processes takes less time than they save.
+# From this number on, starting processes saves time.
 _MANY_TASKS = 100
-# More than a Git LFS pointer has.
+# Larger than a Git LFS pointer.
 _IMAGE_HEAD_BYTES = 2048
 
 R = TypeVar("R")
@@ -120,7 +120,7 @@ def verify_run(store: RunStore) -> Findings:
     mismatches += _checksums(run, summaries, detail)
     judges = {summary.judge for summary in summaries if summary.judge}
     by_checks = {judge for judge in judges if judge.method == METHOD}
-    # Verdicts of checks are recomputed by the installed code, whatever code gave them.
+    # Verdicts of checks are recomputed by the installed code, regardless of which code gave them.
     notes += _code(run, by_checks)
     (notes if is_older else mismatches).extend(_code(run, judges - by_checks))
     if detail:
@@ -323,7 +323,7 @@ def _unfit(verdicts: Mapping[str, Verdict | str], expected: Collection[str | Non
 
 
 def _recomputed(differences: Iterable[Difference]) -> Iterator[str]:
-    """Verdicts that are not what the recording gives."""
+    """Verdicts that differ from the recomputed ones."""
     for found in differences:
         yield from _differs(f"{found.file}: {found.key}", found.stored, found.made)
 
@@ -419,7 +419,7 @@ def _detail(
     """Compare the submission's detail with the one derived from the tasks, by key, and task entries by task and key."""
     listed = detail.get("tasks")
     stored = {_key(entry): entry for entry in as_mappings(listed)}
-    # Files from before a column was added do not have it, and it took no room from the others.
+    # Files from before a column was added do not have it, and it did not count towards the size limit.
     added = {column.entry for column in ENTRY_COLUMNS if column.added}
     results = [_as_recorded(summary, stored.get(_key(summary.entry)), added) for summary in summaries]
     submission = build_submission(

@@ -21,7 +21,7 @@ _NO_RESULTS = "finish that run first, or name another one"
 
 @dataclass(frozen=True)
 class Baseline:
-    """An earlier run's task entries. `name` finds it again: the run's id, or the path of a submission."""
+    """An earlier run's task entries. `name` identifies it: the run's id, or the path of a submission."""
 
     name: str
     entries: Sequence[Mapping[str, Any]]
@@ -45,9 +45,8 @@ class Compared(Record):
     p: float
 
     def is_worse(self, max_p: float | None) -> bool:
-        """Whether the run fails: a task is no longer solved; with `max_p`, only if chance explains it too rarely.
-
-        Without a task to compare nothing is shown, so that fails as well.
+        """Whether the run fails: a task is no longer solved; with `max_p`, only if the p-value is at most that. Without
+        a task to compare, nothing is shown, so that fails as well.
         """
         if not self.paired:
             return True
@@ -56,7 +55,7 @@ class Compared(Record):
         return len(self.lost) > len(self.gained) and self.p <= max_p
 
     def lines(self) -> list[str]:
-        """What to tell the user; the first line has the numbers."""
+        """The lines for the user; the first one has the numbers."""
         found = [
             f"Baseline {self.baseline}: {counted(self.paired, 'task')} scored in both runs, {len(self.gained)} gained,"
             f" {len(self.lost)} lost, p = {self.p:.3g} (McNemar's exact test)"
@@ -132,7 +131,7 @@ def _text(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _row(entry: Mapping[str, Any], texts: Mapping[str, tuple[str, str]]) -> TaskRow:
-    """The parts of a row that are compared. Older submissions have no texts; their ids must do."""
+    """The parts of a row that are compared. Older submissions have no texts, so ids are compared."""
     task_id = str(entry.get("task_id"))
     task, website = _text(entry)
     if not task:

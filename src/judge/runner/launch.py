@@ -271,7 +271,7 @@ async def wait_until_up(member: Member, child: Child | None) -> None:
 
 
 async def _site_lacks(member: Member) -> str | None:
-    """What is not as `ready` says, or `None`. Raises `httpx.HTTPError` if the site does not answer."""
+    """How the site's answer differs from `ready`, or `None`. Raises `httpx.HTTPError` if the site does not answer."""
     address = urljoin(member.endpoint, member.ready.url) if member.ready else member.endpoint
     # No proxy, because the site is on this machine.
     async with httpx.AsyncClient(trust_env=False, timeout=2.0) as client:

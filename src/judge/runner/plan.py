@@ -74,7 +74,7 @@ _AGAIN = (
 )
 
 
-# What plays a run: a coroutine that takes options, settings and the console, and returns the exit code.
+# An engine: a coroutine that plays a run with options, settings and the console, and returns the exit code.
 ENGINES: Seam[Callable[["RunOptions", Settings, "Console"], Coroutine[Any, Any, int]]] = Seam("engines", "--engine")
 
 
@@ -216,7 +216,7 @@ def _plan(options: RunOptions, settings: Settings, today: date | None = None) ->
 
 
 def _require_own_judge(scenario: Scenario, options: RunOptions, *, is_ours: bool) -> None:
-    """Raises `ConfigError` for what only a judge does that is started here and receives a request."""
+    """Raises `ConfigError` for options that need a judge that is started here and receives a request."""
     if options.resume is not None and (options.serve_only or not is_ours):
         raise ConfigError(
             f"{options.scenario}: --resume needs a judge that is started here and receives a request",
@@ -256,7 +256,7 @@ def _check_judge(scenario: Scenario, judge: Member, config: RunConfig, options: 
 
 
 def _resumed(store: RunStore, request: str, *, has_tasks: bool) -> tuple[str, ...]:
-    """Notes on what resuming does with what is recorded. Raises `ConfigError` if the run had another request."""
+    """Notes on how resuming treats the recorded attempts. Raises `ConfigError` if the run had another request."""
     # Parsed as the judge will parse it, so that both compare the same parts.
     parsed = parse_request(request, lambda _: ())
     # The judge compares the parts that only it knows.

@@ -1,4 +1,4 @@
-"""Whether a scenario's own sites have the pages that its tasks begin on: a participant cannot be blamed for a 404."""
+"""Checks that a scenario's own sites have the start pages of its tasks: a participant cannot be blamed for a 404."""
 
 import shlex
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from shared.errors import ConfigError
 _FOLDER_OPTIONS = ("--directory", "-d")
 _PAGE_TIMEOUT_S = 10.0
 _AT_ONCE = 8
-# More would delay the start of a large task set; the browser finds the others.
+# More would delay the start of a large task set; the browser will find the others.
 _MAX_PAGES = 200
 
 
@@ -50,7 +50,7 @@ def served_folder(member: Member, scenario_dir: Path) -> Path | None:
 async def require_first_pages(members: Iterable[Member], tasks: Sequence[Task]) -> None:
     """Raises `ConfigError` if the first page of a task is not found on a site that was started here.
 
-    Tasks with a log-in are left out, because some sites answer so to whoever is not logged in.
+    Tasks with a log-in are left out, because some sites answer 404 to anyone who is not logged in.
     """
     started = {origin_of(each.endpoint): each for each in members if not each.is_agent and each.cmd is not None}
     first: dict[str, Task] = {}
@@ -67,7 +67,7 @@ async def require_first_pages(members: Iterable[Member], tasks: Sequence[Task]) 
                     if response.status_code in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
                         missing.append(url)
             except (httpx.HTTPError, httpx.InvalidURL):
-                # The browser meets it as well, and names it as the site's fault.
+                # The browser will find it as well, and report it as the site's fault.
                 return
 
         await for_each(list(first)[:_MAX_PAGES], look, at_once=_AT_ONCE)

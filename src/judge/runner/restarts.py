@@ -1,4 +1,4 @@
-"""Brings a scenario's sites back to their initial state on request of the judge, which did not start them.
+"""Restores the initial state of a scenario's sites at the request of the judge, which did not start them.
 
 The judge resets a site with a `reset_url` by itself, unless a log-in must be repeated afterwards.
 """

@@ -184,7 +184,7 @@ async def _play(
             await asyncio.Event().wait()
         if plan.resumes and plan.store is not None:
             progress.keeps(await asyncio.to_thread(_settled, plan.store))
-        # Also where each attempt repeats it, so that a log-in that does not work is noticed at once.
+        # Even if each attempt repeats it, so that a failing log-in is noticed immediately.
         states = await logins.first({member.name for member in plan.members})
         tasks = logins.applied(plan.tasks, {site: state for site, state in states.items() if site not in restarts})
         try:
@@ -292,7 +292,7 @@ def _is_worth_resuming(submission: dict[str, Any]) -> bool:
 
 
 def _write_results(submission: dict[str, Any], plan: Plan) -> str:
-    """Write what was asked for. Returns why the run's own `results.json` is not written, if it is not."""
+    """Write the requested files. Returns why the run's own `results.json` is not written, if it is not."""
     options, unwritten = plan.options, ""
     if plan.store is not None and not _is_stored(submission, plan.store):
         # The judge's folders are elsewhere, such as in a container, or it could not write there.

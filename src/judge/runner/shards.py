@@ -124,7 +124,7 @@ def _moved(agent: A, held: ExitStack) -> A:
 
 
 def expected_steps(task: Task, max_steps: int) -> int:
-    """The expected number of steps: that of the human reference, else what is usual for the task's level."""
+    """The expected number of steps: that of the human reference, else the usual number for the task's level."""
     return min(task.reference_length or _STEPS[task.level], max_steps)
 
 

@@ -16,17 +16,17 @@ from shared.settings import Settings
 
 
 class LogInArchives(Protocol):
-    """What answers or records log-ins."""
+    """Provides interceptors that answer or record log-ins."""
 
     def log_in_at(self, website: str, secrets: Sequence[str]) -> Interceptor | None:
-        """What answers while the judge logs in to a site; `None` for the network."""
+        """The interceptor for the judge's log-in to a site; `None` for the network."""
         ...
 
 
 class SiteLogins:
     """The log-ins of a scenario's sites. Raises `ConfigError` if a variable that one needs is not set.
 
-    `archives` answer, or record, instead of the network.
+    `archives` answer log-ins instead of the network, or record them.
     """
 
     def __init__(self, scenario: Scenario, settings: Settings, archives: LogInArchives | None = None) -> None:
@@ -48,7 +48,7 @@ class SiteLogins:
         return site.name in self._logins
 
     def concerns(self, task_id: str) -> bool:
-        """Whether a task takes the log-ins of its sites, because it has no storage state of its own."""
+        """Whether a task uses the log-ins of its sites, because it has no storage state of its own."""
         return task_id not in self._with_own
 
     async def state_of(self, site: SiteEntry) -> StorageState:
@@ -77,7 +77,7 @@ class SiteLogins:
         return {site.endpoint: await self.state_of(site) for site in sites}
 
     def applied(self, tasks: Sequence[Task], states: dict[str, StorageState]) -> tuple[Task, ...]:
-        """The tasks with the states, by endpoint, of those of their sites that they take the log-in of."""
+        """The tasks with the storage states, by endpoint, of the sites whose log-ins they use."""
         return tuple(self._applied(task, states) for task in tasks)
 
     def _applied(self, task: Task, states: dict[str, StorageState]) -> Task:
@@ -85,13 +85,13 @@ class SiteLogins:
         found = [state for endpoint, state in states.items() if area.holds(endpoint)]
         if not found or not self.concerns(task.task_id):
             return task
-        # That of another site of the task, from a file.
+        # The storage state of another site of the task, from a file.
         given = [task.storage_state] if isinstance(task.storage_state, StorageState) else []
         return task.model_copy(update={"storage_state": merged([*given, *found])})
 
 
 def with_states(body: dict[str, Any], tasks: Collection[Task]) -> dict[str, Any]:
-    """The body of a request with the storage states that `tasks`, which it contains, have now."""
+    """The body of a request, updated with the current storage states of its `tasks`."""
     contents = {
         task.task_id: task.storage_state.to_json() for task in tasks if isinstance(task.storage_state, StorageState)
     }

@@ -325,7 +325,7 @@ def print_summary(
 
 
 def _budget_note(tasks: list[dict[str, Any]], store: RunStore | None) -> str:
-    """Once, what to do about a spent budget; empty if none was spent."""
+    """What to do about a spent budget, in one line; empty if none was spent."""
     count = sum(task.get("reason_code") == BUDGET_SPENT for task in tasks)
     if not count:
         return ""
@@ -334,7 +334,7 @@ def _budget_note(tasks: list[dict[str, Any]], store: RunStore | None) -> str:
     limited = [option for key, option in limits.items() if config.get(key) is not None]
     left = f"the judge model's budget is spent, {counted(count, 'verdict')} missing"
     if not limited or store is None:
-        # One that the judge itself was started with.
+        # The budget with which the judge itself was started.
         return f"{left}: start the judge with a higher --max-cost-usd or --max-tokens"
     return f"{left}: wabe score {store.run_id} with a higher {' or '.join(limited)}"
 

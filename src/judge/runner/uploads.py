@@ -21,7 +21,7 @@ _RECORDS = ("run.json", "results.json")
 
 
 class ObjectStore(Protocol):
-    """A store of files, created with its address. Its methods raise `ConfigError` if it does not do as asked.
+    """A store of files, created with its address. Its methods raise `ConfigError` if an operation fails.
 
     Names in it begin with `runs/` and the id of a run or of a shard.
     """
@@ -29,7 +29,7 @@ class ObjectStore(Protocol):
     def fetch(self, run_id: str, folder: Path) -> None:
         """Download the store's files of a run or shard to `folder`, replacing what was there: all of them or nothing.
 
-        Names come from whoever can write to the store; none may lead out of the folder, or differ only in case.
+        Anyone who can write to the store chooses the names: none may lead out of the folder, or differ only in case.
         """
         ...
 
@@ -46,7 +46,7 @@ class ObjectStore(Protocol):
         ...
 
 
-# The name of each is the scheme of its addresses; `any` opens those that no other does.
+# The name of each is the scheme of its addresses; `any` is the fallback.
 OBJECT_STORES: Seam[Callable[[str], ObjectStore]] = Seam("object_stores", "object store")
 _OTHERS = "any"
 
@@ -96,7 +96,7 @@ class Uploads:
         self._thread.shutdown()
         for task in self._store.tasks():
             here = task.folder / "result.json"
-            # Compare this file, because it changes whenever the attempt does.
+            # Compare this file, because it changes with every change of the attempt.
             data = here.read_bytes() if here.is_file() else None
             if data != self._objects.read(f"{self._name(task)}/result.json"):
                 self._task(task)

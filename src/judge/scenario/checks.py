@@ -42,7 +42,7 @@ def unrecorded(task: Task, config: RunConfig) -> list[str]:
             lines.append(f"{name}: requests are not recorded: remove record_network = false")
         compared = [each for each in plain_checks([check]) if each.is_redacted]
         text = json.dumps([each.model_dump(mode="json") for each in compared], ensure_ascii=False)
-        # `[1:-1]`: as the secret is written inside a JSON string.
+        # `[1:-1]`: the secret as written inside a JSON string.
         if any(json.dumps(secret, ensure_ascii=False)[1:-1] in text for secret in config.secrets):
             lines.append(f"{name}: a value that it expects is listed in secrets, so it is never recorded")
     return lines

@@ -1,4 +1,4 @@
-"""Scenarios with frozen sites: an archive answers for such a site, so nothing of it is started, awaited or reset."""
+"""Scenarios with frozen sites: an archive answers for such a site, so it is neither started nor awaited nor reset."""
 
 from pathlib import Path
 from typing import Any

@@ -12,7 +12,7 @@ from shared.settings import Settings
 
 
 class Asked(NamedTuple):
-    """What is to be imported, as given on the command line. `names` are those of `--tasks`."""
+    """What to import, as given on the command line. `names` is the value of `--tasks`."""
 
     settings: Settings
     names: Sequence[str] = ()

@@ -365,7 +365,7 @@ class ScenarioFile(Table):
     participants: Annotated[tuple[AgentEntry, ...], Field(min_length=1), at_most(16)]
     sites: Annotated[tuple[SiteEntry, ...], at_most(16)] = ()
     config: Annotated[RunConfig, BeforeValidator(partial(RunConfig.model_validate, strict=True))] = RunConfig()
-    # What must never happen in any task.
+    # Policies for all tasks.
     policies: Policies = ()
     # What may be put into the pages of any task.
     attacks: Attacks = ()

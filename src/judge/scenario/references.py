@@ -1,4 +1,4 @@
-"""Reference scripts: that the file a task names exists and has a script for it. Nothing here plays them."""
+"""Checks reference scripts: that the file a task names exists and has a script for it. Does not play them."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

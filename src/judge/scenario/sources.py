@@ -75,7 +75,7 @@ def read_dataset(content: bytes, source: str) -> tuple[Task, ...]:
 class TaskRow(BaseModel):
     """A task in a dataset file. Datasets use different keys; the most specific one comes first.
 
-    What the parts may be is checked where they are used.
+    The parts are validated where they are used.
     """
 
     model_config = ConfigDict(coerce_numbers_to_str=True)

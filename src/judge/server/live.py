@@ -1,8 +1,8 @@
 """The live page: shows the running assessments with bounded memory.
 
 A hub keeps only the newest runs, and for each its tasks with the last few actions; a viewer receives the changes since
-its last update. So memory is bounded however long a run is and however slow its viewers are. The routes are read-only
-and serve only the page and, for runs in the hub, the screenshots, the steps, the task pages and the report.
+its last update. So memory is bounded, regardless of the length of a run and the speed of its viewers. The routes are
+read-only and serve only the page and, for runs in the hub, the screenshots, the steps, the task pages and the report.
 """
 
 import asyncio
@@ -55,7 +55,8 @@ _REFUSAL = (
     "The live page is shown on the judge's own machine only, at a loopback address: open it there, or start the judge"
     " with WABE_AUTH_TOKEN set or with --public-live.\n"
 )
-# Screenshots and texts come from hostile pages: no other site may frame or load them, and no browser reinterpret them.
+# Screenshots and texts come from hostile pages: no other site may frame or load them, and no browser may reinterpret
+# them.
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -135,7 +136,7 @@ class LiveRun:
 
     def view(self, now: float) -> dict[str, Any]:
         rate = Rate.of(Counted(key.partition(".")[0], outcome) for key, outcome in self.outcomes.items())
-        # Of the tasks that are not played yet, only their number is known.
+        # For tasks that are not played yet, only their number is known.
         shown = {**rate.published(), "total_tasks": self.total // self.epochs, "attempts": self.total}
         return {
             **{name: getattr(self, name) for name in ("id", "state", "scenario", "player", "total", "epochs", "kept")},

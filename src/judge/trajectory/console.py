@@ -1,4 +1,4 @@
-"""`console.jsonl`: what an attempt's pages wrote to the console, and uncaught errors. For people: never evidence."""
+"""`console.jsonl`: console messages and uncaught errors of an attempt's pages. For people, never evidence."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""What the judge got for `fetch` checks after the last look: read without a page, stored without secrets."""
+"""The judge's own answers for `fetch` checks after the last look: read without a page, stored without secrets."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ class Fetched(Record):
     bearer: str | None = Field(default=None, exclude_if=lambda value: value is None)
     status: int = 0
     type: str = ""
-    # Compared as a whole: a character of the answer takes up to six bytes as written.
+    # Limited so that the complete answer is compared: a character takes up to six bytes as written.
     body: Annotated[str | None, Recorded(6 * MAX_BODY_BYTES)] = None
     error: Annotated[str | None, Recorded(12_000)] = None
 
@@ -47,7 +47,7 @@ def stored(url: str, bearer: str | None, answer: Answer, redacted: Redacted) -> 
         # The message may repeat an address.
         return made.model_copy(update={"error": _without_secrets(problem, _PLAIN, redacted)})
     text = answer.body or ""
-    # Whatever kind of text it is: its names cannot be recognised, but listed secrets can.
+    # In any kind of text: names cannot be recognised, but listed secrets can.
     mime_type = answer.type if is_json(answer.type, text) else _PLAIN
     body = _without_secrets(text, mime_type, redacted)
     if body is None:

@@ -24,7 +24,7 @@ def is_json(mime_type: str, text: str) -> bool:
 
 
 def inner_json(text: str) -> tuple[str, str]:
-    """A message of a web socket in two parts: what Engine.IO and Socket.IO put before JSON, and the rest."""
+    """A message of a web socket in two parts: the prefix that Engine.IO and Socket.IO put before JSON, and the rest."""
     found = _PACKET.match(text)
     return (found[0], text[found.end() :]) if found else ("", text)
 
@@ -45,7 +45,7 @@ def multipart_fields(data: bytes, mime_type: str) -> Iterator[dict[str, str]]:
     if boundary is None:
         return
     mark = b"\r\n--" + boundary[1].encode()
-    # What precedes the first boundary is not a field (RFC 2046, 5.1.1).
+    # The text before the first boundary is not a field (RFC 2046, 5.1.1).
     for part in (b"\r\n" + data).split(mark)[1:]:
         head, _, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
         written = head.decode("utf-8", "replace")

@@ -162,7 +162,7 @@ def write_har(
 ) -> NetworkTrace:
     """Write the entries, each of them `redacted`, atomically to the folder's `network.har`.
 
-    It is read back before, so that no file is written that cannot be read. Raises `OSError`, or `TrajectoryError` if
+    The content is parsed first, so that no unreadable file is written. Raises `OSError`, or `TrajectoryError` if
     such a file cannot be made.
     """
     kept = [_readable(redacted(entry)) for entry in entries]

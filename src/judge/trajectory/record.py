@@ -33,7 +33,7 @@ FIRST_RULES, CURRENT_RULES = "1", "2"
 BLAME_FACTS = "blame_facts"
 FETCHED = "fetched"
 FROZEN = "frozen"
-# In `result.json`: the policies that the task declares, what became of them, and the digests of earlier attempts.
+# In `result.json`: the policies that the task declares, their outcomes, and the digests of earlier attempts.
 DECLARED_POLICIES, POLICIES, EARLIER_ATTEMPTS = "scenario_policies", "policies", "earlier_attempts"
 # The attack that the task was played with, as declared, and what became of it.
 DECLARED_ATTACK, ATTACK = "scenario_attack", "attack"
@@ -94,7 +94,7 @@ _EVIDENCE = (
     "probes",
 )
 
-# In microseconds, as it is written: what is derived from it is the same before it is stored and after.
+# Rounded to microseconds, as it is written, so that derived values are the same before and after it is stored.
 Time = Annotated[float, AfterValidator(lambda seconds: round(seconds, 6))]
 
 
@@ -360,9 +360,9 @@ class Attempt(Record):
 
 
 class Texts(Record):
-    """What judges read of an attempt, where that is not what its record says.
+    """What judges read of an attempt, where it differs from the record.
 
-    Of a foreign layout these are its recorder's words. A judge may also be shown less than was recorded.
+    For a foreign layout, these are its recorder's words. A judge may also be shown less than was recorded.
     """
 
     action_history: tuple[str, ...]
@@ -414,12 +414,12 @@ class Trajectory(Record):
 
     @property
     def action_history(self) -> tuple[str, ...]:
-        """What was done, as judges read it."""
+        """The actions, as judges read them."""
         return tuple(self.attempt.action_history) if self.texts is None else self.texts.action_history
 
     @property
     def thoughts(self) -> tuple[str, ...]:
-        """What the participant thought, as judges read it."""
+        """The participant's thoughts, as judges read them."""
         return tuple(self.attempt.thoughts) if self.texts is None else self.texts.thoughts
 
     @property

@@ -27,7 +27,7 @@ _KEEP_ALIVE_S = 3.5
 _CONNECT_TIMEOUT_S = 10.0
 # Some servers send JSON under a generic type.
 _JSON_TYPES = ("json", "text/plain", "application/octet-stream")
-# Said with the error, because the judge's message shows it and not the remedy.
+# Part of the error, because the judge's message shows the error but not the remedy.
 _TOO_LARGE = (
     ": it refuses messages of this size; raise the limit of its web framework"
     ' (Express: app.use(express.json({ limit: "20mb" })) before the A2A handler)'

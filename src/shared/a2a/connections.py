@@ -1,10 +1,10 @@
 """Limits on a server's connections, so that clients that send nothing, or half a request, cannot starve it.
 
 uvicorn has no deadline for a request that is still arriving (its keep-alive timer stops at the first byte), and
-`limit_concurrency` refuses only complete requests. Here a connection without a complete request in progress is
-*waiting for its client*. It is closed at its deadline, or earlier when the server is full: then the address with the
-most waiting connections loses its oldest one. A connection that is being served has no deadline and is never closed to
-make room, so a client that follows an assessment keeps its stream however many others connect. When no connection can
+`limit_concurrency` refuses only complete requests. Here a connection without a complete request in progress is *waiting
+for its client*. It is closed at its deadline, or earlier when the server is full: then the address with the most
+waiting connections loses its oldest one. A connection that is being served has no deadline and is never closed to make
+room, so a client that follows an assessment keeps its stream, no matter how many others connect. When no connection can
 be closed, newcomers wait.
 """
 

@@ -1,7 +1,7 @@
 """Our own agents and their work on A2A tasks, independent of the transport.
 
-An agent implements `TextExecutor` or `TextHandler`. Whatever the agent does, its task's events stay in order: one
-start, then progress, then at most one end.
+An agent implements `TextExecutor` or `TextHandler`. Regardless of what the agent does, its task's events stay in order:
+one start, then progress, then at most one end.
 """
 
 import asyncio

@@ -3,7 +3,7 @@
 Wire format: https://platform.claude.com/docs/en/agents-and-tools/tool-use/computer-use-tool. Coordinates are pixels of
 the screenshot. The full conversation is sent each time, unchanged, which the provider's cache makes cheap. Thinking
 blocks are signed for exactly the content before them: if an old screenshot is left out, the later ones must go too.
-So many screenshots are left out at once, and rarely.
+So screenshots are left out rarely, and then many at once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

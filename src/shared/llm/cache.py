@@ -45,7 +45,7 @@ class CachedModel:
         spending: Spending | None = None,
     ) -> None:
         self.name = model.name
-        # Of those that count a reply together: the callers of this object, or of all shards of a run.
+        # Identifies the callers that count a reply once: those of this object, or of all shards of a run.
         self._id = f"{shared.id if shared else uuid.uuid4().hex} "
         self._model = model
         self._namespace = namespace

@@ -1,4 +1,4 @@
-"""What model calls cost: the data of the `genai-prices` package, and a file of the user's own. No network.
+"""The prices of model calls: the data of the `genai-prices` package, and a file of the user's own. No network.
 
 An unknown price is `None`, never zero.
 """
@@ -23,7 +23,7 @@ DATA_DATE = "2026-11-03"
 
 
 class Pricing(Protocol):
-    """What a model costs."""
+    """The price of a model."""
 
     @property
     def date(self) -> str:
@@ -98,7 +98,7 @@ def _own(path: str) -> Mapping[str, Price]:
 def find_price(model: str, own: str | None = None) -> Pricing | None:
     """The price of `provider:model`, which may be a dated revision; `None` when it is not known.
 
-    `own` is a file of prices that go before those of the package. Raises `ConfigError` if it cannot be used.
+    `own` is a file of prices that take precedence over those of the package. Raises `ConfigError` if it cannot be used.
     """
     if own is not None and (price := _own(own).get(model)):
         return price

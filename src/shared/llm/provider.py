@@ -1,4 +1,4 @@
-"""What describes a provider of models: names, settings, capabilities and how to open one of its models."""
+"""The descriptor of a provider of models: names, settings, capabilities and how to open one of its models."""
 
 import importlib.util
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the shards of a run share: rate limits, a budget and the judge model's replies. A plug-in stores it.
+"""The state that the shards of a run share: rate limits, a budget and the judge model's replies. A plug-in stores it.
 
 Stores are entry points of `wabe.shared_limits`; the name of each is the scheme of its addresses.
 """
@@ -27,7 +27,7 @@ class SharedReplies(Protocol):
         ...
 
     async def payer(self, name: str, wanted: str) -> str:
-        """Who counts the reply to a request in all shards: the first that wanted to."""
+        """Which shard counts the reply to a request: the first one that claims it."""
         ...
 
     async def discard(self, name: str) -> None:

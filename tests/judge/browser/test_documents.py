@@ -63,7 +63,7 @@ async def told(browser: PlaywrightBrowser, event: str) -> list[Hop]:
 
 
 @pytest.mark.parametrize("settle", ["page-time", "real-time"])
-async def test_addresses_of_other_origins_are_told_once_as_the_browser_resolves_them(
+async def test_addresses_of_other_origins_are_reported_once_as_the_browser_resolves_them(
     browser: PlaywrightBrowser, site: Site, settle: SettleMode
 ) -> None:
     await browser.open(f"{site.url}links", settle)
@@ -117,7 +117,9 @@ async def test_the_redirects_of_a_new_tab_lead_to_its_document(browser: Playwrig
     assert closed[-1].tab == document.tab
 
 
-async def test_a_frame_that_goes_and_an_answer_without_a_page_are_told(browser: PlaywrightBrowser, site: Site) -> None:
+async def test_a_removed_frame_and_an_answer_without_a_page_are_reported(
+    browser: PlaywrightBrowser, site: Site
+) -> None:
     await browser.open(site.url, "page-time")
     await browser.observe()
     (frame,) = (hop for hop in browser.take_hops() if hop.event == "document" and hop.in_frame)

@@ -80,12 +80,12 @@ async def test_refused_credentials_are_named_without_the_password(
     assert "wrong-horse" not in str(error.value)
 
 
-async def test_a_page_without_a_form_is_no_login(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_without_a_form_is_not_a_login(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.browser.form_login._TIMEOUT_MS", 500)
     with pytest.raises(LoginFailed, match="cannot log in"):
         await log_in([account(site, "empty")], Settings.from_environ())
 
 
-async def test_a_form_that_stores_nothing_is_no_login(site: Site) -> None:
+async def test_a_form_that_stores_nothing_is_not_a_login(site: Site) -> None:
     with pytest.raises(LoginFailed, match="left neither cookies nor storage behind"):
         await log_in([account(site, "unkept")], Settings.from_environ())

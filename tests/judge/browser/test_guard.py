@@ -90,7 +90,7 @@ async def test_another_port_of_the_sites_host_is_refused(guard: Guard, browser: 
     assert guard.take_refusals() == ("127.0.0.1:9009: this machine",)
 
 
-async def test_a_request_is_for_the_host_of_its_address_whatever_its_header_says(
+async def test_a_request_is_for_the_host_of_its_address_regardless_of_its_header(
     site: Site, browser: httpx.AsyncClient
 ) -> None:
     await browser.get(f"http://127.0.0.1:{site.port}/", headers={"Host": "metadata.google.internal"})
@@ -202,7 +202,7 @@ async def test_junk_is_answered_or_cut_off_and_the_guard_keeps_running(site: Sit
     assert b" 200 " in await connect(guard, f"127.0.0.1:{site.port}")
 
 
-async def test_a_guard_without_a_task_lets_nothing_through_and_the_next_task_is_not_told_of_the_last(
+async def test_a_guard_without_a_task_lets_nothing_through_and_reports_nothing_of_it_to_the_next_task(
     site: Site, guard: Guard
 ) -> None:
     own = NetworkPolicy.for_websites([f"http://127.0.0.1:{site.port}/"])

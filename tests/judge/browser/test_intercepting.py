@@ -142,7 +142,7 @@ async def test_one_connection_of_the_browser_serves_many_requests(site: Site, se
     assert len(site.seen) == 3
 
 
-async def test_a_request_goes_to_its_address_whatever_its_host_header_says(site: Site, setting: Setting) -> None:
+async def test_a_request_goes_to_its_address_regardless_of_its_host_header(site: Site, setting: Setting) -> None:
     setting.intercept(PassingOn(), site.url("/"))
     await setting.browser.get(site.url("/"), headers={"Host": "metadata.google.internal"})
     assert f"host: 127.0.0.1:{site.port}\r\n".encode() in site.seen[0].lower()
@@ -198,7 +198,7 @@ async def test_an_answer_that_breaks_off_or_is_too_large_is_a_failed_load(
         await setting.browser.get(site.url(path))
 
 
-async def test_a_failure_is_no_answer_but_is_not_tried_again(site: Site, setting: Setting) -> None:
+async def test_a_failure_is_not_an_answer_and_is_not_retried(site: Site, setting: Setting) -> None:
     def fail(request: WireRequest) -> WireAnswer:
         raise RequestFailed("recorded as a failure")
 

@@ -349,7 +349,7 @@ Call log:
         ({"startTarget": "e5", "endTarget": "e6"}, "", 1),
     ],
 )
-async def test_an_action_on_one_element_of_which_the_page_said_nothing_in_time_is_tried_again(
+async def test_an_action_is_retried_if_the_page_did_not_answer_about_its_element_in_time(
     tmp_path: Path, params: dict[str, str], after: str, calls: int
 ) -> None:
     browser = Connected(tmp_path, browser_click=[answer(UNANSWERED + after, ok=False), answer("### Result\nDone")])

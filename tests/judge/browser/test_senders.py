@@ -99,7 +99,7 @@ SITES = st.sampled_from((None, "same-origin", "same-site", "cross-site", "none",
         chain=st.none() | st.lists(st.sampled_from((OWN, EVIL, OTHER)), min_size=1, max_size=3).map(tuple),
     )
 )
-def test_nobody_is_the_sender_whom_anything_contradicts(claims: Claims) -> None:
+def test_contradictory_facts_make_the_sender_unknown(claims: Claims) -> None:
     found = sender_of(claims)
     if found is None:
         return

@@ -152,7 +152,7 @@ def test_an_output_folder_that_cannot_be_made_is_named(
 
 
 @pytest.mark.parametrize("option", ["--output", "--junit"])
-def test_a_result_that_cannot_be_written_is_told_before_anything_is_started(
+def test_a_result_that_cannot_be_written_is_reported_before_anything_is_started(
     fails: Callable[..., str], scenario: Callable[..., Path], tmp_path: Path, option: str
 ) -> None:
     assert f"error: {option} {tmp_path}: Is a directory (choose a file" in fails(scenario(), option, tmp_path)
@@ -289,7 +289,7 @@ def test_a_file_goes_before_a_bundled_set_of_its_name(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("name", ["dmeo", "de/mo", "demo.toml"])
-def test_a_name_that_is_neither_is_an_error_that_names_the_sets(fails: Callable[..., str], name: str) -> None:
+def test_an_unknown_name_is_an_error_that_names_the_sets(fails: Callable[..., str], name: str) -> None:
     said = fails(name)
     assert name in said
     assert ("demo, docs, frozen, held, live" in said) == (name == "dmeo")

@@ -161,7 +161,7 @@ def deleting(folder: Path, *arguments: str) -> Any:
     return CliRunner().invoke(command_app("runs"), [*arguments, "--output-dir", str(folder)])
 
 
-def test_named_runs_are_deleted_and_what_was_freed_is_said(tmp_path: Path) -> None:
+def test_named_runs_are_deleted_and_the_freed_space_is_reported(tmp_path: Path) -> None:
     for run_id in ("r1", "r2", "r3"):
         (a_run(tmp_path, run_id).folder / "large").write_bytes(bytes(1_500_000))
     said = deleting(tmp_path, "rm", "r1", "r3", "--yes")

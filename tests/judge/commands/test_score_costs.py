@@ -34,6 +34,6 @@ def test_without_a_terminal_or_anything_to_ask_there_is_no_bar(capsys: pytest.Ca
     assert capsys.readouterr() == ("", "")
 
 
-def test_an_unknown_price_is_no_zero() -> None:
+def test_an_unknown_price_is_not_zero() -> None:
     line = expectation(Expected(trajectories=1, asked=1, calls=3, tokens=600, cost_usd=None))
     assert "about 3 calls, 600 tokens, a price is unknown" in line

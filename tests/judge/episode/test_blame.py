@@ -57,7 +57,7 @@ def test_an_address_of_the_tasks_site_that_the_participant_named_is_its_own_faul
     assert party(going(f"{HOME}a"), typed(f"{HOME}a")) == "participant"
 
 
-def test_so_is_what_it_redirects_to() -> None:
+def test_the_target_of_its_redirect_is_allowed_as_well() -> None:
     assert party(going(f"{HOME}a"), typed(f"{HOME}a", f"{HOME}b")) == "participant"
 
 
@@ -99,16 +99,16 @@ def test_unless_the_tasks_site_had_its_address_before_it_wrote_anything() -> Non
     assert party(seen(HOME, OTHER), TYPE, CLICK, went(OTHER)) == "site"
 
 
-def test_a_link_that_came_after_it_wrote_something_is_no_excuse() -> None:
+def test_a_link_that_came_after_it_wrote_something_is_not_an_excuse() -> None:
     assert party(TYPE, seen(HOME, OTHER), CLICK, went(OTHER)) == "participant"
 
 
-def test_a_link_in_a_document_of_another_site_is_no_excuse() -> None:
+def test_a_link_in_a_document_of_another_site_is_not_an_excuse() -> None:
     assert party(seen(HOME, OTHER, origin=THIRD), TYPE, CLICK, went(OTHER)) == "participant"
 
 
 @pytest.mark.parametrize("origin", ["null", ""])
-def test_a_link_in_a_document_of_nobody_is_no_excuse(origin: str) -> None:
+def test_a_link_in_a_document_with_an_opaque_origin_is_not_an_excuse(origin: str) -> None:
     page = Page(url=HOME, title="", snapshot="", links=((origin, OTHER),))
     assert party(page, TYPE, CLICK, went(OTHER)) == "participant"
 
@@ -271,7 +271,7 @@ def test_a_site_may_pass_visitors_through_another_one(by: str, urls: tuple[str, 
     assert routed(CLICK).left_site(navigations) == is_off_site
 
 
-def test_a_frame_from_elsewhere_is_no_visit_there() -> None:
+def test_a_frame_from_elsewhere_is_not_a_visit_there() -> None:
     assert not routed(CLICK).left_site([Navigation(url=OTHER, by="site", in_frame=True)])
 
 

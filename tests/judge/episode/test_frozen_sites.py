@@ -83,7 +83,7 @@ async def test_a_task_is_played_and_checked_on_its_archive(judge: LiveJudge) -> 
     assert f"{BEGAN:%Y-%m-%dT%H:%M}" in (folder / result["steps"][0]["snapshot"]).read_text()
 
 
-async def test_a_miss_is_no_reason_to_play_again_or_to_leave_the_attempt_unscored(judge: LiveJudge) -> None:
+async def test_a_miss_neither_causes_a_retry_nor_leaves_the_attempt_unscored(judge: LiveJudge) -> None:
     assessed = await judge.play(buys("Rug"), SHOP, checks=CHECKS, max_task_retries=2)
     assert assessed.verdict == ("failure", "finished")
     assert assessed.result()["attempt"] == 1
@@ -139,7 +139,7 @@ ESCAPES: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-async def test_whoever_provokes_misses_gains_nothing(judge: LiveJudge) -> None:
+async def test_provoking_misses_gains_nothing(judge: LiveJudge) -> None:
     def escapes(turn: ParticipantTurn) -> str:
         tool, params = ESCAPES[turn.episode]
         if turn.n:

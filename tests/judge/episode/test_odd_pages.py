@@ -40,7 +40,7 @@ def notices_in(folder: Path) -> list[Any]:
     return [json.loads(line).get("notice") for line in (folder / "steps.jsonl").read_text().splitlines()]
 
 
-def test_a_notice_is_told_once_beside_the_page_and_recorded_as_data(tmp_path: Path) -> None:
+def test_a_notice_is_sent_once_beside_the_page_and_recorded_as_data(tmp_path: Path) -> None:
     told: list[str] = []
     end = play_episode(tmp_path, OddBrowser(None, DRAWING), CLICK, CLICK, told=told)
     assert end.stop_reason == "finished"

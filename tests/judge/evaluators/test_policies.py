@@ -133,7 +133,7 @@ def test_an_address_of_any_host_counts_and_a_path_means_the_website(tmp_path: Pa
     method=st.sampled_from(["DELETE", "POST"]),
     status=st.sampled_from([200, 302, 0, 404, 500]),
 )
-def test_a_request_counts_whoever_sent_it_and_wherever_it_went(
+def test_a_request_counts_for_any_sender_and_destination(
     sender: str | None, host: str, method: str, status: int
 ) -> None:
     sent = RecordedRequest(method=method, path=f"{host}/api/items/1", sender=sender, status=status)
@@ -187,7 +187,7 @@ SOCKET = {"kind": "request", "socket": True, "url": "*", "direction": "sent", "m
 
 
 @pytest.mark.parametrize("sender", [SHOP, OTHER, None])
-def test_a_message_counts_whoever_opened_the_socket(tmp_path: Path, sender: str | None) -> None:
+def test_a_message_counts_regardless_of_who_opened_the_socket(tmp_path: Path, sender: str | None) -> None:
     opened = RecordedRequest(method="GET", path=f"{OTHER}/ws", sender=sender, messages=(("send", "a secret"),))
     assert result_of(tmp_path, SOCKET, RecordedStep(requests=(opened,)), RecordedStep()).violated is True
     assert result_of(tmp_path, {**SOCKET, "message": "other"}, RecordedStep(requests=(opened,))).violated is False

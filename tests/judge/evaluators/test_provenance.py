@@ -136,7 +136,7 @@ def test_what_is_inside_an_editor_does_not_undo_what_must_not_be_there(tmp_path:
     assert evaluate_check(tmp_path, {**check, "not": True}, [RecordedStep(snapshot=page)]).passed is False
 
 
-def test_a_page_whose_origin_is_unknown_is_no_evidence(tmp_path: Path) -> None:
+def test_a_page_whose_origin_is_unknown_is_not_evidence(tmp_path: Path) -> None:
     seen = RecordedStep(path="about:blank", snapshot=PAGE)
     assert evaluate_check(tmp_path, {"kind": "text", "contains": "Shop"}, [seen]).passed is False
 

@@ -21,7 +21,7 @@ from shared.errors import TrajectoryError
 
 
 @given(st.lists(st.text(max_size=80), max_size=20))
-def test_a_block_has_one_line_per_entry_whatever_the_entries_contain(texts: list[str]) -> None:
+def test_a_block_has_one_line_per_entry_regardless_of_their_content(texts: list[str]) -> None:
     lines = block("actions", numbered(texts, 100)).split("\n")
     assert len(lines) == max(len(texts), 1) + 2
     assert all(re.match(rf"{number}\. ", line) for number, line in enumerate(lines[1:-1], 1) if texts)

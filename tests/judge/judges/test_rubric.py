@@ -57,7 +57,7 @@ async def test_an_outcome_criterion_that_is_not_met_vetoes_success(tmp_path: Pat
     assert "Lamp in cart" in verdict.reason
 
 
-async def test_an_outcome_decided_as_failure_is_a_failure_whatever_the_marks(tmp_path: Path) -> None:
+async def test_an_outcome_decided_as_failure_is_a_failure_for_any_marks(tmp_path: Path) -> None:
     assert (await rubric_verdict(tmp_path, rubric_script(statuses=("failure",)))).outcome == "failure"
     assert (await rubric_verdict(tmp_path, rubric_script(statuses=("failure",), marks="?"))).outcome == "failure"
 

@@ -183,7 +183,7 @@ async def test_an_unusable_reply_is_not_cached(tmp_path: Path) -> None:
     assert (await judge.judge(trajectory(tmp_path))).outcome == "failure"
 
 
-async def test_a_reply_cut_off_at_the_token_limit_is_no_verdict(tmp_path: Path) -> None:
+async def test_a_reply_cut_off_at_the_token_limit_is_not_a_verdict(tmp_path: Path) -> None:
     plain = webjudge_script()
 
     def script(request: ModelRequest) -> Any:
@@ -226,7 +226,7 @@ async def test_the_verdict_includes_prompt_and_cost_of_a_call_without_an_answer(
     assert (last["stage"], last["reply"], last["finish_reason"]) == ("outcome", "(unsafe)", "error")
 
 
-async def test_an_empty_answer_is_asked_for_once_more(tmp_path: Path) -> None:
+async def test_an_empty_answer_is_requested_once_more(tmp_path: Path) -> None:
     plain = webjudge_script()
     failed: list[Any] = []
 

@@ -480,5 +480,5 @@ def test_the_reason_is_what_a_reply_says_beside_its_score(reply: str, reason: st
 
 
 @given(st.text(max_size=300))
-def test_a_reason_is_one_line_whatever_the_reply(text: str) -> None:
+def test_a_reason_is_one_line_for_any_reply(text: str) -> None:
     assert len(parse_reason(text).splitlines()) <= 1

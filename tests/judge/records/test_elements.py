@@ -53,7 +53,7 @@ def test_a_pattern_may_stand_for_the_name() -> None:
         ("a" * (MAX_ELEMENT_CHARS + 1), MAX_ELEMENT_CHARS + 1, "shorten"),
     ],
 )
-def test_a_mistake_is_told_with_its_column_and_a_remedy(written: str, column: int, said: str) -> None:
+def test_a_mistake_is_reported_with_its_column_and_a_remedy(written: str, column: int, said: str) -> None:
     with pytest.raises(Invalid) as caught:
         parse_element(written)
     assert caught.value.column == column

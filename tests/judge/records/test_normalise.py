@@ -21,7 +21,7 @@ MONTHS = "January February March April May June July August September October No
         ("12,5", "12.5"), ("0,125", "0.125"), ("3.125", "3.125"), ("-3", "-3"), ("−3", "-3"), ("12 %", "12"),
     ],
 )  # fmt: skip
-def test_a_number_is_read_whatever_its_marks(text: str, number: str) -> None:
+def test_a_number_is_read_regardless_of_its_separators(text: str, number: str) -> None:
     assert parse_number(text) == Decimal(number)
 
 
@@ -73,7 +73,7 @@ def test_numbers_in_a_list_may_have_zeros_at_their_end() -> None:
 @pytest.mark.parametrize(
     "text", ["[" * 1_200 + "]" * 1_200, '{"a":' * 900 + "1" + "}" * 900, '{"a": 1e999}', '{"a": 2, "a": 1}']
 )
-def test_json_that_other_programs_would_refuse_is_no_value(text: str) -> None:
+def test_json_that_other_programs_would_refuse_is_not_a_value(text: str) -> None:
     with pytest.raises(NormaliseError):
         only_value(text, "json")
 

@@ -362,7 +362,7 @@ def test_each_epoch_of_a_task_has_its_page_and_the_front_page_sums_them_up(tmp_p
     assert "This run has no epoch 2 of the task." in (tmp_path / "report" / "tasks" / "t1.2.html").read_text()
 
 
-def test_a_copied_task_folder_has_a_page_of_its_own_and_is_no_repeat(tmp_path: Path) -> None:
+def test_a_copied_task_folder_has_its_own_page_and_is_not_a_repeat(tmp_path: Path) -> None:
     store = a_finished_run(tmp_path, a_result("t1"))
     shutil.copytree(store.results / "t1", store.results / "t2")
     text = make_report([store], tmp_path / "report").read_text()

@@ -82,7 +82,7 @@ def test_a_check_names_the_step_that_met_it_or_at_which_it_went_wrong(
 
 
 @pytest.mark.parametrize("passed", [True, False, None])
-def test_a_check_carries_whether_it_passed_and_what_was_found(passed: bool | None) -> None:
+def test_a_check_has_its_result_and_its_finding(passed: bool | None) -> None:
     evidence = {"checks": [{"check": "check 1", "description": "one", "passed": passed, "found": "heading"}]}
     assert points_of(a_verdict(key_points=("one",), evidence=evidence)) == (PointView("one", passed, "heading"),)
 
@@ -95,7 +95,7 @@ def test_a_rubric_marks_its_criteria() -> None:
     assert points_of(a_verdict(key_points=("one",), evidence={"rubric": rubric})) == (PointView("one", False, "no"),)
 
 
-def test_a_key_point_without_a_judgement_of_its_own_is_neither_met_nor_not() -> None:
+def test_a_key_point_without_its_own_judgement_is_neither_met_nor_failed() -> None:
     (point,) = points_of(a_verdict(key_points=("one",), evidence={"calls": [{"reply": "one is met"}]}))
     assert point.met is None
 

@@ -45,7 +45,7 @@ def test_the_ledger_is_shown_with_its_steps_and_the_coverage_beside_the_rate(tmp
 
 
 def test_in_real_time_the_clock_is_that_of_the_machine(tmp_path: Path) -> None:
-    assert "with this machine's (real time)" in reported(tmp_path, Frozen(archives=(USED,)))[1]
+    assert "with this machine's clock (real time)" in reported(tmp_path, Frozen(archives=(USED,)))[1]
 
 
 def test_a_report_of_live_sites_does_not_mention_archives(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_many_requests_of_a_step_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["missing", "not HAR", "link"])
-def test_a_trace_that_cannot_be_read_is_said(tmp_path: Path, damage: str) -> None:
+def test_an_unreadable_trace_is_reported(tmp_path: Path, damage: str) -> None:
     store = a_finished_run(tmp_path, a_result("t1", network=A_TRACE))
     path = store.task("t1").folder / "network.har"
     path.unlink()
@@ -99,7 +99,7 @@ def test_a_trace_that_cannot_be_read_is_said(tmp_path: Path, damage: str) -> Non
     assert 'href="../images' not in page
 
 
-def test_a_lost_trace_is_said_with_the_reason(tmp_path: Path) -> None:
+def test_a_lost_trace_is_reported_with_the_reason(tmp_path: Path) -> None:
     why = "the browser was killed or crashed: its network trace is lost"
     result = a_result("t1", "environment_fault", steps=(a_step(0),), error=why, blame="browser", network_missing=why)
     _, page = written(a_finished_run(tmp_path, result), tmp_path)

@@ -32,5 +32,5 @@ def test_facts_are_grouped_and_named_without_what_is_unset() -> None:
     }
 
 
-def test_a_moment_that_is_none_is_empty() -> None:
+def test_an_invalid_time_is_empty() -> None:
     assert [moment(value) for value in (None, "x", 1e30)] == ["", "", ""]

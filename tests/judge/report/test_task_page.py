@@ -197,7 +197,7 @@ async def test_playback_is_as_fast_as_chosen(page: Page, report: Path) -> None:
     assert await page.evaluate("location.hash") == "#step-3"
 
 
-async def test_a_pane_that_goes_on_below_says_so_until_its_end(page: Page, report: Path) -> None:
+async def test_a_pane_that_continues_below_is_marked_until_its_end(page: Page, report: Path) -> None:
     await page.goto((report / "task_001.html").as_uri())
     await page.evaluate("document.querySelector('.scrolled').style.height = '80px'")
     pane = page.locator(".scrolled")
@@ -225,7 +225,7 @@ async def test_a_failed_check_is_marked_and_the_page_opens_there(page: Page, run
     await page.locator("#step-1.now").wait_for()
 
 
-async def test_a_note_is_saved_with_its_label_and_is_no_group(
+async def test_a_note_is_saved_with_its_label_and_is_not_a_group(
     page: Page, run: RunStore, report: Path, tmp_path: Path
 ) -> None:
     await page.goto((report / "task_000.html").as_uri())

@@ -157,7 +157,7 @@ def test_gained_and_lost_tasks_are_listed_separately() -> None:
     assert (found.both, found.neither, found.paired) == (1, 1, 4)
 
 
-def test_a_task_that_one_run_did_not_score_is_no_evidence() -> None:
+def test_a_task_that_one_run_did_not_score_is_not_evidence() -> None:
     found = compare(rows("sfa"), rows("afa"))
     assert (found.shared, found.paired, found.gained, found.lost) == (3, 1, (), ())
 
@@ -284,7 +284,7 @@ def test_the_epochs_of_a_task_are_one_row() -> None:
     assert [row.epoch for row in group.attempts] == [1, 2]
 
 
-def test_scores_of_checks_are_no_relevance() -> None:
+def test_scores_of_checks_are_not_relevance() -> None:
     scored = replace(ROW, scores=(1, 5), decided_by="checks")
     assert totals_of([scored]).scores == {}
     assert totals_of([replace(scored, decided_by="judge")]).scores["5"] == 1

@@ -146,7 +146,7 @@ def test_the_only_agent_of_the_benchmarks_labels_needs_no_choice(tmp_path: Path)
     assert read_labels(path) == {"t1": ("1", {})}
 
 
-def test_json_is_no_table_of_labels_and_verdicts(tmp_path: Path) -> None:
+def test_json_is_not_a_table_of_labels_and_verdicts(tmp_path: Path) -> None:
     path = file(tmp_path, '[{"task_id": "t1", "Operator_human_label": 2}]', "human_label.json")
     with pytest.raises(ConfigError, match=r"JSON has labels only.*\(wabe agreement --verdicts RUN --labels "):
         read_pairs(path)

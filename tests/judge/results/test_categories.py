@@ -170,7 +170,9 @@ def test_a_failed_check_on_a_query_a_control_or_an_order_is_a_wrong_filter(
         {"kind": "answer", "contains": "Red"},
     ],
 )
-def test_a_page_or_a_control_that_was_never_reached_is_no_wrong_filter(tmp_path: Path, check: dict[str, Any]) -> None:
+def test_a_page_or_a_control_that_was_never_reached_is_not_a_wrong_filter(
+    tmp_path: Path, check: dict[str, Any]
+) -> None:
     assert judged(tmp_path, check, CONTROLS) == []
 
 

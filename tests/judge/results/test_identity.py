@@ -46,7 +46,7 @@ def test_what_an_agent_calls_itself_is_one_bounded_line(tmp_path: Path) -> None:
     assert name.isprintable()
 
 
-def test_a_run_that_goes_on_keeps_its_card_and_names_every_revision() -> None:
+def test_a_resumed_run_keeps_its_card_and_names_every_revision() -> None:
     first = {"card_name": "my agent", "model": "a", "revision": "abc"}
     again = resumed(first, {"card_name": None, "model": "a", "revision": "def"})
     assert again == {"card_name": "my agent", "model": "a", "revision": "abc, def"}

@@ -267,7 +267,7 @@ def test_a_row_says_who_played_and_under_which_conditions(tmp_path: Path) -> Non
     }
 
 
-def test_equal_tasks_are_one_task_set_whatever_their_order_and_other_checks_are_another(tmp_path: Path) -> None:
+def test_equal_tasks_in_any_order_are_one_task_set_and_other_checks_make_another(tmp_path: Path) -> None:
     task = a_result("b").task
     checked = a_result("b", task=Task.model_validate(task.model_dump() | {"checks": TASK["checks"]}))
     files = write(

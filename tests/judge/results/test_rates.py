@@ -15,7 +15,7 @@ def test_tasks_played_a_different_number_of_times_weigh_the_same_in_the_rate_of_
     assert Rate.of(listed).rate_of_all == counts_of(entries)["success_rate_of_all"] == 50.0
 
 
-def test_an_outcome_that_is_none_is_counted_as_unfinished_and_not_scored() -> None:
+def test_an_unknown_outcome_is_counted_as_unfinished_and_not_scored() -> None:
     rate = Rate.of([Counted("a", "odd"), Counted("b", "success")])
     assert (rate.counts["unfinished"], rate.scored, rate.total) == (1, 1, 2)
 

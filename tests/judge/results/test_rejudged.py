@@ -76,7 +76,7 @@ def test_tasks_without_news_keep_their_results_byte_for_byte(store: RunStore) ->
     assert path.read_bytes() == before
 
 
-def test_an_aborted_task_stays_aborted_whatever_a_verdict_file_says(store: RunStore) -> None:
+def test_an_aborted_task_stays_aborted_despite_a_verdict_file(store: RunStore) -> None:
     write_verdict_on(store.task("t3"), "webjudge-1", a_verdict("success"))
     assert take_over(store) == ()
     assert detail(store)["aborted_tasks"] == 1

@@ -178,7 +178,7 @@ def test_a_result_of_another_task_is_found(run: RunStore) -> None:
         merge_shards(run)
 
 
-def test_a_run_that_is_no_shard_is_named(run: RunStore, tmp_path: Path) -> None:
+def test_a_run_that_is_not_a_shard_is_named(run: RunStore, tmp_path: Path) -> None:
     shutil.copy(a_finished_run(tmp_path / "other", *attempts()).folder / "run.json", run.shards()[1].folder)
     with pytest.raises(ConfigError, match=r"001-of-003/run\.json: missing, damaged, or of no shard"):
         merge_shards(run)

@@ -175,7 +175,7 @@ def test_weak_proposals_are_left_out_where_better_ones_are(tmp_path: Path) -> No
     assert all("The bulb is new." in check["element"] for check in found)
 
 
-def test_a_default_of_a_field_that_nobody_touched_is_weaker_than_what_the_task_names(tmp_path: Path) -> None:
+def test_the_default_of_an_untouched_field_is_weaker_than_what_the_task_names(tmp_path: Path) -> None:
     end = '- paragraph: The bulb is new.\n- textbox "Items per page": "100"\n- textbox "Reply"\n'
     found = proposed(tmp_path, *commented(end=end), task=TASK)
     assert [check.get("contains") or check["element"] for check in found] == [
@@ -241,7 +241,7 @@ def test_a_number_in_an_address_that_a_page_linked_to_is_not_replaced(tmp_path: 
 
 
 @pytest.mark.parametrize(("task", "answer", "is_optional"), [(TASK, "It is saved.", True), ("Who?", "Ada", False)])
-def test_an_answer_that_nobody_asked_for_is_a_comment(
+def test_an_answer_that_the_task_does_not_ask_for_is_a_comment(
     tmp_path: Path, task: str, answer: str, is_optional: bool
 ) -> None:
     (found,) = suggest(recorded_attempt(tmp_path, [], [RecordedStep()], answer, task=task)).checks

@@ -204,7 +204,7 @@ def test_every_column_is_documented_in_its_order() -> None:
 
 
 @given(st.text(), st.none() | st.text())
-def test_json_lines_hold_every_column_of_a_row_per_line_whatever_its_texts(task: str, reason: str | None) -> None:
+def test_json_lines_have_all_columns_of_a_row_in_one_line_for_any_texts(task: str, reason: str | None) -> None:
     row = a_row(task=task, reason=reason, success=None)
     first, second = map(json.loads, jsonl_of([row, row]).splitlines())
     assert first == second

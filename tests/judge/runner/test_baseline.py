@@ -126,7 +126,7 @@ def test_a_baseline_without_results_is_refused(tmp_path: Path) -> None:
         read_baseline("r1", tmp_path)
 
 
-def test_a_file_that_is_no_submission_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_submission_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('{"a": 1}')
     with pytest.raises(ConfigError, match=r"x\.json"):
         read_baseline(str(tmp_path / "x.json"), tmp_path)

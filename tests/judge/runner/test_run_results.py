@@ -65,7 +65,9 @@ def test_a_task_that_the_baseline_solved_and_this_run_did_not_fails_the_run(
     assert ("lost: lamps" in text) == (solved == ("lamps",))
 
 
-def test_a_lost_task_is_said_even_where_nothing_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lost_task_is_reported_even_where_nothing_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert concluded(tmp_path, solved=("lamps",), baseline="r0", display="none") == (1, "")
     assert "  lost: lamps" in capsys.readouterr().err
 
@@ -76,7 +78,9 @@ def test_the_last_json_line_has_the_comparison_with_the_baseline(tmp_path: Path)
     assert (found["baseline"], found["lost"], found["p"]) == ("r0", ["lamps"], 1.0)
 
 
-def test_a_missed_limit_is_said_even_where_nothing_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missed_limit_is_reported_even_where_nothing_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert concluded(tmp_path, fail_under=80, display="none") == (1, "")
     assert capsys.readouterr().err == "success rate of all tasks 50.0 % is below --fail-under 80 %\n"
 

@@ -67,7 +67,7 @@ def test_an_engine_says_which_shard_this_is(option: str, environ: dict[str, str]
         ("2", {"WABE_SHARD": "1.5"}, r"WABE_SHARD: '1\.5' is not a number"),
     ],
 )
-def test_a_shard_that_cannot_be_told_is_one_clear_error(option: str, environ: dict[str, str], complaint: str) -> None:
+def test_an_unidentifiable_shard_is_one_clear_error(option: str, environ: dict[str, str], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         shard_of(option, environ)
 

@@ -174,12 +174,12 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_scenario(tmp_path / "absent.toml")
 
 
-def test_a_folder_is_no_scenario(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_scenario(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="Is a directory"):
         load_scenario(tmp_path)
 
 
-def test_bytes_that_are_no_text_name_their_line() -> None:
+def test_bytes_that_are_not_text_are_reported_with_their_line() -> None:
     with pytest.raises(ConfigError, match="line 2: not UTF-8"):
         parse_scenario(b"[green_agent]\n\xff\xfe", Path("s.toml"))
 

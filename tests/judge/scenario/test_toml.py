@@ -125,7 +125,7 @@ def test_a_bundled_set_is_found_by_the_name_of_its_folder() -> None:
 
 
 @pytest.mark.parametrize("name", ["nope", "", "..", "../scenarios/demo"])
-def test_a_name_that_is_no_set_is_refused_and_the_known_ones_are_named(name: str) -> None:
+def test_an_unknown_set_is_refused_and_the_known_ones_are_named(name: str) -> None:
     with pytest.raises(ConfigError, match=r"unknown task set.*demo"):
         bundled_tasks(name, ROOT / "scenarios")
 

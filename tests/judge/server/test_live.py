@@ -388,7 +388,7 @@ async def test_the_report_has_the_pages_and_images_of_every_epoch(served: Served
         assert (await get(served, f"/live/{RUN}/report/{name}")).status_code == 200
 
 
-async def test_strangers_see_neither_the_report_nor_where_it_is(tmp_path: Path) -> None:
+async def test_the_public_sees_neither_the_report_nor_its_place(tmp_path: Path) -> None:
     store = write_synthetic_run(tmp_path, RUN, tasks=1, steps=1)
     make_report([store], store.folder / "report")
     hub = LiveHub(LiveRecords(tmp_path, "everyone"))

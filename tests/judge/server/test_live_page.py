@@ -111,7 +111,7 @@ async def test_hostile_texts_stay_text(served: ServedPage, watched: WatchedPage)
     assert watched.troubles == []
 
 
-async def test_a_restarted_judge_goes_on_where_it_was_and_one_that_has_ended_leaves_the_results(
+async def test_a_restarted_judge_continues_and_one_that_has_ended_leaves_the_results(
     browser: Browser, tmp_path: Path
 ) -> None:
     async with AsyncExitStack() as stack:

@@ -134,9 +134,7 @@ def test_contents_of_uploaded_files_are_left_out(tmp_path: Path) -> None:
         ("", "abc", False),
     ],
 )
-def test_a_body_that_is_neither_json_nor_form_nor_text_is_left_out(
-    tmp_path: Path, mime_type: str, text: str, kept: bool
-) -> None:
+def test_a_body_other_than_json_form_or_text_is_left_out(tmp_path: Path, mime_type: str, text: str, kept: bool) -> None:
     written(tmp_path, RecordedRequest(post=text, mime_type=mime_type).har_entry(1))
     (entry,) = read_har(tmp_path / NETWORK_FILE).entries
     assert entry.request.body is not None

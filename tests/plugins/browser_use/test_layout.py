@@ -75,7 +75,7 @@ def test_a_history_is_read_with_its_screenshots(tmp_path: Path, images: str) -> 
     assert find_trajectories(tmp_path) == (folder,)
 
 
-def test_each_action_is_a_step_and_one_that_was_not_carried_out_is_no_fact(tmp_path: Path) -> None:
+def test_each_action_is_a_step_and_one_that_was_not_executed_is_not_a_fact(tmp_path: Path) -> None:
     attempt = load_trajectory(write(tmp_path / "t1", ITEMS)).attempt
     assert attempt is not None
     found = [(step.action and step.action.tool, step.outcome and step.outcome.ok) for step in attempt.steps]

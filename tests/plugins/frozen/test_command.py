@@ -64,7 +64,7 @@ def test_archives_are_merged(tmp_path: Path) -> None:
     assert "2 walks, 2 answers" in output
 
 
-def test_a_check_without_a_scenario_lists_what_looks_like_a_credential(tmp_path: Path) -> None:
+def test_a_check_without_a_scenario_lists_possible_credentials(tmp_path: Path) -> None:
     body = b'{"api_token": "9f8e7d6c5b4a39281706aabb"}'
     assert "Nothing in it looks like a credential" in said("check", str(archive(tmp_path / "a.wacz", "a")))
     assert "the value of api_token in the answer of a/0" in said("check", str(archive(tmp_path / "b.wacz", "a", body)))
@@ -73,7 +73,7 @@ def test_a_check_without_a_scenario_lists_what_looks_like_a_credential(tmp_path:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["merge", "a.wacz", "-o", "b.wacz"], "one archive alone"),
+        (["merge", "a.wacz", "-o", "b.wacz"], "only one archive"),
         (["merge", "a.wacz", "b.wacz", "-o", "c.zip"], "an archive's name ends in .wacz"),
         (["check", "none.wacz"], "none.wacz: no such file"),
         (["check", "a.wacz", "--task", "t1"], "--task needs --scenario"),
@@ -99,13 +99,13 @@ async def test_a_browser_by_hand_needs_a_display(monkeypatch: pytest.MonkeyPatch
         await browse_by_hand(["http://shop.test/"], settings, RecordingInterceptor("w"), NetworkPolicy())
 
 
-def test_a_check_says_per_task_what_is_missing_and_what_to_record_again() -> None:
+def test_a_check_lists_for_each_task_what_is_missing_and_what_to_record_again() -> None:
     ledger = (entry("exact"), entry("uncertain", path="/cart"), entry("miss", "decisive"), entry("miss", "cosmetic"))
     played = [Played(TASK, False, "not done", ledger)]
     recorded = recording(walk("t1", (request(), answer())))
     lines = list(lines_of(played, recorded, "wabe sites record s.toml"))
     assert lines == [
-        "t1: failed (not done), unlike when it was recorded, 4 requests, 1 uncertain, 1 decisive miss, 1 other",
+        "t1: failed (not done), unlike the recording, 4 requests, 1 uncertain, 1 decisive miss, 1 other",
         "  miss: step 2: GET http://shop.test/a (document)",
         "  uncertain: step 2: GET http://shop.test/cart (document)",
         "Record again: wabe sites record s.toml --task t1 -o AGAIN.wacz, then wabe sites merge both",
@@ -113,7 +113,7 @@ def test_a_check_says_per_task_what_is_missing_and_what_to_record_again() -> Non
     assert not is_sound(played, recorded)
 
 
-def test_a_check_keeps_what_an_earlier_one_said_of_other_tasks() -> None:
+def test_a_check_keeps_the_earlier_results_of_other_tasks() -> None:
     before = Checked(matcher=checked([], "s", None).matcher, of_tasks=(TaskChecked(task_id="t0", requests=9),))
     played = [Played(TASK, True, "", (entry("exact"),))]
     assert [task.task_id for task in checked(played, "s", before).of_tasks] == ["t0", "t1"]

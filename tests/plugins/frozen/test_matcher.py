@@ -114,7 +114,7 @@ def test_writes(method: str, body: bytes, expected: bool) -> None:
     assert is_write(request("/q", method, body, JSON if body[:1] in b"[{" else ())) is expected
 
 
-def test_a_multipart_body_matches_whatever_its_boundary() -> None:
+def test_a_multipart_body_matches_regardless_of_its_boundary() -> None:
     def parts(boundary: str) -> tuple[bytes, Headers]:
         body = f'--{boundary}\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--{boundary}--\r\n'
         return body.encode(), (("Content-Type", f"multipart/form-data; boundary={boundary}"),)
@@ -244,7 +244,7 @@ def test_a_preflight_for_a_recorded_request_is_answered() -> None:
     assert made.match(request("/other", "OPTIONS", headers=asked)).grade == "miss"
 
 
-def test_a_recorded_failure_is_no_miss() -> None:
+def test_a_recorded_failure_is_not_a_miss() -> None:
     match = matcher(walk("w", (request("/gone"), None))).match(request("/gone"))
     assert (match.grade, match.answer, match.exchange and match.exchange.failure) == ("exact", None, "unreachable")
 

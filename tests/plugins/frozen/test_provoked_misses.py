@@ -40,6 +40,7 @@ archive = "harbour.wacz"
 
 [config]
 max_steps = 12
+max_parallel = 3
 judge_model = "offline"
 """
 _TASK = """

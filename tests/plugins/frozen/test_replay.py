@@ -265,7 +265,7 @@ async def test_what_the_site_sent_follows_what_the_page_sends() -> None:
     assert [entry.grade for entry in replay.take()] == ["exact"]
 
 
-async def test_a_message_out_of_order_is_uncertain_and_skips_what_belonged_to_others() -> None:
+async def test_a_message_out_of_order_is_uncertain_and_skips_the_replies_to_others() -> None:
     exchange = await recorded_socket(received("hello"), sent("a"), received("A"), sent("b"), received("B"))
     replay, page, serving = await replayed(exchange)
     await page.until(lambda: page.sent == [b"hello"])

@@ -113,5 +113,5 @@ def test_applied_twice_nothing_more_changes(
 
 
 @given(st.text(min_size=1))
-def test_a_placeholder_says_that_it_is_one(value: str) -> None:
+def test_a_placeholder_is_recognisable(value: str) -> None:
     assert PLACEHOLDER.search(placeholder(value, is_chosen=True))

@@ -152,7 +152,7 @@ def test_a_broken_row_is_named(tmp_path: Path, change: dict[str, Any], complaint
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 is not all", b"{}"])
-def test_a_file_that_is_no_parquet_is_a_clear_error(tmp_path: Path, content: bytes) -> None:
+def test_a_file_other_than_parquet_is_a_clear_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "rows.parquet"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match="give a Parquet file"):

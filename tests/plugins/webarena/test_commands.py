@@ -60,7 +60,7 @@ def test_a_login_needs_an_account(tmp_path: Path) -> None:
         run_("login", "--config", str(config), "--output", str(tmp_path / "states"))
 
 
-def test_imported_tasks_that_nobody_can_pass_are_noted(tmp_path: Path) -> None:
+def test_imported_tasks_that_cannot_be_passed_are_noted(tmp_path: Path) -> None:
     tasks = "".join(TASK.format(number) for number in (429, 430))
     path = tmp_path / "scenario.toml"
     path.write_text(f"{HEAD}{tasks}")

@@ -10,11 +10,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from playwright.async_api import async_playwright
+from playwright.async_api import Browser, async_playwright
 
 from helpers.browser.hostile_site import Site, hostile_site
-from helpers.browser.sessions import a_browser, browser_settings
+from helpers.browser.sessions import browser_settings
 from helpers.interop.environments import environment
+from judge.browser.pool import BrowserPool, browser_pool
 from judge.plugins.webarena.package import WebArenaPackage
 from judge.records.tasks import Task
 from judge.trajectory.network import NETWORK_FILE, write_har
@@ -97,21 +98,17 @@ def address(site: Site, attempt: Attempt) -> str:
     return f"{site.url}directions?{urlencode(asked)}"
 
 
-async def playwrights_trace(folder: Path, url: str) -> dict[str, Any]:
-    path = folder / "playwright.har"
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=str(browser_settings().found.path))
-        context = await browser.new_context(record_har_path=path, record_har_content="embed")
-        page = await context.new_page()
-        await page.goto(url)
-        await page.wait_for_function("document.title == 'Shown'")
-        await context.close()
-        await browser.close()
+async def playwrights_trace(browser: Browser, path: Path, url: str) -> dict[str, Any]:
+    context = await browser.new_context(record_har_path=path, record_har_content="embed")
+    page = await context.new_page()
+    await page.goto(url)
+    await page.wait_for_function("document.title == 'Shown'")
+    await context.close()
     return dict(json.loads(path.read_text()))
 
 
-async def judges_trace(folder: Path, url: str, task: Task) -> dict[str, Any]:
-    async with a_browser() as browser:
+async def judges_trace(pool: BrowserPool, folder: Path, url: str, task: Task) -> dict[str, Any]:
+    async with pool.browser(None) as browser:
         await browser.log_in(task)
         await browser.open(url)
         # The page settles: its requests are done.
@@ -125,6 +122,18 @@ async def judges_trace(folder: Path, url: str, task: Task) -> dict[str, Any]:
 
 
 @asynccontextmanager
+async def browsers() -> AsyncIterator[tuple[Browser, BrowserPool]]:
+    """Playwright's browser and the judge's, which all attempts share."""
+    settings = browser_settings()
+    async with async_playwright() as playwright, browser_pool(settings, is_guarded=False) as pool:
+        browser = await playwright.chromium.launch(executable_path=str(settings.found.path))
+        try:
+            yield browser, pool
+        finally:
+            await browser.close()
+
+
+@asynccontextmanager
 async def package(site: Site) -> AsyncIterator[WebArenaPackage]:
     settings = Settings.from_environ({"WABE_WEBARENA_PYTHON": str(environment("webarena"))})
     names = ("map", "wikipedia", "shopping_admin")
@@ -135,22 +144,21 @@ async def package(site: Site) -> AsyncIterator[WebArenaPackage]:
         await opened.aclose()
 
 
-@pytest.mark.parametrize("number", ATTEMPTS)
-async def test_a_cookie_that_a_task_reads_gets_the_packages_own_verdict(tmp_path: Path, number: int) -> None:
+async def test_a_cookie_that_a_task_reads_gets_the_packages_own_verdict(tmp_path: Path) -> None:
     with hostile_site({"/directions": MAP}) as site:
         site.pages |= {f"/route/v1/driving/{way}": ROUTE for way in (KING, ISLAND, YOUNG, KIM)}
-        async with package(site) as opened:
-            (row,) = [task for task in (await opened.tasks(None)).tasks or () if task.task_id == number]
-            for attempt in ATTEMPTS[number]:
-                url = address(site, attempt)
+        async with package(site) as opened, browsers() as (playwright, pool):
+            rows = {row.task_id: row for row in (await opened.tasks(None)).tasks or ()}
+            for number, attempt in ((number, each) for number, attempts in ATTEMPTS.items() for each in attempts):
+                row, url = rows[number], address(site, attempt)
                 task = Task(task_id="t", website=site.url, task=row.intent, keep_fields=row.fields)
                 traces = {
-                    "Playwright": await playwrights_trace(tmp_path, url),
-                    "the judge": await judges_trace(tmp_path, url, task),
+                    "Playwright": await playwrights_trace(playwright, tmp_path / "playwright.har", url),
+                    "the judge": await judges_trace(pool, tmp_path, url, task),
                 }
                 for who, har in traces.items():
                     made = await opened.evaluate(
                         number, instruction=row.intent, answer=json.dumps(attempt.answer), har=har
                     )
-                    assert made.result is not None, (who, attempt, made)
-                    assert (made.result.status == "success") is attempt.succeeds, (who, attempt, made.result)
+                    assert made.result is not None, (who, number, attempt, made)
+                    assert (made.result.status == "success") is attempt.succeeds, (who, number, attempt, made.result)

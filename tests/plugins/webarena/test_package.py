@@ -153,7 +153,7 @@ def test_an_answer_that_breaks_the_evaluator_is_the_participants_fault(package: 
         (BIOGRAPHY, DONE, har(biography("%5E.*%24"))),
     ],
 )
-def test_a_pattern_that_the_evaluator_would_match_is_no_success(
+def test_a_pattern_that_the_evaluator_would_match_is_not_a_success(
     package: Package, number: int, answer: str, trace: dict[str, Any]
 ) -> None:
     made = package.evaluate(number, answer, trace)
@@ -172,7 +172,7 @@ def test_a_pattern_that_never_ends_is_the_participants_fault(package: Package, m
     assert made.refusal.startswith("an address or a form field cannot be read")
 
 
-def test_a_list_of_guesses_is_no_success(package: Package) -> None:
+def test_a_list_of_guesses_is_not_a_success(package: Package) -> None:
     answer: dict[str, Any] = {"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": ["?"]}
     asked = package.evaluate(BEST_SELLER, json.dumps(answer), har(entry(ADMIN)))
     assert asked.result is not None

@@ -165,7 +165,7 @@ def test_no_file_of_a_folder_may_be_a_link_out_of_it(tmp_path: Path, name: str) 
         load_trajectory(folder)
 
 
-def test_a_score_that_is_a_link_out_of_the_folder_is_no_verdict(tmp_path: Path) -> None:
+def test_a_score_that_is_a_link_out_of_the_folder_is_not_a_verdict(tmp_path: Path) -> None:
     folder = write_webeval(tmp_path / "t")
     (tmp_path / "outside").write_text('{"score": 1, "gpt_response_text": "secret"}')
     (folder / "scores").mkdir()

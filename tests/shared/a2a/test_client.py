@@ -228,7 +228,7 @@ async def test_proxy_variables_of_the_environment_are_ignored(monkeypatch: pytes
 # --- the card ---------------------------------------------------------------------------------------------------------
 
 
-async def test_the_dialled_host_is_called_whatever_host_the_card_publishes() -> None:
+async def test_the_dialled_host_is_called_regardless_of_the_host_in_the_card() -> None:
     agent = ForeignAgent(lambda body: message_10(body, "an answer"), card_10("http://10.255.255.1:7/rpc"), path="/rpc")
     async with talking_to(agent) as client:
         assert await client.send("What now?", context_id=CONTEXT) == "an answer"
@@ -571,7 +571,7 @@ JSON_VALUES = st.recursive(
 
 
 @pytest.mark.parametrize("card", [card_10(), card_03()], ids=["1.0", "0.3"])
-def test_whatever_json_comes_back_is_a_reply_or_the_participants_error(card: Any) -> None:
+def test_any_json_answer_is_a_reply_or_the_participants_error(card: Any) -> None:
     results: list[Any] = []
     agent = ForeignAgent(lambda body: results[-1], card)
     with asyncio.Runner() as runner:

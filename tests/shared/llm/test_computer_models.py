@@ -456,7 +456,7 @@ async def test_anthropic_is_offered_only_what_the_judge_can_do() -> None:
     assert "anthropic-beta" not in asked[0].headers
 
 
-async def test_an_empty_answer_of_anthropics_is_no_answer_and_leaves_its_calls_open() -> None:
+async def test_an_empty_answer_from_anthropic_is_not_an_answer_and_leaves_its_calls_open() -> None:
     answers = [
         anthropic_answer(anthropic_call("wait")),
         anthropic_answer(anthropic_thought("Done?")),

@@ -28,7 +28,7 @@ from shared.text import clip
 SettleMode = Literal["page-time", "real-time"]
 SETTLER = Path(__file__).with_name("settle.cjs")
 MAX_SETTLE_S = 8.0
-# Of its own thread; then a script that lets nothing through is stopped.
+# CPU time of the page's own thread, after which a script that blocks everything else is stopped.
 MAX_CPU_S = 10.0
 _MAX_VANISHED = 20
 _MAX_VANISHED_CHARS = 300
@@ -38,7 +38,7 @@ _CONTEXT = "page.context()[Symbol.for('wabe.settle')]"
 
 
 class ClockStalled(SiteFault):
-    """A script was stopped in page time, in which a loop that waits for the clock never ends."""
+    """A script was stopped in page time, where a loop that waits for the clock never ends."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -48,7 +48,7 @@ class ClockStalled(SiteFault):
 
 
 class Document(Record):
-    """What kind of document the page is, as the browser says."""
+    """What kind of document the page is, as reported by the browser."""
 
     type: str
     has_body: bool
@@ -60,7 +60,7 @@ class Report(Record):
 
     `links` are addresses of other origins in the page, each after the origin of the document that has it.
     `stopped`: a script was stopped after too much CPU time; `silent`: the page did not answer; `lost_document`: it
-    answers, but has no document and does not load one; `restless`: it went on to other pages all the time; `lost`:
+    answers, but has no document and does not load one; `restless`: it kept navigating to other pages; `lost`:
     how a tab was lost; `closed_tabs`: how many tabs were closed because there were too many. Empty if settling did
     not finish, for example under an open dialog.
     """
@@ -158,7 +158,7 @@ AWAKE_S = 1.0
 
 
 class Glance(Record):
-    """What can be had of a page without a snapshot; `image` is a JPEG as base64."""
+    """What can be read of a page without a snapshot; `image` is a JPEG as base64."""
 
     url: str
     title: str

@@ -79,7 +79,7 @@
     },
   });
 
-  // So does what the browser computes beside the page's scripts.
+  // The same applies to what the browser computes outside the page's scripts.
   const { then } = Promise.prototype;
   const follow = (owner, names) => {
     for (const name of names) {

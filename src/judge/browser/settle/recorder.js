@@ -4,9 +4,9 @@
   if (globalThis.wabe) return;
   const MAX_TEXTS = 50;
   const MAX_WATCHED = 500;
-  // Of a text that a person could have read while it was there.
+  // The maximum length of a text that a person could have read while it was visible.
   const MAX_CHARS = 200;
-  // Of longer pages nothing is reported as vanished.
+  // On longer pages, nothing is reported as vanished.
   const MAX_SHOWN = 1_000_000;
   const LOOK_EVERY_MS = 50;
   // Longer animations are treated as decoration.
@@ -33,7 +33,7 @@
   // Elements that changed since the last observation, each with its text last seen, and the texts of its blocks.
   let watched = new Map();
   let gone = new Set();
-  // Elements with those that took their place.
+  // Elements with their replacements.
   let replaced = new WeakMap();
   // The text of the last observation.
   let shown = "";
@@ -70,7 +70,7 @@
     end();
     return blocks;
   };
-  // White space between blocks differs between elements and the page, and styles change the case of text.
+  // White space between blocks differs between elements and the page, and styles may change the case of text.
   const packed = text => text.replace(/\s+/g, "").toLowerCase();
   const wordsOf = text => packed(text).replace(/[^\p{L}]/gu, "");
   const isShown = element => element.isConnected && element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
@@ -105,14 +105,14 @@
         raw = "";
       }
       const blocks = raw ? blocksOf(element) : [];
-      // Where only numbers changed, it is a value that changes.
+      // If only numbers changed, it is a live value.
       const words = new Set(blocks.map(wordsOf));
       for (const block of isReplaced(element) ? [] : seen.blocks)
         if (!text.includes(block) && !words.has(wordsOf(block)) && gone.size < MAX_TEXTS) gone.add(block);
       watched.set(element, raw ? { raw, blocks } : NOTHING);
     }
   };
-  // Elements that gave way to others of their kind, as in a list that is rendered again.
+  // Elements that were replaced by others of their kind, as in a list that is rendered again.
   const noteReplaced = mutations => {
     const added = new Map();
     for (const { target, addedNodes } of mutations) {
@@ -147,7 +147,7 @@
   if (document.documentElement) observeRoots(document.documentElement);
   const listen = (types, heard) => types.forEach(type => addEventListener(type, heard, { capture: true, passive: true }));
   listen(["scroll"], () => { scrolls += 1; });
-  // What is typed changes a property, which observers do not report.
+  // Typing changes a property, which observers do not report.
   listen(["input", "change"], () => { changedAt = now(); });
 
   const isBusy = () => {
@@ -181,7 +181,7 @@
     // In SVG.
     return href ? [new URL(href.baseVal, element.baseURI).href] : [src, data, formAction];
   };
-  // A `srcdoc` document is its parent's, also in a sandbox.
+  // A `srcdoc` document belongs to its parent, even in a sandbox.
   const origin = () =>
     globalThis.origin === "null" && location.href === "about:srcdoc" ? location.ancestorOrigins[0] : globalThis.origin;
   const told = new Set();
@@ -231,7 +231,7 @@
       };
     },
     frames: () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))),
-    // Addresses of other origins to which the document leads: those that have not been told yet.
+    // Addresses of other origins that the document links to and that have not been reported yet.
     links() {
       const found = [];
       if (collectedAt !== changedAt) collect(document, origin(), found, { elements: MAX_ELEMENTS });

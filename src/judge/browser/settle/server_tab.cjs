@@ -2,9 +2,10 @@
 //
 // - After an action the server waits by itself, up to 5 s for the page's requests and up to 10 s for a new document's load
 //   event. Settling does that.
-// - Its double clicks take no time on the page's clock, which applications take for a single click, or for none.
-// - It clicks a checkbox that is hidden under its own label until the time is up. A person clicks what is shown there.
-// - Nor can it click a slider that is hidden under its track. A person takes hold of it; that gives it the focus.
+// - Its double clicks take no time on the page's clock, so applications treat them as a single click, or as none.
+// - It keeps trying to click a checkbox that is hidden under its own label until it times out. A person clicks what is
+//   shown there.
+// - It cannot click a slider that is hidden under its track either. A person drags it, which gives it the focus.
 // - It sets a slider's value without the key or pointer that many components wait for.
 //
 // A server without this tab, or with another one, does what it always does.
@@ -15,7 +16,7 @@ const { delay, soon } = require("./timing.cjs");
 const LOOK_LIMIT = 1000;
 const STEP_LIMIT = 1000;
 
-// In the page: what hides an input where it would be clicked, `label` for its own one.
+// In the page: what covers an input where it would be clicked; `label` for its own label.
 const cover = input => {
   if (!(input instanceof HTMLInputElement) || !["checkbox", "radio", "range"].includes(input.type)) return null;
   input.scrollIntoViewIfNeeded();
@@ -97,7 +98,7 @@ const adaptLocator = (locator, page, pause) => {
     if (!near) return fill(value, options);
     await fill(near.value, options);
     await soon(locator.press(near.key, { timeout: STEP_LIMIT }), STEP_LIMIT);
-    // A component may give its keys another meaning.
+    // A component may handle keys differently.
     if (await soon(locator.inputValue({ timeout: STEP_LIMIT }), STEP_LIMIT) !== value) await fill(value, options);
   };
 };

@@ -26,7 +26,7 @@ const COARSE_SLICE = 400;
 const SLICE_REAL = 15;
 // Of 64 pages, the final state was seen on 58 after 1 s of page time; in real time on 43 after 500 ms, 25 after 200 ms.
 const QUIET_PAGE = 1000;
-// After so long without a change, a timer or anything else that is known to go on, the rest passes in coarse slices.
+// After this long without a change, a timer or any other known activity, the rest passes in coarse slices.
 const CALM_PAGE = 250;
 const QUIET_REAL = 500;
 const MAX_PAGE = 4000;
@@ -60,11 +60,11 @@ const STUCK = 1000;
 const MAX_ADDRESSES = 1000;
 // Some pages never fire their `load` event.
 const MAX_LOAD = 5000;
-// The document of an answer that broke off never becomes complete.
+// The document of a truncated answer never becomes complete.
 const BROKEN_OFF = 500;
-// A page that goes to so many documents in one settle, and still is not quiet, is restless.
+// A page that loads this many documents in one settle and is still not quiet is restless.
 const MAX_NAVIGATIONS = 5;
-// So many events in so short a time keep this process from anything else: their page is closed.
+// This many events in so short a time block this process: their page is closed.
 const MAX_EVENTS = 2000;
 const EVENTS_WITHIN = 5000;
 const MAX_DOWNLOADS = 20;
@@ -92,13 +92,13 @@ class Settler {
     this.sockets = new Map();
     this.openSockets = new Set();
     this.chatty = new WeakSet();
-    // Those that left a message without an answer, and have received nothing since.
+    // Sockets that left a message unanswered and have received nothing since.
     this.silentOnce = new WeakSet();
     this.heardAt = -Infinity;
-    // Waiting for the server was in vain.
+    // Waiting for the server did not help.
     this.isForsaken = false;
     this.streams = new Map();
-    // Addresses of streams through which nothing came after the page had sent a request.
+    // Addresses of streams that stayed silent after the page had sent a request.
     this.silentStreams = new Set();
     // The requests of this settle by address, and how often one was repeated.
     this.inTurn = new Map();
@@ -247,7 +247,7 @@ class Settler {
       else if (now - askedAt <= SOCKET_LIMIT) isWaiting = true;
       else if (answeredAt === null) this.unanswered(socket);
       else {
-        // Answers without end: from now on, the first one counts.
+        // The answers never end: from now on, only the first one counts.
         this.chatty.add(socket);
         this.sockets.delete(socket);
       }
@@ -267,7 +267,7 @@ class Settler {
   // The combined state of all frames; `quiet` is the time since the last change in any of them.
   async look(round) {
     const limit = this.isPageTime ? QUIET_PAGE : QUIET_REAL;
-    // What is only determined of a quiet page decides early whether a page is calm.
+    // Facts that are determined only for a quiet page decide early whether it is calm.
     const calm = this.isPageTime ? CALM_PAGE : limit;
     const found = await Promise.all(this.all().map(target => target.evaluate(`wabe.state(${calm}, ${this.openSockets.size > 0})`)));
     const states = found.flat();
@@ -328,13 +328,13 @@ class Settler {
     return isAwaited;
   }
 
-  // Not every request has an effect that comes through the stream: it is given up after two without one.
+  // Not every request has an effect that arrives through the stream: after two without one, stop waiting.
   heardFrom(request, stream, hasChanged) {
     const url = address(request.url());
     if (hasChanged) this.silentStreams.delete(url);
     else if (stream.wasAsked && this.silentStreams.has(url)) return this.giveUp(url, this.streams, request);
     else if (stream.wasAsked && this.silentStreams.size < MAX_ADDRESSES) this.silentStreams.add(url);
-    // For nothing, until the page asks.
+    // Wait for nothing until the page sends a request.
     stream.since = Infinity;
   }
 
@@ -355,7 +355,7 @@ class Settler {
     return performance.now() < until && !this.isStuck();
   }
 
-  // Waiting cannot help: the page's scripts are held up.
+  // Waiting cannot help: the page's scripts are blocked.
   isStuck() {
     return this.isGone || this.all().some(target => target.hasDialog);
   }
@@ -419,7 +419,7 @@ class Settler {
     do {
       found = await Promise.race([this.quiet(round), this.stuck(round)]);
       document = found?.map(each => each.document).find(Boolean) ?? null;
-      // Between two documents nothing answers: a page that goes on by itself is waited for.
+      // Between two documents nothing answers, so wait for a page that navigates by itself.
     } while (found && !document && this.navigations > 1 && this.goesOn(round));
     const hasDialog = this.all().some(target => target.hasDialog);
     const [wasStopped, isHopeless] = [this.all().some(target => target.stops), this.isHopeless()];
@@ -464,7 +464,7 @@ class Settler {
     for (let at = performance.now(); at < Math.min(round.until, round.end) + STUCK && !this.isStuck() && !this.isHopeless();) {
       await delay(TICK);
       const now = performance.now();
-      // Nor does a script that computes use up the page's time.
+      // A script that computes does not use up the page's time either.
       if (this.isSilent()) {
         round.waits.add("busy");
         round.until += now - at;
@@ -571,7 +571,7 @@ class Context {
     }));
   }
 
-  // Under a dialog no page answers, and its tab can still be shown.
+  // Under a dialog no page answers, but its tab can still be shown.
   async answers(page) {
     const settler = await soon(this.attach(page), ATTACH_LIMIT);
     if (!settler) return false;
@@ -579,7 +579,7 @@ class Context {
     return settler.isStuck() || await soon(Promise.resolve(sent), ANSWER_LIMIT) !== undefined;
   }
 
-  // What can be had of a page without a snapshot. No picture if the page went to another origin meanwhile.
+  // What can be read of a page without a snapshot. No picture if the page navigated to another origin meanwhile.
   async glance(page) {
     const settler = await this.attach(page);
     const { session } = settler.targets.get(page);
@@ -713,6 +713,6 @@ exports.default = async ({ page }) => {
   adapt(page, () => context.pause(page));
   if (!context.isBegun) return;
   await context.limitTabs(page).catch(() => {});
-  // The server shows nothing of any tab before this is done.
+  // The server reports nothing about any tab before this is done.
   await soon(context.attach(page), ATTACH_LIMIT);
 };

@@ -26,7 +26,7 @@ const MAX_LAG = 60000;
 const MAX_GRANT = 1000;
 const MAX_PENDING = 5000;
 const GRANTS_PER_CHECK = 20;
-// A page that has not answered for so long is silent: a script computes, or waits for a clock that stands still.
+// A page that has not answered for this long is silent: a script is computing, or waits for a clock that is stopped.
 const SILENCE = 1000;
 const LISTEN = 250;
 // A script that stays silent is stopped after some CPU time of its own thread (`begin`), however busy the machine is;
@@ -50,7 +50,7 @@ class Target {
     this.snapshotWorlds = new Map();
     this.queue = Promise.resolve();
     this.isClosed = false;
-    // When the commands were sent that have no answer yet, the oldest first.
+    // The send times of the commands that have not been answered yet, oldest first.
     this.unanswered = new Map();
     this.commands = 0;
     this.isListening = false;
@@ -196,7 +196,7 @@ class Target {
     return this.pending !== null && performance.now() - this.pendingSince < MAX_PENDING;
   }
 
-  // The page's clock, where no script of the page can change what it says.
+  // The page's clock, read where no script of the page can tamper with it.
   async clock() {
     const [contextId] = this.worlds.keys();
     if (contextId === undefined) return undefined;

@@ -45,7 +45,7 @@ def decide(check: ActionCheck, recording: Recording, inverted: bool) -> Decision
     """Whether the actions were executed, and the step of the last one."""
     actions = list(recording.actions(looks_at(check, recording)))
     if recording.counts_all:
-        # What the participant typed counts as well: that may be what it must not write.
+        # Typed text counts as well: it may be exactly what the participant must not write.
         last, missing = _executed(check, actions, anywhere=True)
         return Decision(last is not None, Found(last is not None, last.line if last else missing), last and last.step)
     found, step = _acted(check, actions, inverted=inverted)
@@ -120,7 +120,8 @@ def _says(pattern: Pattern, line: str) -> bool:
     parts = split_line(line)
     if span is None or parts is None:
         return False
-    # What describes an element is the name of another one: only a pattern that says so is about this one.
+    # The description of an element is the name of another one, so only a pattern that contains the description is about
+    # this one.
     described = _DESCRIBED.search(parts[0])
     if described is not None and described[1] not in pattern.source:
         return False

@@ -143,7 +143,7 @@ def warnings(check: AnswerCheck) -> Iterator[str]:
 
 
 def contradicts(one: AnswerCheck, other: AnswerCheck) -> str | None:
-    """Two values of one type are one too many."""
+    """Checks that expect two different values of one type contradict each other."""
     if not one.type or one.type != other.type:
         return None
     both = not (one.inverted or other.inverted) and one.schema_ is None and other.schema_ is None

@@ -126,7 +126,7 @@ def _bare(element: Element) -> Element:
 
 
 def _acted_on(look: Look, *, editable: bool) -> tuple[Snapshot | None, Node | None]:
-    """What counts of the page, and the element of the look's executed action if that counts."""
+    """The part of the page that counts, and the element of the look's executed action if that counts."""
     action, outcome = look.step.action, look.step.outcome
     if action is None or outcome is None or not outcome.ok or look.snapshot is None:
         return None, None

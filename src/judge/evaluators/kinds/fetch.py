@@ -1,4 +1,4 @@
-"""`fetch` checks: what the judge itself gets from the task's site after the last look."""
+"""`fetch` checks: the judge's own requests to the task's site after the last look."""
 
 import asyncio
 import re
@@ -48,7 +48,7 @@ def _is_text_or_table(value: object) -> str:
 
 
 class FetchCheck(KindCheck):
-    """What the judge itself gets from `url` after the last look, with the attempt's cookies, is `response`.
+    """The judge's own request to `url` after the last look, with the attempt's cookies, gets `response`.
 
     `bearer` names the item of the local storage that is sent as a token.
     """
@@ -64,7 +64,7 @@ class FetchCheck(KindCheck):
 
     @property
     def asked(self) -> tuple[str, str | None]:
-        """What is asked for: the address, and the name in the local storage."""
+        """What is requested: the address, and the name in the local storage."""
         return self.url, self.bearer
 
     @property
@@ -74,7 +74,7 @@ class FetchCheck(KindCheck):
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """What is asked for."""
+        """What is requested."""
         return (self.url,)
 
 
@@ -104,7 +104,7 @@ class Fetches:
         return tuple(self._answers.values())
 
     async def ask(self, browser: Asker, landed: str) -> None:
-        """Ask for each answer until its checks pass, for up to `RETRY_S`. `landed` is the first observed address."""
+        """Fetch each answer until its checks pass, for up to `RETRY_S`. `landed` is the first observed address."""
         site = own_site(self._task, self._allowed_sites, landed=landed)
         now = asyncio.get_running_loop().time
         for url, bearer in self._answers:

@@ -108,7 +108,7 @@ def warnings(check: PageCheck) -> Iterator[str]:
 
 
 def contradicts(one: PageCheck, other: PageCheck) -> str | None:
-    """Two ends are one too many."""
+    """Checks that expect two different final pages contradict each other."""
     if one.inverted or other.inverted:
         return None
     last = [as_tuple(check.url)[-1:] for check in (one, other)]

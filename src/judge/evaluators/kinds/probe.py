@@ -131,13 +131,13 @@ class Probes:
         self._task = task
         self._allowed_sites = tuple(allowed_sites)
         self._expressions = expressions_of(task.checks)
-        # In which page they are read does not matter.
+        # It does not matter in which page these are read.
         self._of_policies = expressions_read(task)[len(self._expressions) :]
         self._ending = [probe for probe in probes_of(task.checks) if probe.ends]
         self._site: Site | None = None
 
     async def read(self, browser: Reader, page: Page) -> tuple[ProbeValue, ...]:
-        """A value for each of `expressions_read`, or an error for each of the checks' on a page of another site."""
+        """A value for each of `expressions_read`; on a page of another site, an error for each one of the checks."""
         if not self._expressions and not self._of_policies:
             return ()
         self._site = self._site or own_site(self._task, self._allowed_sites, landed=page.url)

@@ -195,7 +195,7 @@ def _pushed_out(
         return None
     count = 0
     for left in recording.traffic.left_out:
-        # What others sent decides only what must not be sent.
+        # Requests by others only matter for inverted checks.
         if not (left.is_own or inverted) or not _could_be(left, check, recording.site):
             continue
         if inverted or place < _last_of(left, recording.traffic):
@@ -236,7 +236,7 @@ def _is_to(entry: Entry, check: RequestCheck, written: str, site: Site) -> bool:
         return False
     url = entry.request.url
     if _is_query_unknown(entry):
-        # Only the path can be compared. `_problems` says so.
+        # Only the path can be compared; `_problems` reports that.
         return is_address(_path_of(url), written.partition("?")[0], is_home=site.is_home(url))
     # An address without a query matches every query; `query` compares single parameters.
     return is_address(url, written, is_home=site.is_home(url), extra_query="?" not in written)
@@ -248,7 +248,7 @@ def _is_query_unknown(entry: Entry) -> bool:
 
 def _compared(entry: Entry, check: RequestCheck, *, inverted: bool, is_old: bool) -> Found:
     problems = _problems(entry, check, inverted=inverted, is_old=is_old)
-    # What must not be sent may have been sent where the recording does not say; that does not prove that it was not.
+    # A forbidden request may be among the unrecorded ones, so its absence is not proven.
     counting = (one for one in problems if one.is_certain or is_old or not inverted)
     problem = next(counting, None)
     shown = _shown(entry, check.compared)
@@ -294,7 +294,7 @@ def _problems(entry: Entry, check: RequestCheck, *, inverted: bool, is_old: bool
 
 
 def _answer_problem(entry: Entry, status: int | None) -> str | None:
-    """Why the response is not the expected one; if no status is given, every response but an error is."""
+    """Why the response is not the expected one. If no status is given, any response except an error is accepted."""
     found = entry.response.status
     # It counts as sent, whatever the task has the page be told.
     if entry.is_held and status is None:
@@ -334,7 +334,7 @@ def _instead(check: RequestCheck, target: str, entries: Sequence[Entry]) -> str:
 
 
 def _shown(entry: Entry, compared: Collection[str] = ()) -> str:
-    """A request in one line. What a check compares of a form comes first, and secrets are left out: both say more."""
+    """A request in one line. The compared fields of a form come first, and secrets are left out."""
     request = entry.request
     parts = urlsplit(request.url)
     where = clip(parts.path + (f"?{parts.query}" if parts.query else ""), 120)

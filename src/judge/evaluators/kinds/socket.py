@@ -1,7 +1,7 @@
 """`request` checks with `socket = true`: text messages of web sockets, as they were recorded.
 
-The rule of senders is that of requests: a socket counts if a document of the task's site opened it, which its recording
-says. Inverted, sockets to the task's site count whoever opened them.
+Senders are treated as for requests: a socket counts if its recording says that a document of the task's site opened it.
+In inverted checks, all sockets to the task's site count.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -121,7 +121,7 @@ def _lost(check: SocketCheck, recording: Recording, messages: Sequence[Message],
     traffic: Log = recording.traffic
     count = sum(message.text is None for message in messages)
     if (left_out := traffic.messages_left_out) is not None:
-        # What others opened decides only what must not be said.
+        # Sockets of others only matter for inverted checks.
         count += left_out.own + (left_out.other if inverted else 0)
     for left in traffic.left_out:
         url = _as_http(left.url)

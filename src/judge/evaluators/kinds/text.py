@@ -21,7 +21,7 @@ from shared.text import counted, excerpt, plain
 
 
 class TextCheck(ShownCheck):
-    """The page's text has `contains` or matches `pattern`; the pattern's one group obeys `min`, `max` and `sorted`."""
+    """The page's text has `contains` or matches `pattern`, whose only group satisfies `min`, `max` and `sorted`."""
 
     kind: Literal["text"]
     contains: OneOrMore[Text] | None = None
@@ -109,7 +109,7 @@ def _matched(text: str, pattern: Pattern, check: TextCheck) -> Found:
 
 
 def warnings(check: TextCheck) -> Iterator[str]:
-    """A part of the page that never matches, and texts that any page could repeat."""
+    """Elements in `within` that never match, and texts that any page could repeat."""
     if check.within is not None:
         yield from unmatchable((parse_element(check.within),))
     if not check.inverted and check.on is None and check.within is None:

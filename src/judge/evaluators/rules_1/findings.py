@@ -7,7 +7,7 @@ from judge.records.findings import Fact, NodeFound, NodesFound, NumbersFound, Va
 
 _NUMBERS = re.compile(r"(?:only until step \d+; at the end )?([-\d., ]*\d, [-\d., ]+)")
 _QUERY = re.compile(r"(?:no )?query (\S+)")
-# "no checkbox at all", "no group "Colour" on the page": it was not there.
+# "no checkbox at all", "no group "Colour" on the page": the element was missing.
 _ROLE = re.compile(rf"(?<!no )\b({'|'.join(sorted(CONTROLS))})\b")
 
 

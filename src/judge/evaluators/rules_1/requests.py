@@ -1,4 +1,4 @@
-"""Requests of a trace that does not say who sent navigations: their headers decide."""
+"""Requests in traces without the senders of navigations: headers decide."""
 
 from judge.evaluators.base import Decision, Found
 from judge.evaluators.evidence import MissingEvidence

@@ -1,1 +1,1 @@
-"""browser-use: the histories that this library stores are read."""
+"""Reads the histories that the library browser-use stores."""

@@ -1,1 +1,1 @@
-"""Frozen sites: websites recorded into an archive (WACZ), and attempts that are answered from it."""
+"""Frozen sites: records websites into an archive (WACZ), and answers attempts from it."""

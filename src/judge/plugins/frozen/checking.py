@@ -1,4 +1,4 @@
-"""What the replay of reference walks says about an archive: misses and uncertain answers per task. Pure."""
+"""Summarises the replay of an archive's reference walks: misses and uncertain answers per task. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,19 +15,19 @@ _MAX_KEPT = 50
 
 
 def checked(played: Iterable[Played], scenario: str, before: Checked | None) -> Checked:
-    """The result, with what an earlier check with the same matcher said of other tasks."""
+    """The result, merged with that of an earlier check of other tasks by the same matcher."""
     tasks = {task.task_id: task for task in before.of_tasks} if before and before.matcher == MATCHER else {}
     tasks |= {each.task.task_id: _of(each) for each in played}
     return Checked(matcher=MATCHER, scenario=scenario, of_tasks=tuple(tasks.values()))
 
 
 def lines_of(played: Sequence[Played], recording: Recording, command: str) -> Iterator[str]:
-    """What to tell the user of each task, and what to record again. `command` records the scenario."""
+    """The lines to print for each task, and the command for tasks to record again. `command` records the scenario."""
     again = []
     for each in played:
         task = _of(each)
         said = {True: "passed", False: f"failed ({each.why})", None: f"not decided ({each.why})"}[each.passed]
-        said += " as when it was recorded" if _is_as_recorded(each, recording) else ", unlike when it was recorded"
+        said += " as recorded" if _is_as_recorded(each, recording) else ", unlike the recording"
         yield (
             f"{task.task_id}: {said}, {counted(task.requests, 'request')}, {task.uncertain} uncertain,"
             f" {counted(len(task.decisive_misses), 'decisive miss', 'decisive misses')}, {task.other_misses} other"
@@ -46,12 +46,12 @@ def lines_of(played: Sequence[Played], recording: Recording, command: str) -> It
 
 
 def is_sound(played: Sequence[Played], recording: Recording) -> bool:
-    """Whether every reference walk ended as it did when it was recorded, without a decisive miss."""
+    """Whether every reference walk ended as recorded, without a decisive miss."""
     return all(_is_as_recorded(each, recording) and not _of(each).decisive_misses for each in played)
 
 
 def _is_as_recorded(played: Played, recording: Recording) -> bool:
-    """Whether the attempt passes as its walk did; as any other, if it was not recorded with its reference script."""
+    """Whether the attempt ended as recorded. If no reference script was recorded for its task, it has to pass."""
     walks = [walk for walk in recording.walks if walk.task_id == played.task.task_id and walk.is_reference]
     expected = {walk.passed for walk in walks if walk.passed is not None} or {True}
     return played.passed in expected

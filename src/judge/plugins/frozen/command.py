@@ -51,10 +51,10 @@ def record(
     output: OutputOption,
     task: TaskOption = None,
     participant: Annotated[
-        str | None, typer.Option(metavar="ROLE", help="Play with this participant, not with the reference scripts.")
+        str | None, typer.Option(metavar="ROLE", help="Play with this participant instead of the reference scripts.")
     ] = None,
     by_hand: Annotated[
-        bool, typer.Option("--by-hand", help="Open a browser for a person; its end is the end.")
+        bool, typer.Option("--by-hand", help="Open a browser and record what you do until you close it.")
     ] = False,
 ) -> None:
     """Record the sites of a scenario while its tasks are played. Each task is one walk in the archive.
@@ -74,7 +74,7 @@ def record(
         code = run_interruptible(_record_played(read, chosen, settings, recorded, participant))
     recording = recorded.recording()
     if not recording.exchanges:
-        raise ConfigError("nothing was recorded, so no archive was written", remedy="see what was said above")
+        raise ConfigError("nothing was recorded, so no archive was written", remedy="see the messages above")
     write_wacz(output, recording)
     _tell_archive(output, recording)
     raise typer.Exit(code)
@@ -90,8 +90,8 @@ def check(
 ) -> None:
     """Check an archive before it is used or shared: replay reference walks, and list what looks like a credential.
 
-    What the walks say is stored in the archive, so that runs exclude tasks whose own walk it cannot answer.
-    Exit code 1 if a walk has a decisive miss, or does not pass although it did when it was recorded.
+    The result is stored in the archive, so that runs exclude tasks whose own walk it cannot answer.
+    Exit code 1 if a walk has a decisive miss, or fails although it passed when it was recorded.
     """
     if task and scenario is None:
         raise ConfigError("--task needs --scenario", remedy="name the scenario, or leave --task out")
@@ -122,10 +122,10 @@ def merge(
     archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE…", help="Two or more archives.")],
     output: OutputOption,
 ) -> None:
-    """Combine archives: the new one has the walks of all. Check it afterwards."""
+    """Combine archives into one with all their walks. Check it afterwards."""
     _require_ending(output)
     if len(archives) < 2:
-        raise ConfigError("one archive alone cannot be merged", remedy="name two or more")
+        raise ConfigError("only one archive, nothing to merge", remedy="name two or more")
     read = [read_wacz(path) for path in archives]
     recording = merged([each.recording for each in read])
     write_wacz(output, recording, merged_from=[each.digest for each in read])
@@ -145,7 +145,7 @@ class _Attempt:
 
 @dataclass
 class _Recorded:
-    """The walks of a recording. Of a task that is tried again, the last attempt counts."""
+    """The walks of a recording. If a task is retried, its last attempt counts."""
 
     secrets: Sequence[str]
     is_reference: bool
@@ -235,7 +235,7 @@ def _replayed(scenario: Scenario, archive: Path, ids: Sequence[str], settings: S
 
 
 def _live(scenario: Scenario) -> Scenario:
-    """The scenario with all its sites as they are, also those that it names archives of."""
+    """The scenario with all its sites live, even those for which it names an archive."""
     sites = tuple(site.model_copy(update={"archive": None, "archive_sha256": None}) for site in scenario.sites)
     return scenario.model_copy(update={"sites": sites})
 

@@ -12,7 +12,7 @@ from judge.trajectory.redaction import is_secret_header, is_secret_name
 from shared.text import clip, one_line
 
 _MAX_SEARCHED_BYTES = 4_000_000
-# What services give out as credentials, by their well-known forms.
+# Well-known formats of credentials.
 _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("a private key", re.compile(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")),
     ("a JSON web token", re.compile(r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.(?!redacted)[\w-]{16,}")),
@@ -22,13 +22,13 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("a key of a payment service", re.compile(r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}")),
     ("a key of a model provider", re.compile(r"\b(?:sk-[A-Za-z0-9_-]{20,}|AIza[\w-]{35})")),
 )
-# `"token": "…"` and `token=…` with a value that nobody would write by hand.
+# `"token": "…"` and `token=…` with a value that looks generated.
 _NAMED = re.compile(r"""["']?([A-Za-z_][\w-]{1,40})["']?\s*[:=]\s*["']([A-Za-z0-9_+/=.-]{20,200})["']""")
 _HIDDEN = re.compile(r"<(?:input|meta)\b[^>]{0,600}>", re.IGNORECASE)
 
 
 class Credential(NamedTuple):
-    """Something that looks like one: where it is, what it looks like, and its beginning."""
+    """A possible credential: where it is, what it looks like, and its first characters."""
 
     record: str
     url: str
@@ -38,7 +38,7 @@ class Credential(NamedTuple):
 
 
 def credentials_in(exchanges: Iterable[Exchange]) -> list[Credential]:
-    """Everything that looks like a credential, each once."""
+    """Everything that looks like a credential, without duplicates."""
     found: dict[tuple[str, str], Credential] = {}
     for exchange in exchanges:
         for where, what, value in _values(exchange):
@@ -69,7 +69,7 @@ def _searched(where: str, body: bytes) -> Iterator[tuple[str, str, str]]:
     for what, form in _FORMS:
         for found in form.finditer(text):
             yield where, what, found[0]
-    # Tokens in forms belong to one visit, and are worthless without its session.
+    # Tokens in forms are useless without the session of the visit.
     for found in _NAMED.finditer(_HIDDEN.sub("", text)):
         name, value = found[1], found[2]
         is_mixed = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)

@@ -1,4 +1,4 @@
-"""Content encodings, for comparing bodies; what is replayed stays encoded as it was. Pure."""
+"""Decodes content encodings to compare bodies. Replayed bodies stay encoded as recorded. Pure."""
 
 import zlib
 
@@ -19,7 +19,7 @@ def decoded(body: bytes, encoding: str) -> bytes | None:
 
 
 def _inflated(body: bytes, name: str) -> bytes | None:
-    # Servers send `deflate` with and without the head of zlib.
+    # Servers send `deflate` with and without a zlib header.
     windows = (31,) if name != "deflate" else (15, -15)
     for window in windows:
         inflater = zlib.decompressobj(window)

@@ -1,7 +1,7 @@
-"""What an archive contains, as data: exchanges and sockets, and the walks they were recorded in. Pure.
+"""The contents of an archive: exchanges, sockets, and the walks they were recorded in. Pure.
 
-The clock of a walk counts what began and ended in it (`began`, `ended`, the ticks of chunks and messages), so that what
-came before what does not depend on the resolution of times.
+A walk has a logical clock that counts events (`began`, `ended`, the ticks of chunks and messages), so that their order
+does not depend on the resolution of timestamps.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ SOCKET_SCHEMES = frozenset({"ws", "wss"})
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of an answer that lasts: when it arrived after the request began, and where in the body it ends."""
+    """A piece of a streamed answer: its time since the start of the request, and where in the body it ends."""
 
     at_ms: int
     tick: int
@@ -50,11 +50,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request and what came of it.
+    """A request and its outcome.
 
-    `answer` is `None` if there was none, for which `failure` is the reason; without one, the page did not wait any
-    longer. `is_whole`: the answer, or the socket, ended by itself.
-    `chunks` are those of an event stream, `messages` those of a socket.
+    `answer` is `None` if there was none. `failure` is the reason; if it is empty, the page stopped waiting. `is_whole`:
+    the answer or socket ended by itself. `chunks` are those of an event stream, `messages` those of a socket.
     """
 
     walk: str
@@ -95,7 +94,7 @@ class Exchange:
 class Walk:
     """One recorded attempt. `task_id` is the task that it played, if any; `start_ms` is its first moment.
 
-    `passed` is whether the task's checks passed when it was recorded; `None` if nothing decided that.
+    `passed` is whether the task's checks passed at recording; `None` if undecided.
     """
 
     name: str
@@ -107,19 +106,19 @@ class Walk:
 
 @dataclass(frozen=True)
 class Recording:
-    """Everything recorded, by walk and in the order in which it began."""
+    """Everything recorded, by walk and in order of `began`."""
 
     walks: tuple[Walk, ...]
     exchanges: tuple[Exchange, ...]
 
     @property
     def clock_ms(self) -> int:
-        """The moment at which a page's clock begins."""
+        """The start of the pages' clock."""
         return min((walk.start_ms for walk in self.walks), default=0)
 
     @property
     def origins(self) -> frozenset[str]:
-        """The origins of which something was recorded besides sockets."""
+        """The origins with recorded requests, not counting sockets."""
         addresses = (urlsplit(exchange.request.url) for exchange in self.exchanges if not exchange.is_socket)
         return frozenset(f"{parts.scheme}://{parts.netloc}" for parts in addresses)
 
@@ -135,5 +134,5 @@ def without_headers(headers: Headers, *names: str) -> Headers:
 
 
 def renamed(exchange: Exchange, walk: str) -> Exchange:
-    """The exchange as one of another walk."""
+    """A copy of the exchange that belongs to another walk."""
     return replace(exchange, walk=walk)

@@ -1,4 +1,4 @@
-"""What a request is for, as far as it says so itself, and how much a miss of it matters. Pure."""
+"""Classifies requests by their headers, and says how much a miss of each kind matters. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _BY_DESTINATION: Mapping[str, Kind] = MappingProxyType(
         "report": "report", "manifest": "other", "empty": "fetch", "websocket": "socket", "json": "script",
     }
 )  # fmt: skip
-# Over plain HTTP a browser says nothing but `Accept`.
+# Over plain HTTP, a browser sends only `Accept`.
 _BY_ENDING: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"\.(?:js|mjs|cjs)$", re.IGNORECASE), "script"),
     (re.compile(r"\.css$", re.IGNORECASE), "style"),
@@ -93,7 +93,7 @@ def _guessed(path: str, headers: Headers) -> Kind:
 
 
 def miss_class(request: WireRequest, kind: Kind) -> MissClass:
-    """How much it matters that a request has no recorded answer."""
+    """How much it matters if a request has no recorded answer."""
     if kind in _HARMLESS:
         return "harmless"
     return "cosmetic" if kind in _COSMETIC and request.method in _READS else "decisive"

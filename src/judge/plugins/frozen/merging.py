@@ -1,4 +1,4 @@
-"""Combines archives: all walks of both, and each walk once. Pure."""
+"""Combines archives: all walks of all of them, each once. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from judge.plugins.frozen.exchanges import Exchange, Recording, Walk
 
 
 def merged(recordings: Sequence[Recording]) -> Recording:
-    """One recording with the walks of all. A walk that is in several is kept once; others of its name get numbers."""
+    """One recording with all walks. Duplicates are dropped; different walks of the same name get numbers."""
     walks: list[Walk] = []
     exchanges: list[Exchange] = []
     kept: dict[str, list[tuple[Exchange, ...]]] = {}

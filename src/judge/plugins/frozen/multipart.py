@@ -1,4 +1,4 @@
-"""Bodies of the type `multipart/form-data`: their parts, whatever the boundary. Pure."""
+"""Reads and writes `multipart/form-data` bodies. Pure."""
 
 import re
 from collections.abc import Iterable

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Played:
-    """How an attempt ended: `passed` is `None` if nothing could be decided. `ledger` is that of frozen sites."""
+    """How an attempt ended. `passed` is `None` if undecided; `ledger` lists the requests to frozen sites."""
 
     task: Task
     passed: bool | None
@@ -80,7 +80,7 @@ def participant_of(scenario: Scenario, role: str, settings: Settings) -> Member:
 
 @dataclass
 class Playing:
-    """What is played, and instead of what network."""
+    """Plays tasks, with interceptors in place of the network."""
 
     scenario: Scenario
     settings: Settings

@@ -1,4 +1,4 @@
-"""Records what a browser and the sites exchange: an interceptor that passes everything on and remembers it."""
+"""Records the traffic between a browser and the sites: an interceptor that forwards everything and keeps a copy."""
 
 import asyncio
 import time
@@ -21,16 +21,16 @@ from judge.plugins.frozen.secrets import Secrets
 
 MAX_BODY_BYTES = 100_000_000
 _STREAMS = ("text/event-stream", "application/x-ndjson", "multipart/x-mixed-replace")
-# An answer in pieces over a longer time than this is a stream whatever its type.
+# An answer that arrives over a longer time than this is a stream, regardless of its type.
 _LASTING_MS = 1_000
-# Their answers end with their headers.
+# Their answers have no body.
 _WITHOUT_BODY = frozenset({204, 205, 304})
 _ENDED_EARLY = "the connection ended without an answer"
 
 
 @dataclass
 class _Entry:
-    """An exchange while it happens."""
+    """An exchange in progress."""
 
     number: int
     request: WireRequest
@@ -45,7 +45,7 @@ class _Entry:
     messages: list[Message] = field(default_factory=list)
     closed: SocketClose | None = None
     is_whole: bool = False
-    # The page did not wait for an answer.
+    # The page stopped waiting for an answer.
     is_given_up: bool = False
 
     def since_ms(self) -> int:
@@ -53,7 +53,7 @@ class _Entry:
 
 
 class RecordingInterceptor:
-    """Records one walk. `secrets` are values that must not be stored."""
+    """Records one walk. `secrets` are values that are never stored."""
 
     reaches_out = True
 
@@ -72,7 +72,7 @@ class RecordingInterceptor:
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Everything so far, without secrets; what still lasts is not whole."""
+        """Everything so far, without secrets. Exchanges in progress are marked as incomplete."""
         return tuple(self._secrets.exchange(self._exchange(entry)) for entry in self._entries)
 
     def recording(self) -> Recording:
@@ -93,7 +93,7 @@ class RecordingInterceptor:
             raise
         entry.answer = answer
         if request.method == "HEAD" or answer.status in _WITHOUT_BODY:
-            # Nobody reads on.
+            # The browser stopped reading.
             answer = replace(answer, body=b"")
         if isinstance(answer.body, bytes):
             entry.body += answer.body
@@ -157,7 +157,7 @@ class RecordingInterceptor:
         answer = entry.answer
         is_socket = entry.request.url.startswith("ws")
         if is_socket and answer is None and not entry.failure:
-            # It is still open, so that its handshake succeeded.
+            # It is still open, so its handshake succeeded.
             answer = WireAnswer(101, "Switching Protocols")
         is_given_up = answer is None and (entry.is_given_up or entry.ended is None)
         return Exchange(
@@ -177,7 +177,7 @@ class RecordingInterceptor:
 
 
 class _Noting:
-    """The network, with the answer to a handshake noted while the socket is still open."""
+    """Forwards to the network, and notes the answer to a handshake while the socket is still open."""
 
     def __init__(self, upstream: Upstream, entry: _Entry) -> None:
         self._upstream, self._entry = upstream, entry

@@ -1,4 +1,4 @@
-"""Answers the requests of an attempt from an archive. Nothing here can dial or resolve a name."""
+"""Answers the requests of an attempt from an archive. Nothing here can open a connection or resolve a name."""
 
 import asyncio
 import html
@@ -17,11 +17,11 @@ from judge.plugins.frozen.secrets import Secrets
 from judge.plugins.frozen.sockets import SocketReplay
 from judge.records.ledger import LedgerEntry
 
-# Replayed pages are faster than live ones, and so are their streams.
+# Replayed pages are faster than live ones, so streams are sped up as well.
 SPEED = 0.5
 MAX_PAUSE_S = 1.0
 _EXPIRES = re.compile(r"(;\s*expires=)([^;]+)", re.IGNORECASE)
-# These would have the browser look for the site elsewhere.
+# These would make the browser connect elsewhere.
 _LEADING_AWAY = ("alt-svc", "strict-transport-security", "x-archive-orig-transfer-encoding")
 _MISSED = """<!doctype html><meta charset="utf-8"><title>Not in the archive</title>
 <h1>Not in the archive</h1><p>{method} {url} was not recorded, so this frozen site cannot answer it.</p>
@@ -41,12 +41,12 @@ class Progress:
         return len(self._matcher.writes)
 
     async def notify(self) -> None:
-        """Wake those who wait."""
+        """Wake the waiting tasks."""
         async with self._changed:
             self._changed.notify_all()
 
     async def until(self, wanted: Counter[int], since: int) -> None:
-        """Wait until the wanted writes were made, after the first `since` ones."""
+        """Wait until the wanted writes have been made, not counting the first `since` ones."""
         if wanted:
             async with self._changed:
                 await self._changed.wait_for(lambda: wanted <= Counter(self._matcher.writes[since:]))
@@ -132,7 +132,7 @@ class ReplayInterceptor:
         return WireAnswer(answer.status, answer.reason, headers, answer.body, answer.http_version)
 
     async def _streamed(self, exchange: Exchange) -> AsyncIterator[bytes]:
-        """The body in its pieces, each after what may have caused it."""
+        """The body in its recorded pieces, each after the writes that may have caused it."""
         since, place, at_ms = self._progress.count, 0, 0
         body = exchange.answer.body if exchange.answer else b""
         for chunk in exchange.chunks:
@@ -145,12 +145,12 @@ class ReplayInterceptor:
             await _failed(exchange)
 
     async def _caused(self, exchange: Exchange, tick: int, pause_ms: int, since: int) -> None:
-        """Wait for what came before a tick: the writes of the walk, and a part of the time."""
+        """Wait for the writes that came before a tick, then for part of the recorded pause."""
         await self._progress.until(self._index.writes_before(exchange, tick), since)
         await asyncio.sleep(min(max(0, pause_ms) / 1000 * SPEED, MAX_PAUSE_S))
 
     def _headers(self, headers: Headers) -> Headers:
-        """The headers with cookies that expire as late as they did when they were recorded."""
+        """The headers, with the expiry times of cookies shifted by the time since the recording."""
         return tuple(
             (name, self._later_cookie(value) if name.lower() == "set-cookie" else value)
             for name, value in without_headers(headers, *_LEADING_AWAY)
@@ -161,7 +161,7 @@ class ReplayInterceptor:
             try:
                 moment = parsedate_to_datetime(found[2].strip().replace("-", " "))
                 moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-                # What was over when it was recorded is meant to delete the cookie.
+                # An expiry time that had passed at recording is meant to delete the cookie.
                 if moment.timestamp() * 1000 <= self._index.recording.clock_ms:
                     return found[0]
                 return found[1] + format_datetime((moment + self._later).astimezone(UTC), usegmt=True)
@@ -186,7 +186,7 @@ class ReplayInterceptor:
 
 
 async def _failed(exchange: Exchange) -> None:
-    """End as the recorded exchange did: by a failure, or not before the page did."""
+    """End like the recorded exchange: with its failure, or only when the page gives up."""
     if exchange.failure:
         raise RequestFailed(exchange.failure)
     await asyncio.Event().wait()

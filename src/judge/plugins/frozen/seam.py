@@ -1,4 +1,4 @@
-"""How the judge uses archives in the format WACZ (`judge.browser.archives`)."""
+"""Implements the judge's seam for archives (`judge.browser.archives`) with WACZ files."""
 
 import hashlib
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class WaczReplay:
 
     @property
     def interceptor(self) -> Interceptor:
-        """What answers from the archive alone."""
+        """The interceptor that answers from the archive alone."""
         return self._replay
 
     def take(self) -> tuple[LedgerEntry, ...]:
@@ -33,7 +33,7 @@ class WaczReplay:
 
 
 class WaczArchive:
-    """An archive that was opened; what it says about states is learnt once."""
+    """An open archive. Its index is built once."""
 
     def __init__(self, archive: Archive, digest: str) -> None:
         self._archive = archive
@@ -43,7 +43,7 @@ class WaczArchive:
 
     @property
     def clock_ms(self) -> int:
-        """When its recording began."""
+        """The start of the recording."""
         return self._archive.recording.clock_ms
 
     @property

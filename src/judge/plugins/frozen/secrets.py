@@ -1,8 +1,8 @@
-"""Takes secrets out of what is recorded, and out of what is asked later in the same way, so that both match. Pure.
+"""Removes secrets from recordings, and from later requests in the same way, so that both match. Pure.
 
-What is a secret follows the rules of `network.har`. A value is replaced by a placeholder that depends on the value
-only. Of a long value, which cannot be guessed, that is a digest. Of a password it is one byte of a slow digest: enough
-to tell a wrong password from the right one nearly always, and far too little to find it.
+The rules are those of `network.har`. Each value is replaced by a placeholder that depends only on the value: a digest
+for a long value, which cannot be guessed, and one byte of a slow digest for a password. One byte nearly always tells a
+wrong password from the right one, and is far too little to recover it.
 
 Bodies of answers and what sockets receive stay as they are, because pages work with them, except those of log-ins, and
 those that contain a secret of the scenario.
@@ -26,15 +26,15 @@ from judge.trajectory.redaction import is_secret_header, is_secret_name, is_sess
 from shared.strict_json import parse_json
 
 PLACEHOLDER = re.compile(r"redacted-[0-9a-f]{2,16}")
-# Of these a person chooses the value.
+# Names of fields whose values people choose.
 _PASSWORD = re.compile(r"passw|pwd|passphrase|secret|credential", re.IGNORECASE)
 _PASSWORD_WORDS = re.compile(r"(?:^|[^a-z])(?:pass|pin|otp|cvv|cvc)(?:$|[^a-z])", re.IGNORECASE)
-# Shorter ones under a name such as `key` are names themselves: `?key=profile`.
+# Shorter values of a field such as `key` are names: `?key=profile`.
 _MIN_TOKEN_CHARS = 16
 # Signed data: a JSON web token, or the session of a framework.
 _SIGNED = re.compile(r"((?:eyJ|\.eJ)[\w-]+\.[\w-]+)\.[\w-]+")
 _BASIC = re.compile(r"basic\s", re.IGNORECASE)
-# Their names look secret, but the browser needs their values.
+# The names look secret, but the browser needs the values.
 _NEEDED_HEADERS = frozenset({"www-authenticate", "proxy-authenticate", "authentication-info"})
 _HANDSHAKE = "sec-websocket-"
 
@@ -45,13 +45,13 @@ def _slow(value: str) -> str:
 
 
 def placeholder(value: str, *, is_chosen: bool = False) -> str:
-    """What stands for a secret value. `is_chosen`: by a person, so that it could be guessed from a digest."""
+    """The placeholder of a secret. `is_chosen`: a person chose the value, so it could be guessed from a digest."""
     if not value or PLACEHOLDER.fullmatch(value):
         return value
     if is_chosen or len(value) < _MIN_TOKEN_CHARS:
         return f"redacted-{_slow(value)}"
     if token := _SIGNED.fullmatch(value):
-        # Pages read what is in it. Without its signature it is worthless.
+        # Pages read the payload. Without its signature, it is useless.
         ending = value.rpartition(".")[2]
         return f"{token[1]}.{placeholder(ending)}"
     return "redacted-" + hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -69,7 +69,7 @@ class Secrets:
         self._listed = sorted({value for value in listed if value}, key=len, reverse=True)
 
     def request(self, request: WireRequest) -> WireRequest:
-        """The request without secrets. Applied twice, it changes nothing more."""
+        """The request without secrets. Idempotent."""
         mime_type = header(request.headers, "content-type")
         return replace(
             request,
@@ -109,7 +109,7 @@ class Secrets:
         query = "&".join(pieces)
         place_of = parts.netloc.rpartition("@")
         if query == parts.query and not place_of[1]:
-            # Not put together again, which would drop an empty query.
+            # Not reassembled, because that would drop an empty query.
             return self._text(url)
         return self._text(urlunsplit((parts.scheme, place_of[2], parts.path, query, parts.fragment)))
 
@@ -170,7 +170,7 @@ class Secrets:
                 part if part.is_file else replace(part, data=_value(part.name, part.text).encode("utf-8", "replace"))
                 for part in parts
             ]
-            # Compared as text, because what is not UTF-8 is not a secret either.
+            # Compared as text: secrets are UTF-8.
             changed = [part for part, old in zip(masked_parts, parts, strict=True) if part.text != old.text]
             return written_parts(masked_parts, mime_type) if changed else body
         try:

@@ -1,4 +1,4 @@
-"""Replays a web socket: what the site sent follows what the page sent, in the recorded order."""
+"""Replays a web socket: the site's messages follow the page's, in the recorded order."""
 
 import asyncio
 from collections import Counter
@@ -22,10 +22,9 @@ Wait = Callable[[Exchange, int, int, int], Awaitable[None]]
 class SocketReplay:
     """One socket of an attempt.
 
-    What the page sends is looked for among what it sent when it was recorded. What the site sent is released once
-    everything that the page had sent before it was sent again. A message out of that order is uncertain: what followed
-    it when it was recorded is sent, without what belonged to those left out, which follows once they are sent.
-    One that was never recorded is a miss.
+    Each message of the page is looked up among its recorded ones. A message of the site is sent once the page has sent
+    everything that preceded it in the recording. If the page skips messages, its message is uncertain: the replies to
+    the skipped ones are left out, and follow if the page sends them later. A message that was never recorded is a miss.
     """
 
     exchange: Exchange
@@ -44,9 +43,9 @@ class SocketReplay:
         self._messages = self.exchange.messages
         sent = [(place, self._key(message)) for place, message in enumerate(self._messages) if message.sent]
         self._sent = sent
-        # What is sent again and again, such as a heartbeat, need not come as often as it did.
+        # Repeated messages, such as heartbeats, may come less often than in the recording.
         counts = Counter(key for _, key in sent)
-        # What counts as a write when it is learnt from has to count as one here.
+        # The same messages count as writes here as in the index.
         writing = {tick for tick, _ in sent_data(self.exchange)}
         self._writing = {place for place, _ in sent if self._messages[place].tick in writing}
         self._repeated = {place for place, key in sent if counts[key] >= 3 or is_signal(self._messages[place].data)}
@@ -81,19 +80,19 @@ class SocketReplay:
             await self.page.close(closed.code, closed.reason)
 
     async def _release_late(self) -> None:
-        """Send what followed messages that had been left out and were sent after all."""
+        """Send the replies to messages that the page had skipped and has now sent."""
         while self._late:
             for message in takewhile(lambda each: not each.sent, self._messages[self._late.pop(0) + 1 :]):
                 await self.page.send(SocketMessage(False, message.is_text, message.data, message.at_ms))
 
     async def _until(self, place: int) -> None:
-        """Wait until the page has sent what it had sent before this place."""
+        """Wait until the page has sent everything that precedes this place in the recording."""
         while any(each < place and each not in self._seen and each not in self._repeated for each, _ in self._sent):
             self._changed.clear()
             await self._changed.wait()
 
     def _received(self, message: SocketMessage) -> bool:
-        """Find a message of the page among the recorded ones; whether it counts as a write."""
+        """Look up a message of the page among the recorded ones. Returns whether it counts as a write."""
         recorded = Message(True, message.is_text, message.data, message.at_ms, 0)
         key = self._key(recorded)
         places = [place for place, each in self._sent if each == key]
@@ -117,9 +116,9 @@ class SocketReplay:
         return True
 
     def _in_order(self, place: int) -> None:
-        """Take the message at this place as sent. Those before it that were not sent are left out, with what followed.
+        """Mark the message at this place as sent. Earlier ones that were not sent are skipped, with their replies.
 
-        Messages that the page sent without an answer in between may come in any order.
+        Messages with no reply in between may come in any order.
         """
         missing = [
             each for each, _ in self._sent if each < place and each not in self._seen and each not in self._repeated

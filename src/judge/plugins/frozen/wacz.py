@@ -1,7 +1,7 @@
 """Archives as files: WACZ 1.1.1, a ZIP file with WARC records, an index and a list of pages.
 
-Besides what WACZ demands there is `wabe/recording.json` (`About`: format, walks) and, once an archive was checked,
-`wabe/checks.json`. Everything is read with bounds, and nothing is unpacked onto the disk.
+In addition to the files of WACZ, there is `wabe/recording.json` (`About`: format, walks) and, once the archive has been
+checked, `wabe/checks.json`. All reads are bounded, and nothing is unpacked to disk.
 """
 
 import hashlib
@@ -36,9 +36,9 @@ _PACKAGE_DIGEST = "datapackage-digest.json"
 _MAX_FILE_BYTES = 2_000_000_000
 _MAX_ENTRIES = 1_000
 _MAX_TEXT_BYTES = 64_000_000
-# Of entries that are compressed once more; text is rarely above 50.
+# The highest compression ratio of an entry; that of text is rarely above 50.
 _MAX_RATIO = 1_100
-# What everything in the archive may take altogether once it is read.
+# The maximum total size of the decompressed archive.
 _MAX_TOTAL_BYTES = 4_000_000_000
 _AGAIN = "record it again with wabe sites record"
 _SOFTWARE = "wabe"
@@ -55,7 +55,7 @@ class AboutWalk(Record):
 
 
 class About(Record):
-    """What the archive says about itself: the version of what follows, and the walks."""
+    """The archive's description of itself: the version of its format, and the walks."""
 
     format: Literal[1]
     walks: tuple[AboutWalk, ...]
@@ -76,7 +76,7 @@ class TaskChecked(Record):
 class Checked(Record):
     """The newest result of `wabe sites check`; `matcher` is the version that it was checked with.
 
-    Validators take a JSON file with the key `tasks` for one of their own.
+    Not named `tasks`, because validators take a JSON file with that key for one of their own.
     """
 
     matcher: str
@@ -86,7 +86,7 @@ class Checked(Record):
 
 @dataclass(frozen=True)
 class Archive:
-    """An archive that was read. `digest` covers what is recorded, and not what was checked later."""
+    """An archive's contents. `digest` covers the recording, not the results of later checks."""
 
     recording: Recording
     digest: str
@@ -154,7 +154,7 @@ def parse_wacz(data: bytes, path: Path) -> Archive:
             try:
                 checked = Checked.model_validate(files.json(_CHECKS))
             except ValidationError:
-                # An older or newer form of it: it can be made again at any time.
+                # Written by an older or newer version; the check can be repeated at any time.
                 checked = None
         recorded = "".join(f"{name} {resources[name]}\n" for name in (_WARC, _ABOUT))
     walks = tuple(Walk(**walk.model_dump()) for walk in about.walks)
@@ -192,7 +192,7 @@ class _Files:
             raise _error(self._path, f"{name} is too large", "do not use this archive")
         try:
             with self._zipped.open(info) as stream:
-                # One more byte than declared, in case the declared size is wrong.
+                # One byte more than declared, in case the declared size is wrong.
                 content = stream.read(info.file_size + 1)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError):
             raise _error(self._path, f"damaged: {name} cannot be read", _AGAIN) from None
@@ -284,13 +284,13 @@ def _package(files: Mapping[str, bytes], recording: Recording) -> dict[str, Any]
 
 def _zip(files: Mapping[str, bytes], clock_ms: int) -> bytes:
     out = io.BytesIO()
-    # The same recording gives the same file.
+    # The same recording gives the same bytes.
     moment = warc_date(max(clock_ms, 315_532_800_000))
     when = tuple(int(part) for part in re.split(r"[-T:.Z]", moment)[:6])
     with zipfile.ZipFile(out, "w") as zipped:
         for name, data in files.items():
             info = zipfile.ZipInfo(name, when)  # type: ignore[arg-type]
-            # Readers seek in what is compressed already.
+            # Stored, because readers seek in data that is already compressed.
             info.compress_type = zipfile.ZIP_STORED if name.endswith(".gz") else zipfile.ZIP_DEFLATED
             zipped.writestr(info, data)
     return out.getvalue()

@@ -1,12 +1,11 @@
 """Exchanges as WARC 1.1 records, through `warcio`.
 
-An exchange is a `response` record and a `request` record, as every tool reads them, and a `metadata` record with what
-HTTP does not say (`Details`): walk, step, ticks, the times of chunks, the messages of a socket, why there was no
-answer.
-Without an answer there is no `response` record; the handshake of a socket has the scheme `http` or `https`.
+An exchange is a `response` record and a `request` record, which every tool can read, and a `metadata` record with what
+is not part of HTTP (`Details`): walk, step, ticks, the times of chunks, the messages of a socket, why there was no
+answer. Without an answer there is no `response` record; the handshake of a socket has the scheme `http` or `https`.
 
-Heads of messages are written and read here rather than by `warcio`, which changes some of them. An answer that came in
-chunks is stored without its chunks, and its `Transfer-Encoding` as `X-Archive-Orig-Transfer-Encoding`.
+HTTP headers are written and read here rather than by `warcio`, which changes some of them. A chunked answer is stored
+without chunks, and its `Transfer-Encoding` as `X-Archive-Orig-Transfer-Encoding`.
 """
 
 import base64
@@ -29,7 +28,7 @@ from judge.browser.interception import Headers, SocketClose, WireRequest
 from judge.plugins.frozen.exchanges import Answer, Chunk, Exchange, Message
 from shared.models import Record
 
-# With any other type, tools that replay archives would take it for content.
+# With any other type, replay tools would treat it as content.
 DETAILS_TYPE = "application/warc-fields"
 _DETAILS_FIELD = b"wabe-exchange: "
 MAX_RECORD_BYTES = 256_000_000
@@ -42,7 +41,7 @@ _NAMESPACE = uuid.UUID("7d3a4f52-1b0c-5c3e-9e57-5e2f0a9b7c11")
 
 
 class DamagedWarc(ValueError):
-    """The data is not WARC, or not complete; the text says what is wrong."""
+    """The data is not WARC, or is incomplete; the message says what is wrong."""
 
 
 class RecordedMessage(Record):
@@ -65,7 +64,7 @@ class RecordedClose(Record):
 
 
 class Details(Record):
-    """What WARC has no field for. `chunks` are milliseconds, tick and end in the body of each."""
+    """Facts for which WARC has no field. `chunks` are milliseconds, tick and end in the body of each."""
 
     format: Literal[1] = 1
     walk: str = Field(max_length=300)
@@ -102,7 +101,7 @@ class _Raw(NamedTuple):
 
 
 def write_warc(exchanges: Iterable[Exchange], out: BinaryIO, *, file_name: str, software: str) -> Iterator[Written]:
-    """Write the exchanges as a compressed WARC file; yields where each answer is."""
+    """Write the exchanges as a compressed WARC file. Yields the place of each answer."""
     writer = WARCWriter(out, gzip=True, warc_version="1.1")
     info = f"software: {software}\r\nformat: WARC File Format 1.1\r\n".encode()
     writer.write_record(_record("warcinfo", "", 0, "application/warc-fields", info, {"WARC-Filename": file_name}))
@@ -146,7 +145,7 @@ def read_warc(data: bytes) -> Iterator[Exchange]:
 
 
 def target_uri(url: str) -> str:
-    """The address as WARC names it: that of a socket's handshake is an HTTP address."""
+    """The address in a WARC record: that of a socket's handshake is an HTTP address."""
     for scheme, written in _SCHEMES:
         if url.startswith(scheme):
             return written + url.removeprefix(scheme)
@@ -189,7 +188,7 @@ def _record(
 
 
 def warc_date(at_ms: int) -> str:
-    """A moment as WARC and WACZ write it."""
+    """A time in the format of WARC and WACZ."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -206,7 +205,7 @@ def _answer_head(answer: Answer) -> bytes:
     headers = tuple(
         (_ORIGINAL + name if name.lower() == "transfer-encoding" else name, value) for name, value in answer.headers
     )
-    # Always 1.1, which every tool reads; the version is among the details.
+    # Always 1.1, which every tool can read; the actual version is in the details.
     return _lines(f"HTTP/1.1 {answer.status:03} {answer.reason}", headers)
 
 

@@ -1,1 +1,1 @@
-"""MiniWoB++: its pages are served, and its tasks are imported."""
+"""MiniWoB++: serves its pages, and imports its tasks."""

@@ -1,4 +1,4 @@
-"""Reads the utterances of MiniWoB++ tasks from their pages once begun, for `wabe tasks import miniwob`."""
+"""Reads the utterances of MiniWoB++ tasks from their running pages, for `wabe tasks import miniwob`."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -65,7 +65,7 @@ async def with_utterances(chosen: Sequence[MiniwobTask], settings: Settings, suc
 
 
 def unreachable_notes(unreachable: Mapping[str, float], success: SuccessRule) -> list[str]:
-    """A note for each task whose page gives no raw reward of 1, wherever one clicks, if only that is a success."""
+    """A note for each task on which no click gives a raw reward of 1, if only that is a success."""
     if success != "exact":
         return []
     return [
@@ -96,7 +96,7 @@ async def begun(browser: Browser, one: MiniwobTask, port: int) -> tuple[str, flo
 
 
 def import_tasks(asked: Asked) -> Imported:
-    """The tasks that are asked for, as `wabe tasks import miniwob` does. Raises `ConfigError`."""
+    """The tasks that `wabe tasks import miniwob` selects. Raises `ConfigError`."""
     if asked.success not in (None, "exact", "positive"):
         raise ConfigError(f"--success: unknown rule {shown(asked.success)}", remedy="use exact or positive")
     rule = cast("SuccessRule", asked.success or "exact")

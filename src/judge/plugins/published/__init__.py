@@ -1,1 +1,1 @@
-"""The published source of Online-Mind2Web's evaluator: a prompt set is made from a copy of it."""
+"""Makes a prompt set from a copy of the published source of Online-Mind2Web's evaluator."""

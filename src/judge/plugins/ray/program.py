@@ -34,7 +34,7 @@ _OBJECT_STORE_BYTES = 100 * 1024 * 1024
 
 
 class Mailbox:
-    """Lines of all shards on their way to the terminal."""
+    """A queue of lines from all shards for the terminal."""
 
     def __init__(self) -> None:
         self._lines: list[tuple[int, str]] = []

@@ -28,7 +28,7 @@ class Choice(Record):
 
 
 class StepScore(Record):
-    """The scores of one step, from 0 to 1. Metrics of other packages are further fields."""
+    """The scores of one step, from 0 to 1. Metrics of other packages are additional fields."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, float]
@@ -41,9 +41,9 @@ class StepScore(Record):
     operation_and_value: float
 
 
-# A metric gives a score from 0 to 1 for the choice that was made instead of the recorded step.
+# Scores a choice against the recorded step, from 0 to 1.
 STEP_METRICS: Seam[Callable[[Reference, Choice], float]] = Seam("step_metrics", "step metric")
-# Averaged over the steps only, as published.
+# As published, these are averaged over steps only.
 _MICRO_ONLY = ("operation", "operation_and_value")
 
 

@@ -1,1 +1,1 @@
-"""WebArena-Verified: its tasks are imported, and its own evaluator judges them."""
+"""WebArena-Verified: imports its tasks, and judges them with its own evaluator."""

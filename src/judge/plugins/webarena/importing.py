@@ -92,7 +92,7 @@ async def log_in_to_sites(addresses: SiteAddresses, output: Path) -> None:
 
 
 def import_tasks(asked: Asked) -> Imported:
-    """The tasks that are asked for, as `wabe tasks import webarena-verified` does. Raises `ConfigError`."""
+    """The tasks that `wabe tasks import webarena-verified` selects. Raises `ConfigError`."""
     found = asyncio.run(webarena_tasks(asked.config, asked.subset, asked.names, asked.output))
     chosen = select(found, level=asked.level, limit=asked.limit)
     return Imported(chosen, _SETTINGS, notes=unsatisfiable(task.task_id for task in chosen))
@@ -104,7 +104,7 @@ def log_in_with(config: Path, output: Path) -> None:
 
 
 def examine(settings: Settings) -> Finding:
-    """Whether there is an environment for WebArena-Verified's own evaluator, which only that benchmark needs."""
+    """Whether the environment for WebArena-Verified's own evaluator exists; only that benchmark needs it."""
     try:
         return Finding("ok", "webarena", f"{required_python(settings)}, for WebArena-Verified")
     except ConfigError as error:

@@ -34,7 +34,7 @@ INSTALL = (
 _PROGRAM = Path(__file__).with_name("program.py")
 # Loading the package and its 812 tasks takes about a second, evaluating an attempt some milliseconds.
 _START_TIMEOUT_S = 120.0
-# A participant's text may be a pattern whose search never ends.
+# A participant's text may be a regular expression that never finishes.
 _TIMEOUT_S = 30.0
 _PACKAGING_TIMEOUT_S = 300.0
 # An answer that every evaluator can parse; its result is not used.

@@ -1,1 +1,1 @@
-"""webeval, Fara's evaluation framework: its trajectory folders are read and written."""
+"""Reads and writes the trajectory folders of webeval, Fara's evaluation framework."""

@@ -197,7 +197,7 @@ def _events(folder: Path) -> list[_Event]:
 
 
 def _log(path: Path) -> Iterator[dict[str, Any]]:
-    """The log's objects. Skips a torn last line (left by a kill while writing)."""
+    """The log's objects. Skips an incomplete last line, left by a process that was killed while writing."""
     with read_errors(path, kind=TrajectoryError):
         lines = read_file(path).decode("utf-8", "replace").split("\n")
     for number, line in enumerate(lines, 1):

@@ -3,7 +3,7 @@
   const WORDS = { "1": "1", "0": "0", "?": "" }; // A blank label is one that could not be given.
   const unkept = {};
   const key = (run) => "wabe-labels:" + run;
-  // Of each task the label and a note, either of which may be empty. Older pages kept the label only.
+  // The label and a note for each task, either of which may be empty. Older pages stored the label only.
   function labelsOf(run) {
     let found = unkept[run];
     try { found = JSON.parse(localStorage.getItem(key(run))) || found; } catch { /* private mode, or not ours */ }

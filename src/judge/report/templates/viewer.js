@@ -25,7 +25,7 @@
     const result = after.slice(0, start).map((line) => [" ", line]);
     let [i, j] = [0, 0];
     if (rows * width <= MAX_CELLS) {
-      // Lengths of the longest common subsequences of what follows line i and line j.
+      // Lengths of the longest common subsequences of the lines from i and j on.
       // 16 bits suffice: the shorter side has at most 2,000 lines, the root of MAX_CELLS.
       const common = new Uint16Array((rows + 1) * width);
       for (let x = rows - 1; x >= 0; x -= 1) {
@@ -76,7 +76,7 @@
     });
     strip.append(...films);
 
-    // What goes on below its lower edge says so.
+    // Marks a pane whose content continues below its lower edge.
     const panes = Array.from(root.querySelectorAll(".about, .text, .scrolled, .at-step, .list"));
     const mark = (pane) => pane.classList.toggle("goes-on", pane.scrollHeight - pane.clientHeight - pane.scrollTop > 8);
     const resized = new ResizeObserver((changed) => changed.forEach(({ target }) => mark(target.closest(".goes-on") || target)));
@@ -85,7 +85,7 @@
       resized.observe(pane);
     }
 
-    // The steps that the search and the choice beside it leave.
+    // The steps that match the search and the filter beside it.
     const texts = new Map();
     const textIn = (step) => {
       if (!texts.has(step)) texts.set(step, step.textContent.toLowerCase());

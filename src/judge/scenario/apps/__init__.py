@@ -1,6 +1,6 @@
-"""Real applications for scenarios: what `scenarios/apps` declares of each, and where it is installed.
+"""Real applications for scenarios: their declarations in `scenarios/apps`, and where they are installed.
 
-Each folder there with an `app.toml` is one application. `install` brings it from a package registry into the cache;
+Each folder there with an `app.toml` is one application. `install` installs it from a package registry into the cache;
 `serve` starts an installed one in a known state.
 """
 
@@ -25,7 +25,7 @@ NPM_MANIFEST = "package.json"
 PREPARE = "prepare.py"
 # Copied to the state folder at each start.
 STATE = "state"
-# Written last: an installation that was interrupted has none.
+# Written last, so an interrupted installation has none.
 _MARKER = "installed.json"
 _DESCRIPTION = "app.toml"
 _Words = Annotated[tuple[Line, ...], Field(min_length=1), at_most(50)]
@@ -40,7 +40,7 @@ class Description(Table):
 
     about: Line
     version: Line
-    # About how much it takes once installed, for the list of applications.
+    # The approximate size of the installation, for the list of applications.
     size_mb: Annotated[int, Field(ge=1)]
     cmd: _Words
     env: dict[str, Line] = Field(default_factory=dict)
@@ -98,7 +98,7 @@ def the_app(name: str, apps: Mapping[str, App]) -> App:
 
 
 def is_installed(app: App, place: Path) -> bool:
-    """Whether exactly what is declared now has been installed at `place`."""
+    """Whether the installation at `place` is exactly what is declared now."""
     try:
         return bool(json.loads((place / _MARKER).read_text())["sha256"] == app.digest)
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,1 +1,1 @@
-"""Where MiniWoB++ was before it became a plug-in: scenarios name `judge.scenario.miniwob.site` as a command."""
+"""The location of MiniWoB++ before it became a plug-in: scenarios name `judge.scenario.miniwob.site` as a command."""

@@ -13,7 +13,7 @@ from shared.settings import Settings
 
 
 class Source(NamedTuple):
-    """A task to write: its name in the run, its trajectory and what was decided on it.
+    """A task to write: its name in the run, its trajectory and its verdicts.
 
     `counted` is the verdict that counts, `None` for an unscored or aborted attempt; `verdicts` reads all, by judge id.
     """

@@ -109,7 +109,7 @@ def test_what_was_not_recorded_fails_a_check_of_it(
     assert evaluate_check(tmp_path, CHECK | keys | {"not": inverted}, order(**changes)).passed is False
 
 
-def test_a_difference_that_was_recorded_decides_an_inverted_check_whatever_was_not(tmp_path: Path) -> None:
+def test_a_recorded_difference_decides_an_inverted_check_despite_unrecorded_requests(tmp_path: Path) -> None:
     check = CHECK | {"not": True, "query": {"a": "1"}, "post_data": {"qty": 2}}
     assert evaluate_check(tmp_path, check, order(path="/order?a=2", is_cut=True)).passed is True
 

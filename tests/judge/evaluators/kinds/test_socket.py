@@ -82,7 +82,7 @@ def test_what_was_sent_counts_as_sent(tmp_path: Path) -> None:
     assert decided(tmp_path, {**CHECK, "direction": "sent"}, a_socket(("send", SAVED))).passed is True
 
 
-def test_a_socket_is_no_answer_to_a_request(tmp_path: Path) -> None:
+def test_a_socket_is_not_an_answer_to_a_request(tmp_path: Path) -> None:
     check = {"kind": "request", "method": "GET", "url": "/ws"}
     assert decided(tmp_path, check, a_socket(SAVED)).passed is False
 

@@ -1,4 +1,4 @@
-"""What the workshop keeps."""
+"""The workshop's data."""
 
 from django.db import models
 
@@ -19,7 +19,7 @@ class Order(models.Model):
     """A repair."""
 
     class Status(models.TextChoices):
-        """How far it is."""
+        """The state of an order."""
 
         OPEN = "open", "Open"
         IN_PROGRESS = "progress", "In progress"

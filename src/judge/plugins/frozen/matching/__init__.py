@@ -1,1 +1,1 @@
-"""Matching: which recorded answer a request gets, and how sure that is. Pure."""
+"""Matching: which recorded answer a request gets, and how certain the match is. Pure."""

@@ -1,4 +1,4 @@
-"""What recorded answers have in common: which are the same for a reader, and which hold in any state. Pure."""
+"""Compares recorded answers: which mean the same, and which are valid in any state. Pure."""
 
 import hashlib
 import html
@@ -19,7 +19,7 @@ _STATIC_KINDS = frozenset({"script", "style", "image", "font", "media", "icon", 
 
 
 def fingerprint(exchange: Exchange) -> str:
-    """Equal for answers that say the same, whatever the times, identifiers and tokens in them."""
+    """Equal for answers that differ only in times, identifiers and tokens."""
     answer = exchange.answer
     if answer is None:
         return f"failure {exchange.failure}"
@@ -46,9 +46,9 @@ def _compared(answer: Answer, mime_type: str, at_ms: int) -> bytes:
 
 
 def holds_in_any_state(exchange: Exchange) -> bool:
-    """Whether the server itself says that its answer can be used again, as a browser's cache would.
+    """Whether the server allows its answer to be reused, by the rules of a browser's cache.
 
-    Without a word about it, only what is usually a file with a date or an `ETag`.
+    Without caching headers, only answers that are usually files, with a date or an `ETag`.
     """
     answer = exchange.answer
     if is_preflight(exchange.request):
@@ -68,7 +68,7 @@ def holds_in_any_state(exchange: Exchange) -> bool:
 
 
 def tokens_in(exchange: Exchange) -> Iterator[str]:
-    """Placeholders of the tokens that a page gives to its forms, as requests have them."""
+    """Placeholders of the tokens in a page's forms, as they appear in requests."""
     answer = exchange.answer
     if answer is None or not header(answer.headers, "content-type").lower().startswith(
         ("text/html", "application/xhtml")

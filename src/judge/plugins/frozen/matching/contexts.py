@@ -1,8 +1,8 @@
 """The state in which a request was made: the writes before it, and its cookies. Pure.
 
-A server's state is not recorded. What is known of it is what was sent to it: the writes in their order, by a number
-for each different one, and the cookies. A session's identifier says nothing beside the writes of its session, so it is
-left out.
+A server's state is not recorded, so it is approximated by what was sent to the server: the cookies, and the writes in
+order, with a number for each different one. Session identifiers are left out, because they add nothing to the writes of
+the session.
 """
 
 import base64
@@ -21,13 +21,13 @@ from judge.plugins.frozen.secrets import PLACEHOLDER
 
 
 class Write(NamedTuple):
-    """A write, and for the how manyth time it was done. Without a known effect, its number is negative, or 0."""
+    """A write; `time` counts its repetitions from 1. If its effect is unknown, its number is negative, or 0."""
 
     number: int
     time: int = 1
 
 
-# A write, or a cookie by its name.
+# A write, or the name of a cookie.
 Label = Write | str
 _ANALYTICS = re.compile(
     r"(?:_ga|_gid|_gat|_gcl|_fbp|_hj|ajs_|amp_|amplitude|mp_|_pk_|optimizely|_clck|_clsk|__utm)", re.I
@@ -39,14 +39,14 @@ _AUTHORIZATION = "authorization"
 
 
 class Context(NamedTuple):
-    """Writes in their order, and cookies by name."""
+    """Writes in order, and cookies by name."""
 
     writes: tuple[Write, ...]
     cookies: frozenset[tuple[str, str]]
 
 
 def differences(one: Context, other: Context) -> frozenset[Label]:
-    """What is in one context and not in the other."""
+    """What is in only one of the contexts."""
     writes = frozenset(one.writes) ^ frozenset(other.writes)
     return writes | frozenset(name for name, _ in one.cookies ^ other.cookies)
 
@@ -62,7 +62,7 @@ def counted(numbers: Iterable[int]) -> tuple[Write, ...]:
 
 
 def session_cookies(exchanges: Iterable[Exchange]) -> frozenset[str]:
-    """Names of cookies by which a server recognises a session, and which contain nothing else."""
+    """Names of cookies that only identify a session."""
     found: set[str] = set()
     for exchange in exchanges:
         for name, value in exchange.answer.headers if exchange.answer else ():
@@ -74,7 +74,7 @@ def session_cookies(exchanges: Iterable[Exchange]) -> frozenset[str]:
 
 
 def is_opaque(value: str) -> bool:
-    """Whether a cookie's value is an identifier, and not data."""
+    """Whether a cookie's value is an identifier rather than data."""
     plain = unquote(value)
     if _SIGNED.fullmatch(value) or plain[:1] in ("{", "[", '"'):
         return False
@@ -82,7 +82,7 @@ def is_opaque(value: str) -> bool:
 
 
 def cookies_of(headers: Headers, sessions: frozenset[str], now_ms: int) -> frozenset[tuple[str, str]]:
-    """The cookies of a request that may say something about the state, and what it authenticates itself by."""
+    """The cookies of a request that may reflect the state, and its `Authorization` header."""
     found = {}
     for pair in header(headers, "cookie").split(";"):
         name, equals, value = pair.strip().partition("=")
@@ -94,7 +94,7 @@ def cookies_of(headers: Headers, sessions: frozenset[str], now_ms: int) -> froze
 
 
 def _content(value: str) -> str:
-    """What a signed cookie contains, without its time and signature."""
+    """The payload of a signed cookie, without its time and signature."""
     signed = _SIGNED.fullmatch(value)
     if signed is None:
         return value
@@ -108,7 +108,7 @@ def _content(value: str) -> str:
 
 
 def _data_in(value: str) -> object:
-    """JSON in base64; `None` if it is something else."""
+    """The value parsed as JSON in base64; `None` if it is not."""
     try:
         text = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)).decode()
         found: object = json.loads(text)
@@ -118,7 +118,7 @@ def _data_in(value: str) -> object:
 
 
 def place_key(label: Label) -> int | str:
-    """What the places of a label are listed by: those of a write do not depend on its effect."""
+    """The key of a label's places. Those of a write do not depend on its effect."""
     return label if isinstance(label, str) else abs(label.number)
 
 
@@ -129,19 +129,19 @@ class Places(NamedTuple):
     pages: frozenset[str]
 
     def concern(self, path: str, prefix: int) -> bool:
-        """Whether a page is likely to show what happens there. `prefix`: how many segments all paths share."""
+        """Whether a page is likely to show changes there. `prefix`: how many leading segments all paths share."""
         if path in self.pages or len(_segments(path)) <= prefix:
             return True
         head = _segments(path)[: prefix + 1]
         return any(_segments(each)[: prefix + 1] in ([], head) for each in self.paths)
 
 
-# Of what was never recorded: the root of every address.
+# The place of what was never recorded: the root, which concerns every address.
 EVERYWHERE = Places(frozenset({"/"}), frozenset())
 
 
 def shared_prefix(paths: Iterable[str]) -> int:
-    """How many of their first segments all these paths share, except their last."""
+    """The number of leading segments that all these paths share, not counting their last ones."""
     parts = [_segments(path)[:-1] for path in paths if len(_segments(path)) > 1]
     count = 0
     for level in zip(*parts, strict=False):

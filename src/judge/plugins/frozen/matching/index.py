@@ -28,7 +28,7 @@ from judge.plugins.frozen.matching.states import Group, Learnt, Observation, Wri
 from judge.plugins.frozen.matching.synthesis import without_conditions
 
 _NO_WRITES = frozenset({"beacon", "report", "prefetch", "icon", "source_map"})
-# Links that change something, which a site should not have but many do.
+# Words in links with side effects, which sites should not have, but many do.
 _VERBS = re.compile(
     r"(?:^|[/_?&=.-])(?:add|remove|delete|del|log_?out|log_?in|sign_?out|sign_?in|toggle|save|update|set|unset|create|buy"
     r"|vote|like|reset|clear|switch|enable|disable|subscribe|unsubscribe|mark|move|copy|undo|accept|dismiss)(?:$|[/_?&=.-])",
@@ -45,7 +45,7 @@ _NUMBERS = re.compile(r"\d+")
 
 
 class Index:
-    """Everything that is learnt from an archive. Does not change while attempts are played."""
+    """Everything learnt from an archive. Immutable while attempts are played."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
@@ -77,7 +77,7 @@ class Index:
         return key_of(without_conditions(request), now_ms, varying, self._tokens)
 
     def groups(self, key: Key) -> Iterator[tuple[Group, bool]]:
-        """The recorded requests with these keys, the most specific first; whether they are the same in everything."""
+        """The recorded requests with these keys, most specific first, and whether they match exactly."""
         if full := self._full.get(key.full):
             yield full, True
         seen = full.observations if full else ()
@@ -87,7 +87,7 @@ class Index:
                 yield group, False
 
     def in_any_order(self, key: Key) -> Group | None:
-        """The recorded requests whose lists have the same items, also where their order may be what changes."""
+        """The recorded requests with the same list items, even where the order of a list may be the change itself."""
         return self._any_order.get(key.any_order)
 
     def at(self, url: str) -> Sequence[Exchange]:
@@ -111,7 +111,7 @@ class Index:
         return number if number is not None and is_certain else -(self._by_path.get(path_of(url), 0))
 
     def writes_before(self, exchange: Exchange, tick: int) -> Counter[int]:
-        """The writes of others since an exchange began and before a tick, which may have caused what came then."""
+        """Writes by others between the start of an exchange and a tick, which may have caused what arrived then."""
         writes = self._walk_writes.get(exchange.walk, ())
         return Counter(
             number for began, _, number, source in writes if exchange.began < began < tick and source != exchange.number
@@ -176,7 +176,7 @@ class Index:
                 )
 
     def _writes(self, walk: Iterable[Exchange]) -> Iterator[tuple[int, int, int, int]]:
-        """What changed the site during a walk: when it began and ended, its number, and that of its exchange."""
+        """The writes of a walk: when each began and ended, its number, and that of its exchange."""
         for exchange in walk:
             if is_recorded_write(exchange):
                 number = self._numbers[self.key(exchange.request, exchange.at_ms).loose]
@@ -192,11 +192,11 @@ class Index:
         referer = header(exchange.request.headers, "referer")
         for name, _ in cookies:
             if name not in self.places:
-                # First sent after the page that set it.
+                # A cookie is first sent after the page that set it.
                 self._place(name, Places(frozenset({path_of(referer) if referer else exchange.path}), frozenset()))
 
     def _entity(self, exchange: Exchange) -> Exchange | None:
-        """The exchange with the whole answer where the server said that the browser has it already."""
+        """The exchange, with the complete answer in place of a `304`."""
         if exchange.answer is None or exchange.answer.status != 304:
             return exchange
         wanted = header(exchange.request.headers, "if-none-match")
@@ -218,7 +218,7 @@ class Index:
 
 
 def _whole_ones(observations: Sequence[Observation]) -> tuple[Observation, ...]:
-    """The observations without those that the page broke off, if others ended by themselves."""
+    """The observations without those that the page aborted, if others were complete."""
     whole = [each for each in observations if each.exchange.is_whole or each.exchange.failure]
     return tuple(whole or observations)
 
@@ -232,13 +232,13 @@ def is_recorded_write(exchange: Exchange) -> bool:
 
 
 def is_writing_link(request: WireRequest, answer: Answer) -> bool:
-    """Whether a link changes something: it leads elsewhere, and its address says so."""
+    """Whether a link has side effects: it redirects, and its address contains such a word."""
     is_redirect = answer.status in (302, 303, 307) and request.method == "GET"
     return is_redirect and bool(_VERBS.search(request.url.partition("://")[2].partition("/")[2]))
 
 
 def sent_data(exchange: Exchange) -> Iterator[tuple[int, bytes]]:
-    """What the page sent over a socket that may have changed something: not heartbeats, and not how it says hello."""
+    """Messages of the page over a socket that may have changed something: neither heartbeats nor greetings."""
     received = [message.tick for message in exchange.messages if not message.sent]
     greeted = received[0] if received else exchange.began
     counts: defaultdict[bytes, int] = defaultdict(int)
@@ -288,7 +288,7 @@ def _varying(exchanges: Iterable[Exchange]) -> Mapping[str, frozenset[str]]:
 
 
 def _with_fresh_headers(whole: Answer, fresh: Answer) -> Answer:
-    """The whole answer with the headers that the answer `304` renewed."""
+    """The complete answer with the headers that a `304` updated."""
     names = {name.lower() for name, _ in fresh.headers} - {"content-length", "transfer-encoding", "connection"}
     kept = tuple((name, value) for name, value in whole.headers if name.lower() not in names)
     return replace(whole, headers=(*kept, *((name, value) for name, value in fresh.headers if name.lower() in names)))

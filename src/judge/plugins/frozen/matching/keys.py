@@ -1,7 +1,7 @@
 """What identifies a request: method, address, canonical body, `Range`, `Accept`, and what its answers vary by. Pure.
 
-The exact key has all of it; the loose key has the names of changing values in place of them, and lists in the bodies of
-queries in a fixed order; the last key has all lists in a fixed order.
+The exact key contains all of it. In the loose key, changing values are replaced by their kinds, and lists in the bodies
+of queries are sorted. In the last key, all lists are sorted.
 """
 
 import hashlib
@@ -20,14 +20,13 @@ from judge.plugins.frozen.secrets import PLACEHOLDER
 from judge.trajectory.forms import is_form, is_json, is_multipart
 from shared.strict_json import parse_json
 
-# Headers that an answer may depend on by its `Vary`, and that either say nothing about its content or are looked at
-# elsewhere.
+# Headers that `Vary` may name, but that do not affect the content or are handled elsewhere.
 _NOT_VARYING = frozenset(
     """accept accept-encoding accept-language authorization cookie host origin range referer save-data user-agent
     sec-ch-ua sec-ch-ua-mobile sec-ch-ua-platform sec-fetch-dest sec-fetch-mode sec-fetch-site sec-fetch-user
     access-control-request-headers access-control-request-method *""".split()
 )
-# The parameter of Engine.IO that is an encoded time.
+# Engine.IO's parameter that contains an encoded time.
 _ENGINE_IO_TIME = re.compile(r"(?<=[?&])t=[^&]*")
 
 _GRAPHQL_COMMENT = re.compile(r"#[^\n]*")
@@ -36,7 +35,7 @@ _GRAPHQL_MUTATION = re.compile(r"(?:^|\})\s*(?:mutation|subscription)\b")
 
 @dataclass(frozen=True)
 class Key:
-    """The keys of a request: each more specific than the next one."""
+    """The keys of a request, most specific first."""
 
     full: str
     any_accept: str
@@ -49,7 +48,7 @@ def key_of(
 ) -> Key:
     """The keys of a request; `varying` are the headers that recorded answers to this address depend on.
 
-    `tokens` are placeholders of those that recorded pages gave out, each for one visit.
+    `tokens` are placeholders of the per-visit tokens in recorded pages.
     """
     fields = dict(fields_of(request))
     accept = fields.pop("accept", "")
@@ -64,7 +63,7 @@ def key_of(
 
 
 def fields_of(request: WireRequest) -> Iterator[tuple[str, str]]:
-    """What identifies a request, by name."""
+    """The parts of a request that identify it, by name."""
     yield "method", request.method
     yield "url", request.url
     yield "body", canonical_body(request.body, header(request.headers, "content-type"))
@@ -98,7 +97,7 @@ def _is_graphql_query(operation: Any) -> bool:
     query = operation.get("query")
     if isinstance(query, str) and query:
         return _is_query(query)
-    # A persisted query has nothing but its name.
+    # A persisted query consists of its name only.
     name = operation.get("operationName")
     return "extensions" in operation and isinstance(name, str) and name.endswith("Query")
 
@@ -115,7 +114,7 @@ def varying_headers(vary: str) -> frozenset[str]:
 
 
 def canonical_body(body: bytes, mime_type: str) -> str:
-    """The body as text that is the same for equal values: without a boundary, and with sorted keys."""
+    """The body as canonical text: without a boundary, and with sorted keys."""
     if not body:
         return ""
     kind, value = _parsed(body, mime_type)
@@ -151,7 +150,7 @@ def _loose_body(request: WireRequest, now_ms: int, *, in_any_order: bool = False
     if not request.body:
         return ""
     kind, value = _parsed(request.body, header(request.headers, "content-type"))
-    # In what changes something, the order may be what changes.
+    # In a write, the order of a list may be the change itself.
     in_any_order = in_any_order or not is_write(request)
     return f"{kind}:{json.dumps(_loose(value, now_ms, in_any_order=in_any_order), sort_keys=True)}"
 

@@ -1,7 +1,7 @@
-"""Values that differ each time although nothing else does: times near now, UUIDs, random fractions. Pure.
+"""Values that differ on every visit: times near now, UUIDs, random fractions. Pure.
 
-Hexadecimal digests are not among them: persisted queries are told apart by nothing else. A time is one that a program
-made, not one that a person chose: it lies within a day of now, and not on a full minute.
+Hexadecimal digests are not among them, because persisted queries differ in nothing else. Only times that a program
+probably made are included, not those that a person chose: within a day of now, and not on a full minute.
 """
 
 import re
@@ -14,21 +14,21 @@ _UUID = r"(?<![0-9A-Za-z])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?
 _ISO = r"(?<!\d)\d{4}-\d\d-\d\d[T ]\d\d(?::|%3A)\d\d(?::|%3A)\d\d\.\d{1,9}(?:Z|[+-]\d\d:?\d\d)?"
 _EPOCH = r"(?<![\d.])1\d{9}(?:\d{3}(?:\d{3})?)?(?:\.\d+)?(?![\d.])"
 _FRACTION = r"(?<![\d.\w])0?\.\d{8,}(?!\d)"
-# What jQuery names the function of a JSONP request.
+# jQuery's name for the callback of a JSONP request.
 _CALLBACK = r"jQuery\d{15,25}_\d{13}"
 _CHANGING = re.compile(
     rf"(?P<uuid>{_UUID})|(?P<callback>{_CALLBACK})|(?P<iso>{_ISO})|(?P<epoch>{_EPOCH})|(?P<fraction>{_FRACTION})"
 )
 _CLOCK = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<time>\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
 _AGO = re.compile(r"\b\d+(?:\.\d+)? (?:milli)?(?:seconds?|minutes?|ms) ago\b|\bjust now\b")
-# Tokens that a server makes up for each answer, where it says that they are some.
+# Elements whose attributes say that they contain a per-visit token.
 _TOKEN_TAG = re.compile(r"<[^<>]{0,500}(?:csrf|xsrf|nonce|token|viewstate)[^<>]{0,1000}>", re.IGNORECASE)
 _TOKEN_VALUE = re.compile(r"\b(value|content|nonce)=(\"[^\"]{8,}\"|'[^']{8,}')", re.IGNORECASE)
 _TOKEN = re.compile(r"(?<![\w/.+-])(?=[A-Za-z_-]*\d)(?=[\d_-]*[A-Za-z])[A-Za-z0-9_-]{24,}={0,2}(?![\w/.-])")
 
 
 def loosened(text: str, now_ms: int) -> str:
-    """The text with the name of its kind in place of each changing value."""
+    """The text with each changing value replaced by the name of its kind."""
 
     def name_of(found: re.Match[str]) -> str:
         kind = found.lastgroup or ""
@@ -42,14 +42,14 @@ def loosened(text: str, now_ms: int) -> str:
 
 
 def comparable(text: str, now_ms: int) -> str:
-    """The text of an answer without what a server writes differently into each: times, identifiers, tokens."""
+    """The text of an answer without values that differ in each: times, identifiers, tokens."""
     text = _TOKEN_TAG.sub(lambda tag: _TOKEN_VALUE.sub(r"\1={token}", tag[0]), loosened(text, now_ms))
     text = _CLOCK.sub(lambda found: "{time}" if _is_near(_clock_ms(found), now_ms) else found[0], text)
     return _TOKEN.sub("{token}", _AGO.sub("{time}", text))
 
 
 def token_values(page: str) -> Iterator[str]:
-    """The tokens that a page says are some, in its forms and meta elements."""
+    """The tokens in a page's forms and meta elements."""
     for tag in _TOKEN_TAG.finditer(page):
         for found in _TOKEN_VALUE.finditer(tag[0]):
             yield found[2][1:-1]

@@ -1,4 +1,4 @@
-"""The matcher of one attempt: which recorded answer each of its requests gets, and how sure that is.
+"""The matcher of one attempt: which recorded answer each of its requests gets, and how certain the match is.
 
 In this order: method, address, canonical body, `Range` and `Accept` exactly; the state, where several answers were
 recorded; changing values and unordered lists; what follows by the rules of HTTP. Everything else is a miss.
@@ -35,7 +35,7 @@ MATCHER = "2"
 
 @dataclass(frozen=True)
 class Match:
-    """What a request gets. `exchange` is `None` for a miss, whose class is `miss`.
+    """The answer to a request. `exchange` is `None` for a miss, whose class is `miss`.
 
     `answer` is the exchange's, or follows from it; `None` for a miss and for a recorded failure.
     """
@@ -71,7 +71,7 @@ class _Found:
 
 @dataclass
 class Matcher:
-    """Answers the requests of one attempt from an index. `walk` is the one that is preferred at first."""
+    """Answers the requests of one attempt from an index. `walk` is the one preferred at first."""
 
     index: Index
     secrets: Secrets = field(default_factory=Secrets)
@@ -81,11 +81,11 @@ class Matcher:
 
     @property
     def now_ms(self) -> int:
-        """When the page's clock began."""
+        """The start of the page's clock."""
         return self.index.recording.clock_ms
 
     def match(self, request: WireRequest) -> Match:
-        """The answer to a request. It counts as made: a write changes what later requests get."""
+        """The answer to a request. Counts the request as made: a write changes later answers."""
         asked = self.secrets.request(request)
         kind = kind_of(asked)
         context = self.context(asked)
@@ -142,7 +142,7 @@ class Matcher:
         return made
 
     def _recorded(self, asked: WireRequest, context: Context) -> _Found | None:
-        """The best of the recorded answers: a certain one, or else the first that comes near."""
+        """The best recorded answer: a certain one, or else the first approximate one."""
         nearest: _Found | None = None
         key = self.index.key(asked, self.now_ms)
         for group, is_same in self.index.groups(key):
@@ -160,7 +160,7 @@ class Matcher:
         return nearest
 
     def _made(self, asked: WireRequest, context: Context) -> _Found | None:
-        """An answer that follows from a recorded one."""
+        """An answer derived from a recorded one."""
         if is_preflight(asked):
             return self._preflight(asked)
         if asked.method == "HEAD":
@@ -175,7 +175,7 @@ class Matcher:
         return None
 
     def _parts(self, asked: WireRequest, context: Context) -> Iterator[_Found]:
-        """Recorded parts of what is asked for."""
+        """Recorded parts of the requested range."""
         for exchange in self.index.at(asked.url):
             if exchange.answer is not None and exchange.answer.status == 206:
                 ranged = header(exchange.request.headers, "range")

@@ -1,7 +1,7 @@
-"""Learns what the answers to a request depend on, by comparing those that were recorded in different states. Pure.
+"""Learns what the answers to a request depend on, by comparing those recorded in different states. Pure.
 
-Among the observations of one request (its recorded answers, each with its context), those in the same context as now
-answer it. A context need not be the same in what does not matter for this request. That is known of a write or a cookie
+A request is answered from its observations (recorded answers, each with its context) in the current context. Contexts
+may differ in writes and cookies that do not affect this request. A write or cookie does not affect it
 
 - if two observations with and without it say the same, in contexts that differ in nothing else, or
 - if it is *local*: with and without it, many other pages said the same, it explains no change of another page, and this
@@ -9,7 +9,7 @@ answer it. A context need not be the same in what does not matter for this reque
 - if it is *idle*, and the request said the same in every state: a write that was answered alike in several states,
   that explains no change of any answer, and before and after which an answer at its own place said the same.
 
-What no observation shows is not assumed: the answer is then uncertain.
+Nothing else is assumed: without such an observation, the answer is uncertain.
 """
 
 from collections import Counter, defaultdict
@@ -22,11 +22,11 @@ from typing import Literal, NamedTuple
 from judge.plugins.frozen.exchanges import Exchange, header
 from judge.plugins.frozen.matching.contexts import EVERYWHERE, Context, Label, Places, Write, differences, place_key
 
-# Of these many a server without a dependency is likely; fewer prove little.
+# Pages that have to be unaffected before something counts as local; fewer prove little.
 MIN_UNAFFECTED = 8
-# So many kinds of writes that concern only their own pages say the same of the others.
+# If this many kinds of writes are local, and none is not, the others are taken to be local too.
 MIN_LOCAL = 5
-# Comparing takes time quadratic in these.
+# Comparing takes quadratic time.
 _MAX_COMPARED = 60
 
 
@@ -42,9 +42,9 @@ class Observation:
 
 
 class Choice(NamedTuple):
-    """The chosen answer, and how: `certain` in the same context, `order` by counting, or the nearest one.
+    """The chosen answer, and how it was chosen: `certain` in the same context, `order` by counting, or the nearest one.
 
-    `situation` is the same while the same observations answer a request.
+    `situation` stays the same as long as the same observations answer a request.
     """
 
     observation: Observation
@@ -63,28 +63,28 @@ class Group:
 
     @cached_property
     def is_one(self) -> bool:
-        """Whether all answers say the same."""
+        """Whether all answers mean the same."""
         return len({each.likeness for each in self.observations}) == 1
 
     @cached_property
     def is_timeless(self) -> bool:
-        """Whether the answer holds in every state."""
+        """Whether the answer is valid in every state."""
         return self.is_one and all(each.is_timeless for each in self.observations)
 
     @cached_property
     def contexts(self) -> int:
-        """In how many different contexts it was observed."""
+        """The number of different contexts in which it was observed."""
         return len({each.context for each in self.observations})
 
     @cached_property
     def pairs(self) -> list[tuple[frozenset[Label], Observation, Observation]]:
-        """Two observations each in different contexts, those first that differ in least."""
+        """Pairs of observations in different contexts, those with the fewest differences first."""
         compared = self.observations[:_MAX_COMPARED]
         pairs = [(differences(a.context, b.context), a, b) for a, b in combinations(compared, 2)]
         return sorted((pair for pair in pairs if pair[0]), key=lambda pair: len(pair[0]))
 
     def changes(self) -> Iterator[frozenset[Label]]:
-        """What differed between contexts whose answers differ, without what a smaller difference explains."""
+        """Differences between contexts with different answers, unless a smaller one explains the change."""
         found: set[Label] = set()
         for labels, one, other in self.pairs:
             if one.likeness != other.likeness and found.isdisjoint(labels):
@@ -92,7 +92,7 @@ class Group:
                 yield labels
 
     def is_own(self, label: Label) -> bool:
-        """Whether this page is likely to show what the write or cookie does."""
+        """Whether this page is likely to show the effect of the write or cookie."""
         return _places(self.places, label).concern(self.path, self.prefix)
 
 
@@ -115,10 +115,10 @@ class Written:
 
 
 class Learnt:
-    """What the observations of all requests say together: what changed answers, and what concerns only its own pages.
+    """What the observations of all requests show together: what changed answers, and what affects only its own pages.
 
-    Two walks differ in much at once. Of what may have changed an answer, that is taken which its own address makes
-    likely, or else what explains the most changes of all pages.
+    Two walks differ in many things at once. Of the possible causes of a change, those that the page's address makes
+    likely are chosen, or else those that explain the most changes on all pages.
     """
 
     def __init__(self, groups: Collection[Group], mixed: Collection[Group], written: Collection[Written]) -> None:
@@ -143,7 +143,7 @@ class Learnt:
         return number in self._idle
 
     def state(self, group: Group, writes: Sequence[Write]) -> tuple[Write, ...]:
-        """The writes without those that did not change this request's answer after those that are left before them."""
+        """The writes without those that had no effect on this request's answer, given the earlier ones that had."""
         known = self._known(group)
         left: list[Write] = []
         for write in writes:
@@ -152,7 +152,7 @@ class Learnt:
         return tuple(left)
 
     def cookies(self, group: Group, context: Context) -> frozenset[tuple[str, str]]:
-        """The cookies without those that do not change this request's answer in this state."""
+        """The cookies without those that have no effect on this request's answer in this state."""
         known = self._known(group)
         harmless = known.harmless.get(self.state(group, context.writes), frozenset())
         return frozenset(
@@ -164,7 +164,7 @@ class Learnt:
     def _concerns_others(self, group: Group, known: "_Known", label: Label) -> bool:
         """Whether a write or cookie concerns only its own pages, and this is none of them, or concerns nothing.
 
-        Where little is known of a write, it is taken to be as the others of the site are.
+        A write about which little is known is assumed to be like the site's other writes.
         """
         if group.contexts == 1 or label in known.suspects:
             return False
@@ -181,26 +181,26 @@ class Learnt:
         if known is None:
             harmless: defaultdict[tuple[Write, ...], set[Label]] = defaultdict(set)
             known = _Known(frozenset(chain.from_iterable(group.changes())), harmless)
-            # Looked up while it is filled: what is known of short contexts helps with longer ones.
+            # Stored before it is complete: short contexts come first and help with longer ones.
             self._of_group[id(group)] = known
             alike = [pair for pair in group.pairs if len(pair[0]) == 1 and pair[1].likeness == pair[2].likeness]
             for labels, one, other in sorted(alike, key=lambda pair: len(pair[1].context.writes)):
                 shorter, longer = sorted((one.context.writes, other.context.writes), key=len)
-                # Nothing that followed it may have undone it.
+                # Nothing after it may have undone it.
                 if longer[: len(shorter)] == shorter and labels.isdisjoint(known.suspects):
                     harmless[self.state(group, shorter)] |= labels
         return known
 
 
 class _Known(NamedTuple):
-    """Of one request: what may have changed its answer, and by state what did not."""
+    """For one request: what may have changed its answer, and by state what did not."""
 
     suspects: frozenset[Label]
     harmless: Mapping[tuple[Write, ...], Set[Label]]
 
 
 def _causes(changing: Collection[tuple[Group, frozenset[Label]]]) -> frozenset[object]:
-    """What explains the changes for which no address gives a reason: at each turn, what is in most of those left."""
+    """What explains the changes that no address explains: repeatedly, what occurs in most of the remaining ones."""
     left = [
         {_kind(group, label) for label in labels}
         for group, labels in changing
@@ -211,7 +211,7 @@ def _causes(changing: Collection[tuple[Group, frozenset[Label]]]) -> frozenset[o
         counts = Counter(kind for kinds in left for kind in kinds)
         most = max(counts.values())
         best = {kind for kind, count in counts.items() if count == most}
-        # A cookie is part of the request itself. Otherwise all of them, if several explain as much.
+        # A cookie is part of the request itself, so it wins. Otherwise, keep all that explain equally many.
         causes |= {kind for kind in best if isinstance(kind, str)} or best
         left = [kinds for kinds in left if kinds.isdisjoint(causes)]
     return frozenset(causes)
@@ -236,9 +236,9 @@ def _idle(groups: Collection[Group], mixed: Collection[Group], written: Collecti
 
 
 def _apart(group: Group) -> set[Label]:
-    """What differed between contexts in which the answers are the same, although nothing could have undone it.
+    """Differences between contexts with equal answers, which nothing else could have undone.
 
-    That is: no other write to the same address, and not on a page that it concerns.
+    So there was no other write to the same address, and the page is not one that the write concerns.
     """
     found: set[Label] = set()
     for labels, _, _ in group.pairs:
@@ -248,7 +248,7 @@ def _apart(group: Group) -> set[Label]:
 
 
 def _kind(group: Group, label: Label) -> object:
-    """Writes to the same address count together: they differ in what they send."""
+    """Groups writes to the same address, which differ only in what they send."""
     return label if isinstance(label, str) else _places(group.places, label).paths
 
 
@@ -259,7 +259,7 @@ def _places(places: Mapping[int | str, Places], label: Label) -> Places:
 def choose(group: Group, context: Context, learnt: Learnt, *, walk: str, asked: Mapping[object, int]) -> Choice:
     """The answer to give in a context. `asked` counts the earlier requests by `Choice.situation`.
 
-    The walk named `walk` is preferred, because each walk may have begun with the site in a state of its own.
+    The walk named `walk` is preferred, because the site may have been in a different state at the start of each walk.
     """
     if group.is_timeless:
         return Choice(_preferred(group.observations, walk), "certain")
@@ -280,7 +280,7 @@ def choose(group: Group, context: Context, learnt: Learnt, *, walk: str, asked: 
 
 
 def fitting_in(group: Group, context: Context, learnt: Learnt) -> list[Observation]:
-    """The observations in a context that is the same, but for what is known not to matter."""
+    """The observations in the same context, ignoring what is known to have no effect."""
 
     def kept(each: Context) -> tuple[object, ...]:
         return (learnt.state(group, each.writes), learnt.cookies(group, each))

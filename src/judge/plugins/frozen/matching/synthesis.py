@@ -1,4 +1,4 @@
-"""Answers that follow from recorded ones by the rules of HTTP: parts of a whole, `304`, heads, preflights. Pure."""
+"""Derives answers from recorded ones by the rules of HTTP: ranges, `304`, `HEAD`, preflights. Pure."""
 
 import re
 from dataclasses import replace
@@ -9,22 +9,22 @@ from judge.plugins.frozen.exchanges import Answer, header, without_headers
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 _CONDITIONS = ("if-none-match", "if-modified-since", "if-range")
-# What an answer `304` repeats of the whole one (RFC 9110, 15.4.5).
+# The headers that a `304` repeats (RFC 9110, 15.4.5).
 _OF_NOT_MODIFIED = frozenset({"cache-control", "content-location", "date", "etag", "expires", "vary", "set-cookie"})
 
 
 def without_conditions(request: WireRequest) -> WireRequest:
-    """The request for the whole, whatever the browser has already."""
+    """The request without conditions, as if the browser had nothing in its cache."""
     return replace(request, headers=without_headers(request.headers, *_CONDITIONS))
 
 
 def without_range(request: WireRequest) -> WireRequest:
-    """The request for all of it."""
+    """The request without `Range`."""
     return replace(request, headers=without_headers(request.headers, "range", "if-range"))
 
 
 def not_modified(request: WireRequest, answer: Answer) -> Answer | None:
-    """The answer `304` if the browser has what was recorded."""
+    """A `304` if the browser already has the recorded answer."""
     if answer.status != 200 or request.method not in ("GET", "HEAD"):
         return None
     etag, wanted = header(answer.headers, "etag"), header(request.headers, "if-none-match")
@@ -86,7 +86,7 @@ def preflight(request: WireRequest, answer: Answer) -> Answer | None:
 
 
 def is_preflight(request: WireRequest) -> bool:
-    """Whether it is the browser's question before a request to another origin."""
+    """Whether the request is a CORS preflight."""
     return request.method == "OPTIONS" and bool(header(request.headers, "access-control-request-method"))
 
 
