@@ -431,8 +431,9 @@ def epochs_of(record: Mapping[str, Any]) -> int:
 
 def _without_unset(task: Task) -> dict[str, Any]:
     """The task without unset keys that older versions lacked, so that its checksum is the one that they recorded."""
-    later = ("checks", "allowed_sites", "start_urls", "keep_fields", "policies", "user_replies", "attacks", "attack")
-    return task.declared(exclude={key for key in later if not getattr(task, key)})
+    later = ("checks", "allowed_sites", "start_urls", "keep_fields", "policies", "user_replies", "attack")
+    # Attacks that a run may play do not change the clean task; one that is played makes a task of its own.
+    return task.declared(exclude={"attacks", *(key for key in later if not getattr(task, key))})
 
 
 def settings_checksum(settings: Mapping[str, Any]) -> str:

@@ -33,7 +33,7 @@ from judge.runner.launch import Member, members_of
 from judge.runner.shards import balanced_shards, on_free_ports, run_id_of, shard_of
 from judge.runner.terminal import Display
 from judge.runner.uploads import open_store
-from judge.scenario.attacks import declaring, read_unseen
+from judge.scenario.attacks import declaring, planned, read_unseen
 from judge.scenario.frozen import on_archives
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
@@ -318,7 +318,9 @@ def _one_shard(
     """The launch of one shard, and its tasks."""
     tasks = tasks[: config.num_instances]
     shard = shard_of(option, settings.environ)
-    shard = shard.model_copy(update={"tasks_sha256": sha256_of(task_digests(tasks))})
+    # As the judges count them: a task under attack is a task of its own.
+    played = planned(tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
+    shard = shard.model_copy(update={"tasks_sha256": sha256_of(task_digests(played))})
     mine = balanced_shards(tasks, shard.of, max_steps=config.max_steps)[shard.index]
     return launch.model_copy(update={"shard": shard}), mine
 

@@ -10,6 +10,7 @@ import pytest
 
 from helpers.paths import ROOT
 from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenario
+from judge.records.attacks import Modes
 from judge.results.run_record import sha256_of, task_digests
 from judge.runner.launch import child_environ
 from judge.runner.plan import RunOptions, make_plan, resume_command
@@ -137,6 +138,20 @@ def test_the_judge_computes_the_same_digest_of_the_tasks_as_the_runner(path: Pat
     if scenario.tasks:
         parsed = parse_request(request_text(scenario), lambda _: ())
         assert task_digests(parsed.tasks) == task_digests(scenario.tasks)
+
+
+@pytest.mark.parametrize("mode", ["off", "only", "both"])
+def test_the_judges_of_all_shards_play_the_tasks_that_the_run_names_also_under_attack(
+    tmp_path: Path, mode: Modes
+) -> None:
+    named, played = set(), {}
+    for index in range(2):
+        asked = {**options(tmp_path), "scenario": ROOT / "scenarios" / "safety" / "scenario.toml", "attacks": mode}
+        request = parse_request(make_plan(RunOptions(**asked), shard_settings(index)).request, lambda _: ())
+        assert request.shard is not None
+        named.add(request.shard.tasks_sha256)
+        played |= task_digests(request.tasks)
+    assert named == {sha256_of(played)}
 
 
 def test_a_limit_counts_the_tasks_of_all_shards(tmp_path: Path) -> None:
