@@ -158,11 +158,13 @@ def test_a_participant_is_listed(site: Path) -> None:
     assert "finisher" in wabe(site, "participant", "--list")
 
 
-def test_engines_stores_and_metrics_are_found_by_name(site: Path, tmp_path: Path) -> None:
+def test_engines_stores_metrics_and_meters_are_found_by_name(site: Path, tmp_path: Path) -> None:
     program = """
 import asyncio, pathlib, sys
 from pydantic import SecretStr
 from judge.runner.plan import ENGINES
+from judge.runner.launch import Member
+from judge.runner.meter import METERS
 from judge.runner.uploads import open_store
 from shared.errors import SharedStateFault
 from shared.llm.sharing import open_state
@@ -178,9 +180,16 @@ except SharedStateFault as fault:
     print(fault.message)
 print("dry" in ENGINES.names(), callable(ENGINES.load("dry")), callable(load("finisher")))
 print(Seam("step_metrics", "m").load("same_length").__name__)
+agent = Member(name="agent", endpoint="http://127.0.0.1:9", cmd="x", is_agent=True)
+print(METERS.load("gateway")([agent], ["agent"])[0].env["OPENAI_BASE_URL"])
 """
     done = python(site, "-c", program, str(tmp_path))
-    assert done.stdout.splitlines() == ["this store never answers", "True True True", "same_length"], done.stderr
+    assert done.stdout.splitlines() == [
+        "this store never answers",
+        "True True True",
+        "same_length",
+        "http://127.0.0.1:4000/v1",
+    ], done.stderr
 
 
 def test_a_format_of_archives_answers_requests(site: Path, tmp_path: Path) -> None:

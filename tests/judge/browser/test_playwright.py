@@ -391,14 +391,15 @@ async def test_cancellation_at_any_moment_leaves_nothing(
 async def test_a_site_that_never_answers_is_a_fault_and_a_page_that_hangs_is_replaced_within_their_limits(
     site: str, browser_files: Path
 ) -> None:
-    # A quarter of the limit is left when a script is given up: seconds of it, or a busy machine may take them first.
-    async with a_browser(navigation_timeout_s=2, call_timeout_s=12) as browser:
+    async with a_browser(navigation_timeout_s=2, call_timeout_s=5) as browser:
         with pytest.raises(SiteFault, match="Timeout 2000ms"):
             await browser.open(f"{site}silent")
         page = await opened(browser, f"{site}loop")
         # Its script may take 10 s of CPU, which is more than an observation may take here.
         page = await press(browser, page, 'button "hang"')
-        assert (page.url, page.notice) == ("about:blank", Notice(code="tab_busy"))
+        # A busy machine decides which of the two is told (`tab_busy` alone: `test_odd_pages`).
+        assert page.url == "about:blank"
+        assert page.notice in (Notice(code="tab_busy"), Notice(code="tab_took_too_long", seconds=5))
         await browser.act("browser_navigate", {"url": site})
         page = await browser.observe()
         assert (page.url, page.notice) == (site, None)

@@ -144,7 +144,8 @@ def test_the_judge_computes_the_same_digest_of_the_tasks_as_the_runner(path: Pat
 def test_the_judges_of_all_shards_play_the_tasks_that_the_run_names_also_under_attack(
     tmp_path: Path, mode: Modes
 ) -> None:
-    named, played = set(), {}
+    named: set[str] = set()
+    played: dict[str, str] = {}
     for index in range(2):
         asked = {**options(tmp_path), "scenario": ROOT / "scenarios" / "safety" / "scenario.toml", "attacks": mode}
         request = parse_request(make_plan(RunOptions(**asked), shard_settings(index)).request, lambda _: ())
