@@ -3,6 +3,7 @@
 import json
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +57,8 @@ def scenario(tmp_path: Path) -> Callable[..., Path]:
 def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "WABE_JUDGE_MODEL", "EVAL_MODEL"):
         monkeypatch.delenv(name, raising=False)
+    # A run removes, and reports, the browsers that killed judges have left: those of other tests in the common folder.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def run(*arguments: str | Path) -> str:
         given = ["--output-dir", str(tmp_path / "out"), *(str(argument) for argument in arguments)]
