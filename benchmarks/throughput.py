@@ -222,7 +222,7 @@ async def bare(
     *,
     looks: int | None = None,
 ) -> Figures:
-    """The same calls by the bare client library. Without a look, there is no waiting."""
+    """The same calls by the bare client library. It does not observe pages, so it never waits for them."""
     looks = actions + LOOKS if looks is None else looks
     ready, go, done = asyncio.Semaphore(0), asyncio.Event(), asyncio.Semaphore(0)
     left = iter(range(tasks))

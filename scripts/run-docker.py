@@ -8,7 +8,7 @@ scripts/run-docker.py [SCENARIO.toml] [--build] [--show-logs] [--level L] [--lim
 All containers share one network, so the addresses of the scenario hold as they are: run images that you trust. Keys are
 taken from the environment and from --env-file; a participant that names an image gets only those that its `env` names,
 and no file of this machine. Such an image is started with --host, --port and --card-url, and is ready when its agent
-card can be read; there are no other requirements. The exit code is that of agentbeats-run: 0 done, 1 something was
+card can be read. Nothing else is required of it. The exit code is that of agentbeats-run: 0 done, 1 something was
 lost, 2 bad usage.
 """
 

@@ -20,7 +20,8 @@
     "box-shadow": "0 4px 24px rgba(0, 0, 0, .3)", font: "15px/1.4 sans-serif",
   };
   const LISTS = { UL: "li", OL: "li", MENU: "li" };
-  const mark = `data-${eventName}`;
+  // Pages can read it, so it says nothing of the events' name.
+  const { mark } = attack;
   const patterns = attack.pages.map(each => new RegExp(each));
   const own = attack.own.map(each => new RegExp(each));
   const roots = new Set();

@@ -5,6 +5,7 @@
 // clock itself (Chromium's virtual time), so that seconds of page time pass in milliseconds.
 
 "use strict";
+const { randomUUID } = require("crypto");
 const fs = require("fs");
 const path = require("path");
 const { adapt, clickAgain } = require("./server_tab.cjs");
@@ -604,7 +605,7 @@ class Context {
     this.isBegun = true;
     this.isPageTime = isPageTime;
     this.maxCpu = maxCpu;
-    this.attack = attack;
+    this.attack = attack && { ...attack, mark: `data-${randomUUID()}` };
     if (isPageTime) await page.context().addInitScript(`(${PAGE})(${JSON.stringify(EVENT)}, ${TIMER_HORIZON})`);
     if (isPageTime && clock !== null) {
       this.clockOffset = clock - Date.now();
