@@ -8,16 +8,18 @@ from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, kill,
 
 pytestmark = pytest.mark.e2e
 
-# What the participant reads. Where it is `None`, the page can be shown, or how far it gets depends on the machine.
-PAGES = {
-    "svg": "cannot_be_shown",
+_CANNOT = frozenset({"cannot_be_shown"})
+# What the participant may read. Where it is `None`, the page can be shown, or how far it gets depends on the machine.
+# On a busy one, a script that never ends has not used its CPU time when the time for an observation is over.
+PAGES: dict[str, frozenset[str] | None] = {
+    "svg": _CANNOT,
     "svg_with_script": None,
-    "broken_xml": "cannot_be_shown",
-    "without_body": "cannot_be_shown",
+    "broken_xml": _CANNOT,
+    "without_body": _CANNOT,
     "shorter_than_its_length": None,
-    "only_a_doctype": "cannot_be_shown",
-    "bad_chunks": "cannot_be_shown",
-    "invalid_gzip": "cannot_be_shown",
+    "only_a_doctype": _CANNOT,
+    "bad_chunks": _CANNOT,
+    "invalid_gzip": _CANNOT,
     "reloads_at_once": None,
     "refreshes_without_end": None,
     "20_mb_of_text": None,
@@ -29,7 +31,7 @@ PAGES = {
     "console_flood": None,
     "history_flood": None,
     "script_of_6_s": None,
-    "endless_script": "tab_busy",
+    "endless_script": frozenset({"tab_busy", "tab_took_too_long"}),
     "popup_with_an_endless_script": None,
     "alerts_without_end": None,
     "file_chooser_without_end": None,
@@ -50,8 +52,8 @@ async def test_the_attempt_goes_on_after(judge: LiveJudge, name: str) -> None:
     with hostile_site(odd_site_pages(lambda each: each in (name, "goal"))) as site:
         assessed = await judge.play(script, site.url, step_timeout_s=120, task_timeout_s=300)
     assert assessed.verdict == ("success", "finished"), assessed.entry
-    if PAGES[name] is not None:
-        assert assessed.result()["steps"][1]["notice"]["code"] == PAGES[name]
+    if (told := PAGES[name]) is not None:
+        assert assessed.result()["steps"][1]["notice"]["code"] in told
 
 
 async def test_the_attempt_goes_on_after_the_process_of_its_page_was_killed(judge: LiveJudge) -> None:
