@@ -1,5 +1,6 @@
 """A judge with real parts, for participants and pages that cheat."""
 
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from helpers.browser.hostile_site import Site, tripwire
 from helpers.episode.live_judge import LiveJudge, always_no, live_judge
 from helpers.llm.servers import ModelServer
+from judge.browser.settle import SettleMode
 
 
 @pytest.fixture(autouse=True)
@@ -36,3 +38,12 @@ def secret() -> Iterator[Site]:
     """A service on this machine that nobody may reach; `seen` tells who did."""
     with tripwire() as site:
         yield site
+
+
+@pytest.fixture
+def settle(request: pytest.FixtureRequest) -> SettleMode:
+    """How a browser waits, for rules that hold however it does: half of the cases in each way, unless `--settle` says."""
+    chosen: str = request.config.getoption("--settle")
+    if chosen == "auto":
+        return "real-time" if zlib.crc32(request.node.name.encode()) % 2 else "page-time"
+    return "real-time" if chosen == "real-time" else "page-time"

@@ -39,12 +39,6 @@ _SMALL = {
 }
 
 
-@pytest.fixture(params=["page-time", "real-time"])
-def settle(request: pytest.FixtureRequest) -> SettleMode:
-    mode: SettleMode = request.param
-    return mode
-
-
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "_LIMITS", requests._LIMITS | {"own": _SMALL, "other": _SMALL})

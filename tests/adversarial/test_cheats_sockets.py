@@ -42,12 +42,6 @@ def order(site: Site) -> str:
     return ORDER.format(ws=site.url.replace("http", "ws"), site=site.url)
 
 
-@pytest.fixture(params=["page-time", "real-time"])
-def settle(request: pytest.FixtureRequest) -> SettleMode:
-    mode: SettleMode = request.param
-    return mode
-
-
 async def said(settle: SettleMode, website: str, *urls: str, site: Site) -> Traffic:
     """What is recorded when the participant opens these pages, and the site was told that it is done."""
     async with browser_pool(browser_settings(), is_guarded=False) as pool, pool.browser(None) as browser:

@@ -5,7 +5,8 @@ import socket
 from contextlib import suppress
 
 # Below those that the kernel, or `--shards`, gives to whoever asks for any: nobody takes one before it is used.
-_LOWEST, _HIGHEST = 10_000, 16_000
+# Above 10080, the last one that browsers refuse (Fetch, "bad port").
+_LOWEST, _HIGHEST = 10_100, 16_000
 # A port is reserved while its number is taken for UDP, which nothing here speaks: until this process ends.
 _reserved: list[socket.socket] = []
 
