@@ -42,7 +42,7 @@ def secret() -> Iterator[Site]:
 
 @pytest.fixture
 def settle(request: pytest.FixtureRequest) -> SettleMode:
-    """How a browser waits, for rules that hold however it does: half of the cases in each way, unless `--settle` says."""
+    """How a browser waits, for rules that hold either way: half of the cases in each, unless `--settle` says."""
     chosen: str = request.config.getoption("--settle")
     if chosen == "auto":
         return "real-time" if zlib.crc32(request.node.name.encode()) % 2 else "page-time"
