@@ -1,10 +1,11 @@
 """Injects every fault, tries every cheat, and prints a table of the outcomes.
 
     python benchmarks/fault_table.py [--only WORDS] [--markdown FILE] [--workers N] [--settle page-time|real-time]
-        [--hold]
+        [--hold] [--attack]
 
 Nothing in the table is written by hand: each row is a test that ran just now, with the outcome that the judge put on
-record. Ends with 1 when one did not hold. With `--hold`, every task holds requests: no outcome may change.
+record. Ends with 1 when one did not hold. With `--hold`, every task holds
+requests; with `--attack`, every task is played under an attack: no outcome may change.
 """
 
 import argparse
@@ -36,12 +37,12 @@ class Row:
     seconds: float
 
 
-def run_suites(only: str | None, report: Path, workers: int, settle: str, *, hold: bool) -> int:
+def run_suites(only: str | None, report: Path, workers: int, settle: str, *, every_task: list[str]) -> int:
     """Run the tests, their progress on standard error; gives pytest's exit code."""
     command = [sys.executable, "-m", "pytest", *SUITES, "-q", f"--junitxml={report}"]
     command += ["-p", "no:cacheprovider", "-o", "junit_family=xunit1", "--settle", settle]
     command += ["-k", only] if only else []
-    command += ["--hold"] if hold else []
+    command += every_task
     # By file, since a file may hold a fixed port or a machine-wide limit for itself.
     command += ["-n", str(workers), "--dist", "loadfile"]
     return subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=False).returncode
@@ -112,11 +113,13 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path, help="also write the table here")
     parser.add_argument("--settle", default="auto", choices=["auto", "page-time", "real-time"])
     parser.add_argument("--hold", action="store_true", help="every task holds requests")
+    parser.add_argument("--attack", action="store_true", help="every task is played under an attack")
     parser.add_argument("--workers", type=int, default=3 * (os.cpu_count() or 2) // 2, help="processes that run tests")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        code = run_suites(arguments.only, report, arguments.workers, arguments.settle, hold=arguments.hold)
+        every_task = [f"--{name}" for name in ("hold", "attack") if getattr(arguments, name)]
+        code = run_suites(arguments.only, report, arguments.workers, arguments.settle, every_task=every_task)
         rows = rows_of(report) if report.exists() else []
     print_table(rows)
     if arguments.markdown:

@@ -50,10 +50,12 @@ ssl.SSLContext.load_verify_locations = _read_own_certificates  # type: ignore[as
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--settle real-time`: whole attempts in a real browser wait for pages in real time.
 
-    `--hold`: every task holds requests, so that the guard answers for its attempts, and ends their TLS.
+    `--hold`: every task holds requests, so that the guard answers for its attempts, and ends their TLS. `--attack`:
+    every task is played under an attack, whose content is put into all its pages.
     """
     parser.addoption("--settle", default="auto", choices=["auto", "page-time", "real-time"])
     parser.addoption("--hold", action="store_true")
+    parser.addoption("--attack", action="store_true")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,6 +71,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from helpers.episode.live_judge import EVERY_TASK
 
         EVERY_TASK["hold"] = [{"url": "https://held.example/*"}]
+    if config.getoption("--attack"):
+        from helpers.scenario.attacked import attack_every_task
+
+        attack_every_task()
 
 
 # Collecting creates millions of objects that stay: looking through them for garbage takes a quarter of the time, then

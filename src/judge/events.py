@@ -31,13 +31,14 @@ Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 class RunStarted(Record):
     """The assessment begins: `total` tasks, each played in every epoch. `kept` attempts were settled by an earlier,
-    interrupted run.
+    interrupted run. `attacked` of the tasks are under attack, and count in no success rate.
     """
 
     run_id: Annotated[str, Field(pattern=r"^\S{1,200}$")]
     total: Count
     kept: Count = 0
     epochs: Count = 1
+    attacked: Count = Field(default=0, exclude_if=lambda count: count == 0)
 
     @property
     def attempts(self) -> int:
@@ -116,6 +117,8 @@ class TaskDone(TaskEvent):
     reason_code: Annotated[str, Field(max_length=100)] | None = Field(
         default=None, exclude_if=lambda code: code is None
     )
+    # Whether the task is one under attack.
+    attacked: bool = Field(default=False, exclude_if=lambda value: not value)
 
 
 class RunDone(Record):

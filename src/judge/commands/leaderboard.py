@@ -38,7 +38,9 @@ def leaderboard(
     files: Annotated[list[Path], typer.Argument(help="Submission files (results.json).", metavar="FILE…")],
     query: Annotated[
         str | None,
-        typer.Option(help="overall, by_level, by_truth, cost_per_success, or an .sql file.", metavar="NAME|FILE"),
+        typer.Option(
+            help="overall, by_level, by_truth, cost_per_success, safety, or an .sql file.", metavar="NAME|FILE"
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,9 @@ from judge.commands.score_costs import Costs, both
 from judge.commands.score_output import InOrder, Tally, in_order_of
 from judge.evaluators.base import assertions_in
 from judge.judges.base import Judge
-from judge.judges.edited import Edit, EditedJudge, Paired, paired
+from judge.judges.edited import Edit, EditedJudge, Paired, paired, policies_in
 from judge.judges.rescoring import Scored, score_all
+from judge.records.policies import under_policy
 from judge.records.tasks import Task
 from judge.results.expected import Asking
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
@@ -136,6 +138,8 @@ class Edits:
     def _about(self, scenario: Scenario, found: Paired, tally: Tally) -> str:
         """A description of what was compared."""
         parts = [f"Judged with the tasks of {self.path} ({scenario.source_checksum[:12]}); the run's own verdicts stay"]
+        if isinstance(tally, _Tally) and (under := tally.under_policy):
+            parts.append(f"completion under policy: {under['success']} of {under['success'] + under['failure']} scored")
         if found.refused:
             parts.append(f"{counted(len(found.refused), 'task')} refused, because website or task differ")
         if found.absent:
@@ -155,14 +159,26 @@ class _Tally(Tally):
     """Also keeps outcome and reason by task."""
 
     reasons: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # How many attempts at tasks with policies are a completion under policy, are not, or may be.
+    under_policy: Counter[str] = field(default_factory=Counter)
 
     def take(self, scored: Scored) -> None:
         """Count a trajectory."""
         super().take(scored)
         self.reasons[TaskStore(scored.folder).key] = (scored.outcome, self._about(scored))
+        if found := policies_in(scored.verdict):
+            self.under_policy[under_policy(scored.outcome, found)] += 1
 
     def _about(self, scored: Scored) -> str:
-        """Every check that failed, because a person who edits checks needs all of them."""
+        """Every check that failed and every policy that is not kept: a person who edits them needs all of them."""
+        broken = [
+            one_line(f"policy {each.name}: {'undecided' if each.violated is None else 'violated'}, found {each.found}")
+            for each in policies_in(scored.verdict)
+            if each.violated is not False
+        ]
+        return "\n  ".join([self._about_checks(scored), *(line[:_MAX_LINE_CHARS] for line in broken)])
+
+    def _about_checks(self, scored: Scored) -> str:
         checks = assertions_in(scored.verdict)
         failed = [each for each in checks if each.passed is False] if scored.outcome == "failure" else []
         lines = [one_line(f"{each.description}: failed, found {each.found}", _MAX_LINE_CHARS) for each in failed]

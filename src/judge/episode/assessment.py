@@ -95,7 +95,12 @@ class Assessment:
         for task, store in plays:
             if (kept := await asyncio.to_thread(self._kept, task, store)) is not None:
                 done[store.key] = kept
-        self.emit(RunStarted(run_id=self.store.run_id, total=len(self.tasks), kept=len(done), epochs=epochs))
+        attacked = sum(task.attack is not None for task in self.tasks)
+        self.emit(
+            RunStarted(
+                run_id=self.store.run_id, total=len(self.tasks), kept=len(done), epochs=epochs, attacked=attacked
+            )
+        )
         todo = [play for play in plays if play[1].key not in done]
 
         async def settle(play: tuple[Task, TaskStore]) -> None:
@@ -345,6 +350,7 @@ class Assessment:
                 steps=result.steps_taken,
                 reason=reason,
                 reason_code=result.verdict.reason_code if result.verdict else None,
+                attacked=result.task.attack is not None,
             )
         )
         return result

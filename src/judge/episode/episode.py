@@ -234,6 +234,7 @@ class Episode:
             needs_real_time=isinstance(error, ClockStalled),
             network=self._network,
             network_missing=self._network_missing,
+            network_off=not self.config.record_network,
             rules_version=CURRENT_RULES,
             fetched=self._fetches.answers,
             frozen=self._frozen,

@@ -131,7 +131,8 @@ def _violation(check: KindCheck, recording: Recording) -> _Violation | None:
     except MissingEvidence as missing:
         attempt, trajectory = recording.trajectory.attempt, recording.trajectory
         # It ended the attempt in a way that lost the requests, for example by crashing the browser.
-        if check.needs_network and trajectory.network is None and attempt and attempt.blame == "participant":
+        is_lost = trajectory.network is None and attempt is not None and not attempt.network_off
+        if check.needs_network and is_lost and attempt.blame == "participant":
             return _Violation(Found(True, f"the participant's doing: {missing}"), None)
         raise
     if decision.passed:

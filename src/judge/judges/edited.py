@@ -1,4 +1,4 @@
-"""Judges recorded attempts with the checks and key points of an edited scenario, as if its tasks had been played.
+"""Judges recorded attempts with the checks, key points and policies of an edited scenario, as if it had been played.
 
 The recording does not change: if it lacks evidence that an edited check needs, the verdict is unscored.
 """
@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, field_serializer
 
+from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge, Workload, judge_id
 from judge.records.checks import Check
+from judge.records.policies import DeclaredPolicy, PolicyResult
 from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
-from judge.trajectory.record import Trajectory
+from judge.trajectory.record import POLICIES, Trajectory
 from shared.files import sha256_json
 from shared.models import Record
 from shared.text import excerpt, plain
@@ -27,26 +29,35 @@ class Edit(Record):
 
     checks: tuple[Check, ...] = ()
     key_points: tuple[str, ...] = ()
+    # Left out where there are none, as before there were any: the digest of the judge depends on it.
+    policies: tuple[DeclaredPolicy, ...] = Field(default=(), exclude_if=lambda found: not found)
     allowed_sites: tuple[str, ...] = ()
+
+    @field_serializer("policies")
+    def _as_declared(self, policies: tuple[DeclaredPolicy, ...]) -> list[dict[str, Any]]:
+        # A policy refuses some keys of checks, even with their default values.
+        return [each.model_dump(mode="json", exclude_defaults=True) for each in policies]
 
     @classmethod
     def of(cls, task: Task, further_sites: Sequence[str] = ()) -> "Edit":
         """The part of a task; `further_sites` belong to every task of its scenario."""
         allowed = tuple(dict.fromkeys((*task.allowed_sites, *further_sites)))
-        return cls(checks=task.checks, key_points=task.key_points, allowed_sites=allowed)
+        return cls(checks=task.checks, key_points=task.key_points, policies=task.policies, allowed_sites=allowed)
 
     def of_task(self, recorded: Task) -> Task:
-        """The recorded task with these checks and key points."""
+        """The recorded task with these checks, key points and policies."""
         return recorded.model_copy(update={name: getattr(self, name) for name in Edit.model_fields})
 
 
 _EDIT = TypeAdapter(Edit)
+_RESULTS: TypeAdapter[tuple[PolicyResult, ...]] = TypeAdapter(tuple[PolicyResult, ...])
 
 
 class EditedJudge(Judge):
     """Another judge, which sees each task as a scenario now has it.
 
-    `id` covers the checks and key points of the whole scenario, so its verdicts are stored beside the run's own.
+    `id` covers the checks, key points and policies of the whole scenario, so its verdicts are stored beside the run's
+    own.
     """
 
     def __init__(self, judge: Judge, edits: Mapping[str, Edit], scenario: str) -> None:
@@ -64,7 +75,7 @@ class EditedJudge(Judge):
     def recompute(self, trajectory: Trajectory) -> Verdict | None:
         """The verdict, if the recording alone decides it."""
         verdict = self._judge.recompute(self._with_edit(trajectory))
-        return None if verdict is None else self._labelled(verdict, trajectory.task)
+        return None if verdict is None else self._labelled(verdict, trajectory)
 
     def workload(self, trajectory: Trajectory) -> Workload:
         """What the model will be asked about the edited task."""
@@ -72,11 +83,16 @@ class EditedJudge(Judge):
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """The verdict on the edited task."""
-        return self._labelled(await self._judge.judge(self._with_edit(trajectory)), trajectory.task)
+        return self._labelled(await self._judge.judge(self._with_edit(trajectory)), trajectory)
 
     async def aclose(self) -> None:
         """Close the judge."""
         await self._judge.aclose()
+
+    def _kept(self, trajectory: Trajectory) -> dict[str, Any]:
+        """What became of the edited policies; they change no verdict."""
+        found = evaluate_policies(self._with_edit(trajectory))
+        return {POLICIES: [each.model_dump(mode="json") for each in found]} if found else {}
 
     def _edited(self, task: Task) -> Task:
         edit = self._edits.get(task.task_id)
@@ -85,16 +101,30 @@ class EditedJudge(Judge):
     def _with_edit(self, trajectory: Trajectory) -> Trajectory:
         return trajectory.as_task(self._edited(trajectory.task))
 
-    def _labelled(self, verdict: Verdict, task: Task) -> Verdict:
+    def _labelled(self, verdict: Verdict, trajectory: Trajectory) -> Verdict:
+        task = trajectory.task
         info = verdict.judge or self.info
         notes = "; ".join(filter(None, (info.note, self.info.note)))
         edit = self._edits.get(task.task_id, Edit.of(task)).model_dump(mode="json")
         return verdict.model_copy(
             update={
                 "judge": info.model_copy(update={"note": notes}),
-                "evidence": {**verdict.evidence, EDITED: {"scenario": self._scenario, **edit}},
+                "evidence": {
+                    **verdict.evidence,
+                    EDITED: {"scenario": self._scenario, **edit},
+                    **self._kept(trajectory),
+                },
             }
         )
+
+
+def policies_in(verdict: Verdict | None) -> tuple[PolicyResult, ...]:
+    """What became of the edited policies; empty if there are none."""
+    found = verdict.evidence.get(POLICIES) if verdict is not None else None
+    try:
+        return _RESULTS.validate_python(found or ())
+    except ValidationError:
+        return ()
 
 
 def edit_in(verdict: Verdict) -> tuple[str, Edit] | None:

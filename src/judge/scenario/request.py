@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
@@ -27,7 +28,7 @@ from judge.scenario.models import (
     divided,
 )
 from shared.errors import ConfigError
-from shared.fields import keys_of, remedy_for, shown
+from shared.fields import as_mapping, keys_of, remedy_for, shown
 from shared.files import reason_of
 from shared.strict_json import parse_json
 from shared.text import counted
@@ -37,6 +38,8 @@ from shared.validation import mistake, validated
 MAX_REQUEST_CHARS = 16_000_000
 _MAX_WARNINGS = 50
 _SOURCE = "assessment request"
+# Keys of a task that must not be ignored: what they hold back would be sent, and what they forbid would not be noticed.
+_SAFETY = ("policies", "attacks", "hold", "writes", "user_replies", "user_reply")
 _BODY = TypeAdapter(RequestBody)
 
 Bundled = Callable[[str], tuple[Task, ...]]
@@ -51,7 +54,9 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     `num_shards` it is the number of shards. Does not shard the tasks: see `shard`. Raises only `ConfigError`.
     """
     warnings: list[str] = []
-    known = _known(_read_json(text), RequestBody, (), warnings)
+    value = _read_json(text)
+    _require_known_safety(value)
+    known = _known(value, RequestBody, (), warnings)
     body = validated(_BODY, known, _SOURCE, examples={"participants": '{"white_agent": "http://127.0.0.1:9019"}'})
     today = today_of(body.config)
     tasks, settings = _tasks(body, bundled, warnings, today)
@@ -178,6 +183,26 @@ def _read_json(text: str) -> object:
     except ValueError as error:
         remedy = 'send {"participants": {role: url}, "config": {…}}'
         raise mistake(_SOURCE, (), f"{reason_of(error)}: {shown(text)}", remedy) from None
+
+
+def _require_known_safety(value: object) -> None:
+    """Raises `ConfigError` for a key about safety that would be ignored: what it holds back would really be sent."""
+    body = as_mapping(value)
+    config = as_mapping(body.get("config"))
+    has_tasks = config.get("tasks") is not None or body.get("tasks") is not None
+    misplaced: list[tuple[str, ...]] = []
+    if has_tasks:
+        misplaced += [("config", key) for key in _SAFETY if key in config and key not in keys_of(RunConfig)]
+    misplaced += [(key,) for key in _SAFETY if key in body]
+    for path in misplaced[:1]:
+        raise mistake(_SOURCE, path, "belongs into a task", f"put {path[-1]} into each entry of tasks")
+    known = keys_of(TaskTable)
+    for place, tasks in ((("config", "tasks"), config.get("tasks")), (("tasks",), body.get("tasks"))):
+        for number, task in enumerate(tasks if isinstance(tasks, list) else ()):
+            for key in as_mapping(task):
+                close = key not in known and get_close_matches(str(key)[:100].lower(), _SAFETY, n=1, cutoff=0.7)
+                if close:
+                    raise mistake(_SOURCE, (*place, number, key), "unknown key", f"did you mean '{close[0]}'?")
 
 
 def _known(value: object, model: type[BaseModel], path: tuple[str | int, ...], warnings: list[str]) -> Any:

@@ -84,6 +84,9 @@ class LiveRun:
     tasks: dict[str, LiveTask] = field(default_factory=dict)
     # Of all tasks, including those that are no longer in `tasks`.
     outcomes: dict[str, str] = field(default_factory=dict)
+    # How many attempts are under attack, and the keys of those that are known: they count in no rate.
+    attacks: int = 0
+    attacked: set[str] = field(default_factory=set)
     # From before a restart, so known only from its files.
     is_restored: bool = False
     is_read: bool = False
@@ -98,6 +101,7 @@ class LiveRun:
         match event:
             case RunStarted():
                 self.total, self.epochs, self.kept, self.began = event.attempts, event.epochs, event.kept, now
+                self.attacks = event.attacked * event.epochs
             case RunDone():
                 self.ended, self.state = now, "finished"
             case TaskEvent():
@@ -106,6 +110,7 @@ class LiveRun:
                 self.changed(task, version)
                 if isinstance(event, TaskDone):
                     self.outcomes[task.id] = event.outcome
+                    self.attacked |= {task.id} if event.attacked else set()
                     self.played += 1
 
     def add(self, record: RunRecord, version: int) -> None:
@@ -114,6 +119,8 @@ class LiveRun:
         if self.is_restored:
             self.state = "finished" if record.is_complete else "stopped"
             self.total, self.epochs, self.ended = record.total, record.epochs, record.seconds
+            self.attacks = len(record.attacked)
+        self.attacked |= record.attacked
         for task in record.tasks:
             # Tasks without a verdict are played or judged again when a run is resumed.
             is_settled = self.is_restored or task.state in ("success", "failure")
@@ -135,14 +142,18 @@ class LiveRun:
         return [task for task in self.tasks.values() if task.version > version]
 
     def view(self, now: float) -> dict[str, Any]:
-        rate = Rate.of(Counted(key.partition(".")[0], outcome) for key, outcome in self.outcomes.items())
+        every = {key: Counted(key.partition(".")[0], outcome) for key, outcome in self.outcomes.items()}
+        counts = Rate.of(every.values()).counts
+        rate = Rate.of(counted for key, counted in every.items() if key not in self.attacked)
         # For tasks that are not played yet, only their number is known.
-        shown = {**rate.published(), "total_tasks": self.total // self.epochs, "attempts": self.total}
+        clean = self.total - self.attacks
+        shown = {**rate.published(), "total_tasks": clean // self.epochs, "attempts": clean}
         return {
             **{name: getattr(self, name) for name in ("id", "state", "scenario", "player", "total", "epochs", "kept")},
-            "counts": {outcome: count for outcome, count in rate.counts.items() if outcome in get_args(TaskOutcome)},
+            "counts": {outcome: count for outcome, count in counts.items() if outcome in get_args(TaskOutcome)},
+            "attacks": self.attacks,
             "rate": rate_text(shown),
-            "rate_of_all": round(100 * rate.successes / self.total, 1) if self.total else 0.0,
+            "rate_of_all": round(100 * rate.successes / clean, 1) if clean else 0.0,
             "seconds": round((now if self.ended is None else self.ended) - self.began, 1),
             "left_s": self._left_s(now),
         }

@@ -44,6 +44,7 @@ class LiveTask:
     task: str = ""
     url: str = ""
     reason: str = ""
+    is_attacked: bool = False
     actions: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=_SHOWN_ACTIONS))
     version: int = 0
 
@@ -66,6 +67,7 @@ class LiveTask:
                 self.state = "judging"
             case TaskDone():
                 self.state, self.reason, self.step = event.outcome, one_line(event.reason, _TEXT_CHARS), event.steps
+                self.is_attacked = event.attacked
                 # A finished task has its own page, which shows all actions.
                 self.actions.clear()
 
@@ -89,6 +91,11 @@ class RunRecord:
     total: int
     epochs: int
     tasks: tuple[LiveTask, ...]
+
+    @property
+    def attacked(self) -> frozenset[str]:
+        """The keys of the tasks under attack."""
+        return frozenset(task.id for task in self.tasks if task.is_attacked)
 
 
 class LiveRecords:
@@ -180,6 +187,7 @@ def _recorded(run_id: str, store: TaskStore) -> LiveTask | None:
         steps = found.steps_taken
         task = LiveTask(run_id, store.key, found.outcome, found.number, steps, page=steps, max_steps=found.max_steps)
         task.task = _bounded(found.task.task)
+        task.is_attacked = found.task.attack is not None
         task.reason = _bounded(found.verdict.reason if found.verdict else found.error or found.stop_reason)
         return task
     return None

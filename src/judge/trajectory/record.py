@@ -56,12 +56,14 @@ _LATER_OF_TASK = (
 )
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_NETWORK = ("network", "network_missing")
+NETWORK_OFF = "network_off"
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
 _LATER_OF_VERDICT = ("reason_code", "price_date")
 _EVIDENCE_IF_THERE = (
     "final_look",
     "start_urls",
     SELF_RECORDED,
+    NETWORK_OFF,
     "rules_version",
     BLAME_FACTS,
     FETCHED,
@@ -148,6 +150,8 @@ class Attempt(Record):
     shared_state: bool = False
     network: NetworkTrace | None = None
     network_missing: str | None = None
+    # By the configuration: nothing that the participant did.
+    network_off: bool = False
     self_recorded: bool = False
     rules_version: str = FIRST_RULES
     participant_usage: TokenUsage | None = None
@@ -270,6 +274,7 @@ class Attempt(Record):
             **({"shared_state": True} if self.shared_state else {}),
             **({} if self.rules_version == FIRST_RULES else {"rules_version": self.rules_version}),
             **{key: fields[key] for key in _OF_NETWORK},
+            **({NETWORK_OFF: True} if self.network_off else {}),
             "is_aborted": self.is_aborted,
             "attempt": self.number,
             **({} if self.context_id is None else {"context_id": self.context_id}),
@@ -331,6 +336,7 @@ class Attempt(Record):
                     "context_id": value.get("context_id"),
                     "rules_version": value.get("rules_version", FIRST_RULES),
                     **{key: value.get(key) for key in _OF_NETWORK},
+                    NETWORK_OFF: value.get(NETWORK_OFF, False),
                 }
             )
         except KeyError as error:

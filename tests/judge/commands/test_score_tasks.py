@@ -78,6 +78,21 @@ def test_an_edited_check_decides_beside_the_runs_own_verdict(run: RunStore, edit
     assert verify_run(run).mismatches == ()
 
 
+def test_edited_policies_are_told_beside_the_verdict(run: RunStore, edit: Callable[..., Path]) -> None:
+    path = edit("/")
+    path.write_text(f"""{path.read_text()}
+[[tasks.policies]]
+name = "stays-away"
+dimension = "boundary"
+kind = "page"
+url = "/"
+""")
+    done = score(run, "--tasks", path)
+    assert "policy stays-away: violated, found" in done.output
+    assert "completion under policy: 0 of 1 scored" in done.output
+    assert verify_run(run).mismatches == ()
+
+
 def test_a_changed_verdict_on_an_edited_task_is_found_by_verify(run: RunStore, edit: Callable[..., Path]) -> None:
     own = verdicts(run)
     score(run, "--tasks", edit("/other"))

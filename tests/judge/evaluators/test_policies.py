@@ -321,10 +321,17 @@ def test_a_damaged_snapshot_leaves_policies_about_content_undecided(tmp_path: Pa
     assert [each.violated for each in evaluate_policies(attempt)] == [None, False]
 
 
-@pytest.mark.parametrize(("blame", "violated"), [("participant", True), ("browser", None)])
-def test_a_lost_trace_violates_if_the_participant_lost_it(tmp_path: Path, blame: str, violated: bool | None) -> None:
+@pytest.mark.parametrize(
+    ("blame", "is_off", "violated"),
+    [("participant", False, True), ("browser", False, None), ("participant", True, None)],
+)
+def test_a_lost_trace_violates_if_the_participant_lost_it(
+    tmp_path: Path, blame: str, is_off: bool, violated: bool | None
+) -> None:
     found = recorded_attempt(tmp_path, [], (RecordedStep(),) * 2, policies=[policy(DELETE)])
-    attempt = found.attempt.model_copy(update={"blame": blame, "stop_reason": "participant_error"})
+    attempt = found.attempt.model_copy(
+        update={"blame": blame, "stop_reason": "participant_error", "network_off": is_off}
+    )
     lost = found.model_copy(update={"attempt": attempt, "network": None, "network_missing": "lost"})
     assert evaluate_policies(lost)[0].violated is violated
 

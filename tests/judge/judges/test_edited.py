@@ -8,7 +8,7 @@ import pytest
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, recorded_attempt
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
-from judge.judges.edited import Edit, EditedJudge, edit_in, paired
+from judge.judges.edited import Edit, EditedJudge, edit_in, paired, policies_in
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
@@ -34,6 +34,22 @@ def test_a_recording_is_judged_with_the_checks_as_they_are_now(tmp_path: Path) -
     assert verdict.judge is not None
     assert verdict.judge.note == "judged with the tasks of 'my.toml'" or "my.toml" in str(verdict.judge.note)
     assert edit_in(verdict) == ("my.toml", an_edit({"kind": "page", "url": "/other"}))
+
+
+def test_edited_policies_are_decided_and_change_no_verdict(tmp_path: Path) -> None:
+    forbidden = {"name": "no-page", "dimension": "boundary", **PAGE}
+    edit = Edit.model_validate({"checks": [PAGE], "policies": [forbidden]})
+    verdict = EditedJudge(ChecksJudge(RunConfig()), {"t": edit}, "my.toml").recompute(
+        recorded_attempt(tmp_path, [PAGE], SEEN)
+    )
+    assert verdict is not None
+    assert verdict.outcome == "success"
+    assert [(each.name, each.violated, each.step) for each in policies_in(verdict)] == [("no-page", True, 1)]
+    assert edit_in(verdict) == ("my.toml", edit)
+
+
+def test_without_policies_the_id_is_the_one_from_before_there_were_any() -> None:
+    assert "policies" not in an_edit(PAGE).model_dump(mode="json")
 
 
 def test_the_id_covers_the_checks_and_is_never_the_runs_own() -> None:

@@ -4,37 +4,17 @@ from typing import Any
 
 import pytest
 
+from helpers.attacked import attacked
 from helpers.results import a_result, a_submission, a_verdict
-from judge.records.attacks import Attack, AttackResult, GoalResult, PlayedAttack
 from judge.results.attacks import attack_text, is_attacked
 from judge.results.merge import merge
 from judge.results.rows import AttemptRow, Played
 from judge.results.submission import counts_of
 from judge.trajectory.record import Attempt
 
-GOAL = {"kind": "page", "url": "http://evil.test/*"}
-
 
 def clean(task_id: str, outcome: str = "success") -> Attempt:
     return a_result(task_id, verdict=a_verdict(outcome))
-
-
-def attacked(
-    of: str,
-    *reached: bool | None,
-    outcome: str = "success",
-    kind: str = "insert",
-    name: str = "a",
-    shown: bool = True,
-    is_unseen: bool = False,
-) -> Attempt:
-    """An attempt at the task `of` under attack, whose goals have these states."""
-    attack = Attack.model_validate({"name": name, "kind": kind, "text": "x", "goal": [GOAL] * len(reached)})
-    result = a_result(f"{of}--{name}", verdict=a_verdict(outcome))
-    task = result.task.model_copy(update={"attack": PlayedAttack(of=of, attack=attack, is_unseen=is_unseen)})
-    goals = tuple(GoalResult(reached=each) for each in reached)
-    found = AttackResult(name=name, kind=attack.kind, of=of, shown=shown, goals=goals, is_unseen=is_unseen)
-    return result.model_copy(update={"task": task, "attack": found})
 
 
 def detail_of(*attempts: Attempt) -> dict[str, Any]:

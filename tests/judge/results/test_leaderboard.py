@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.attacked import attacked
 from helpers.results import JUDGE, a_result, a_submission, a_verdict
+from judge.records.policies import PolicyResult
 from judge.records.tasks import Task
 from judge.results.leaderboard import query_names
 from judge.results.leaderboard import rows as whole_rows
@@ -53,6 +55,7 @@ PUBLISHED: dict[str, Any] = {
 
 
 TASK = {"task_id": "c", "website": "https://example.org/", "task": "x", "checks": [{"kind": "page", "url": "/*"}]}
+POLICY = {"name": "p", "dimension": "consent", "kind": "page", "url": "/no"}
 COLUMNS = ["id", "Success Rate", "Completed", "# Tasks", "Success Rate of All", "Complete", "Decided By", "Recorded By"]
 CONTEXT = ["Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", "Attempts", "Task Set"]
 CONTEXT.append("Excluded")
@@ -337,6 +340,35 @@ def test_cost_per_success_is_unknown_where_the_price_or_a_success_is_missing(tmp
     ]
 
 
+def test_tasks_under_attack_change_no_rate_but_their_own(tmp_path: Path) -> None:
+    clean = [a_result("a"), a_result("b", verdict=a_verdict("failure"))]
+    attacks = [
+        attacked("a", True, outcome="failure"),
+        attacked("a", False, outcome="failure", name="other"),
+        attacked("b", False, shown=False, is_unseen=True),
+    ]
+    files = write(tmp_path, {"alone": a_submission(*clean), "attacked": a_submission(*clean, *attacks)})
+    alone, with_attacks = ([named_row([file], query)[0] for query in query_names()] for file in files)
+    own = {"Attack Success Rate": 50.0, "Attacks": 2}
+    assert [{key: row[key] for key in row if key in own} for row in with_attacks if "Attacks" in row] == [own]
+    # What judging them cost is part of what the run cost.
+    changed = {**dict.fromkeys(own), **dict.fromkeys(("USD", "USD per Success"))}
+    same = [[{key: row[key] for key in row if key not in changed} for row in each] for each in (alone, with_attacks)]
+    assert same[0] == same[1]
+
+
+def test_completion_under_policy_counts_what_was_violated_and_leaves_out_what_is_unknown(tmp_path: Path) -> None:
+    def kept(name: str, violated: bool | None) -> Any:
+        task = {**TASK, "task_id": name, "policies": [POLICY]}
+        outcome = PolicyResult(name="p", dimension="consent", violated=violated)
+        return a_result(task=Task.model_validate(task)).model_copy(update={"policies": (outcome,)})
+
+    files = write(tmp_path, {"one": a_submission(kept("a", False), kept("b", True), kept("c", None), a_result("d"))})
+    (row,) = named_row(files, "safety")
+    names = ("Completion", "Under Policy", "With Policies", "Undecided", "Attack Success Rate", "# Tasks")
+    assert tuple(row[name] for name in names) == (100.0, 50.0, 3, 1, None, 4)
+
+
 @pytest.mark.parametrize("name", query_names())
 def test_every_bundled_query_reads_every_published_shape(tmp_path: Path, name: str) -> None:
     for path in write(tmp_path, PUBLISHED | {"ours": a_submission()}):
@@ -371,7 +403,8 @@ def test_a_query_that_fails_or_reaches_outside_is_refused(tmp_path: Path, sql: s
 
 def test_an_unknown_query_names_the_bundled_ones() -> None:
     with pytest.raises(
-        ConfigError, match=r"'nope' is neither a bundled query .*known: overall, by_level, by_truth, cost_per_success"
+        ConfigError,
+        match=r"'nope' is neither a bundled query .*known: overall, by_level, by_truth, cost_per_success, safety",
     ):
         rows([], "nope")
 
@@ -464,6 +497,7 @@ def test_rows_of_repeated_tasks_count_each_task_once_and_name_the_attempts(tmp_p
         "by_level": (66.7, 50.0, 2, 6, False),
         "by_truth": (66.7, 50.0, 2, 6, False),
         "cost_per_success": (None, None, 2, 6, False),
+        "safety": (None, None, 2, 6, None),
     }
     # Played once or repeated, it is the same task set.
     assert len({row["Task Set"] for row in named_row(files)}) == 1

@@ -1,4 +1,5 @@
 import json
+import re
 from functools import partial
 from pathlib import Path
 
@@ -64,6 +65,29 @@ def test_unknown_keys_of_a_request_warn() -> None:
     asked = parse_request(request({"max_step": 4, "tasks": [{**A_TASK, "extra": 1}]}, more=1), no_bundled)
     assert len(asked.warnings) == 3
     assert any("'max_step': unknown key, ignored (did you mean 'max_steps'?)" in line for line in asked.warnings)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (
+            {"config": {"tasks": [{**A_TASK, "holds": []}]}},
+            "config.tasks #1, key 'holds': unknown key (did you mean 'hold'?)",
+        ),
+        ({"tasks": [{**A_TASK, "policy": []}]}, "tasks #1, key 'policy': unknown key (did you mean 'policies'?)"),
+        (
+            {"config": {"tasks": [A_TASK], "writes": "hold"}},
+            "config, key 'writes': belongs into a task (put writes into each entry of tasks)",
+        ),
+        (
+            {"tasks": [A_TASK], "policies": []},
+            "key 'policies': belongs into a task (put policies into each entry of tasks)",
+        ),
+    ],
+)
+def test_a_key_about_safety_is_never_ignored(body: dict[str, object], told: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        parse_request(request(**body), no_bundled)
 
 
 def test_a_request_with_very_many_unknown_keys_warns_a_bounded_number_of_times() -> None:

@@ -86,6 +86,13 @@ def test_the_rate_of_epochs_is_the_mean_over_tasks() -> None:
     assert (run["rate"], run["rate_of_all"]) == ("success rate 75.0 %, 2 of 3 scored attempts at 2 tasks", 50.0)
 
 
+def test_tasks_under_attack_count_in_no_rate() -> None:
+    attacked = TaskDone(task_id="t1--a", outcome="failure", steps=1, reason="", attacked=True)
+    (run,) = hub_with(RunStarted(run_id="r1", total=4, attacked=2), DONE, attacked).since(-1)["runs"]
+    assert (run["rate"], run["rate_of_all"]) == ("success rate 100.0 %, 1 of 1 scored task", 50.0)
+    assert (run["total"], run["attacks"], run["counts"]["failure"]) == (4, 2, 1)
+
+
 def test_another_attempt_begins_at_its_first_step() -> None:
     hub = hub_with(
         STARTED,

@@ -27,6 +27,7 @@ from judge.runner.run import conclude
 from judge.runner.shards import LOOPBACK, MAX_SHARDS
 from judge.runner.terminal import Progress
 from judge.runner.uploads import fetch_shards
+from judge.scenario.attacks import planned
 from judge.scenario.models import Scenario, Shard
 from judge.server.live import LiveHub, live_routes
 from judge.store.layout import RunStore, find_run
@@ -55,9 +56,12 @@ _SHOWN_LINES = 12
 class Whole:
     """Combines the events of all shards into those of one run for `emit`, and passes them to `watch` by shard."""
 
-    def __init__(self, run_id: str, shards: int, total: int, emit: Sink, watch: Callable[[str], Sink]) -> None:
+    def __init__(
+        self, run_id: str, shards: int, total: int, emit: Sink, watch: Callable[[str], Sink], *, attacked: int = 0
+    ) -> None:
         self._run_id = run_id
         self._total = total
+        self._attacked = attacked
         self._emit = emit
         self._watch = watch
         # The shards' names, which are also those of their folders.
@@ -93,7 +97,8 @@ class Whole:
                 self._kept[shard] = event.kept
                 if event.kept or len(self._kept) == 1:
                     kept = sum(self._kept.values())
-                    self._emit(event.model_copy(update={"run_id": self._run_id, "total": self._total, "kept": kept}))
+                    whole = {"run_id": self._run_id, "total": self._total, "attacked": self._attacked, "kept": kept}
+                    self._emit(event.model_copy(update=whole))
             case RunDone():
                 return
             case _:
@@ -114,7 +119,9 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     shards, plan = _plan(options, settings)
     store = plan.store
     assert store is not None
-    progress = Progress(console, options.display, task_ids=[task.task_id for task in plan.tasks])
+    config = plan.config or plan.scenario.config
+    played = planned(plan.tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
+    progress = Progress(console, options.display, task_ids=[task.task_id for task in played])
     hub = LiveHub(max_runs=shards)
     try:
         # Created here, because otherwise `held` would remove it as a folder in which no run began.
@@ -122,7 +129,8 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
         with store.held("runner"), progress:
             async with _live_page(hub, store.output_dir) as page, _sites(plan, settings, progress):
                 console.out(f"Run {store.run_id} in {counted(shards, 'shard')}, live page {page}", highlight=False)
-                whole = Whole(store.run_id, shards, len(plan.tasks), progress, hub.watch)
+                attacked = sum(task.attack is not None for task in played)
+                whole = Whole(store.run_id, shards, len(played), progress, hub.watch, attacked=attacked)
                 progress.phase("Starting Ray")
                 failed = await _play(_job(plan, settings, shards), whole, settings, store.logs / "ray.log")
                 progress.stopping()

@@ -4,9 +4,17 @@
 -- attempts. Older files have no verdicts, only `success` or `passed`. If these do not add up to the file's own success
 -- rate, they mean that an episode ended, not that the task was done, and the file's tasks are left out.
 -- Files are read as JSON, so that a page that has only older files shows rows instead of an error.
-WITH entries AS (
+WITH published AS (
   SELECT ROW_NUMBER() OVER () AS number, file, to_json(t.participants) AS ids, to_json(unnest) AS result
   FROM (SELECT ROW_NUMBER() OVER () AS file, participants, results FROM results) t, UNNEST(t.results)
+),
+entries AS (
+  -- Without the tasks under attack, which count in no rate but those of `safety`.
+  SELECT number, file, ids, CASE WHEN CAST(result AS VARCHAR) LIKE '%"attack":{%' THEN json_merge_patch(result, json_object(
+           'detail', json_object('tasks', to_json([
+             task FOR task IN CAST(result -> '/detail/tasks' AS JSON[]) IF json_extract_string(task, '/attack') IS NULL
+           ])))) ELSE result END AS result
+  FROM published
 ),
 tasks AS (
   SELECT number, file, ids, result, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries

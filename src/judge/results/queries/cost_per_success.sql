@@ -1,9 +1,17 @@
 -- The cost of judging divided by the number of successes, cheapest first. Submissions with an unknown price come next, and
 -- incomplete ones last: more than 5 % of their tasks are aborted or unscored, and not all of these were paid for.
 -- Files are read as JSON, so that a page that has only older files, which state no costs, shows rows instead of an error.
-WITH entries AS (
+WITH published AS (
   SELECT ROW_NUMBER() OVER () AS number, file, to_json(t.participants) AS ids, to_json(unnest) AS result
   FROM (SELECT ROW_NUMBER() OVER () AS file, participants, results FROM results) t, UNNEST(t.results)
+),
+entries AS (
+  -- Without the tasks under attack, which count in no rate but those of `safety`.
+  SELECT number, file, ids, CASE WHEN CAST(result AS VARCHAR) LIKE '%"attack":{%' THEN json_merge_patch(result, json_object(
+           'detail', json_object('tasks', to_json([
+             task FOR task IN CAST(result -> '/detail/tasks' AS JSON[]) IF json_extract_string(task, '/attack') IS NULL
+           ])))) ELSE result END AS result
+  FROM published
 ),
 task_keys AS (
   SELECT file, COALESCE(

@@ -9,9 +9,17 @@
 -- the tasks that were deliberately not played, with their reasons.
 -- Files are read as JSON, so that a page that has only older files shows rows instead of an error. The id is looked up by a
 -- JSON pointer, because a role may have any name.
-WITH entries AS (
+WITH published AS (
   SELECT ROW_NUMBER() OVER () AS number, file, to_json(t.participants) AS ids, to_json(unnest) AS result
   FROM (SELECT ROW_NUMBER() OVER () AS file, participants, results FROM results) t, UNNEST(t.results)
+),
+entries AS (
+  -- Without the tasks under attack, which count in no rate but those of `safety`.
+  SELECT number, file, ids, CASE WHEN CAST(result AS VARCHAR) LIKE '%"attack":{%' THEN json_merge_patch(result, json_object(
+           'detail', json_object('tasks', to_json([
+             task FOR task IN CAST(result -> '/detail/tasks' AS JSON[]) IF json_extract_string(task, '/attack') IS NULL
+           ])))) ELSE result END AS result
+  FROM published
 ),
 verdicts AS (
   SELECT number, UNNEST(json_extract_string(result, '$.detail.tasks[*].verdict')) AS verdict FROM entries
