@@ -58,6 +58,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--attack", action="store_true")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Content is put into pages of real browsers only."""
+    if config.getoption("--attack"):
+        items[:] = [item for item in items if "text_browser" not in getattr(item, "fixturenames", ())]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """The mode for attempts that do not choose one; and how a worker ends."""
     if hasattr(config, "workerinput"):

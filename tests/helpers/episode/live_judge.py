@@ -170,11 +170,9 @@ class AssessedRun:
         """Every task accounted for once, the counts add up, no success but a judge's, disk and wire agree."""
         detail, entries = self.detail, self.detail["tasks"]
         assert [entry["task_id"] for entry in entries] == [task["task_id"] for task in self.tasks]
-        # Tasks under attack count in no rate of the run.
-        clean = [entry for entry in entries if not entry.get("attack")]
-        assert detail["total_tasks"] == len(clean)
+        assert detail["total_tasks"] == len(self.tasks)
         assert detail["total_tasks"] == detail["scored_tasks"] + detail["unscored_tasks"] + detail["aborted_tasks"]
-        verdicts = [entry["verdict"] for entry in clean]
+        verdicts = [entry["verdict"] for entry in entries]
         assert detail["judged_successes"] == verdicts.count("success")
         for entry in entries:
             assert entry["success"] == (entry["verdict"] == "success")
