@@ -58,12 +58,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--attack", action="store_true")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Content is put into pages of real browsers only."""
-    if config.getoption("--attack"):
-        items[:] = [item for item in items if "text_browser" not in getattr(item, "fixturenames", ())]
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """The mode for attempts that do not choose one; and how a worker ends."""
     if hasattr(config, "workerinput"):
@@ -95,8 +89,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files with a real browser come first, so that no worker is left with the longest of them at the end."""
+    if config.getoption("--attack"):
+        # Content is put into pages of real browsers only.
+        items[:] = [item for item in items if "text_browser" not in getattr(item, "fixturenames", ())]
     for item in items:
         # Whole assessments take half a second each, and there are many.
         if "text_browser" in getattr(item, "fixturenames", ()):
