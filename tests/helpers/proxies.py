@@ -1,9 +1,13 @@
 """A small HTTP and SOCKS5 proxy in this process, and the real ones of the system's packages."""
 
 import asyncio
+import atexit
 import base64
 import contextlib
 import ipaddress
+import shutil
+import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -108,6 +112,16 @@ REAL: dict[str, tuple[str, Callable[[int, Path], list[str]]]] = {
     "tinyproxy": ("http", tinyproxy_command),
     "microsocks": ("socks5", microsocks_command),
 }
+
+
+def started_proxy(program: str) -> str:
+    """Start an installed proxy that ends with this process; returns its address for the settings."""
+    scheme, command = REAL[program]
+    port, folder = free_port(), Path(tempfile.mkdtemp(prefix="wabe-proxy-"))
+    process = subprocess.Popen(command(port, folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(process.terminate)
+    return f"{scheme}://{USER}:{PASSWORD}@127.0.0.1:{port}"
 
 
 @contextlib.asynccontextmanager
