@@ -24,6 +24,7 @@ from judge.report.evidence import JudgeView, VerdictView, verdict_view
 from judge.report.network import ConsoleView, NetworkView, console_view, network_view
 from judge.report.snapshots import pack
 from judge.results.baselines import baselines_of
+from judge.results.family import shared_family
 from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import Difference, differences_of
 from judge.results.identity import identity_in, player
@@ -330,6 +331,11 @@ class RunView:
     metering: Metering | None = None
     # The rates of participants that know nothing, by name, if they were played with the run.
     baselines: Mapping[str, Rate] = field(default_factory=dict)
+
+    @property
+    def shared_family(self) -> str | None:
+        """The provider that made both the judge model and a model of the participant."""
+        return shared_family(self.record, self.metering.total if self.metering else None)
 
     @property
     def player(self) -> str:
