@@ -23,6 +23,8 @@ class FakeProxy:
     def __init__(self) -> None:
         self.asked: list[tuple[str, int]] = []
         self.refuses = False
+        # Whether it knows the password no longer.
+        self.has_forgotten = False
         self.port = 0
         # Where to connect instead of a host that was asked for.
         self.hosts: dict[str, str] = {}
@@ -36,7 +38,7 @@ class FakeProxy:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError), contextlib.closing(writer):
             head = await reader.readuntil(b"\r\n\r\n")
             host, _, port = head.split()[1].decode().rpartition(":")
-            if _AUTH not in head.replace(b"Basic", b"basic"):
+            if self.has_forgotten or _AUTH not in head.replace(b"Basic", b"basic"):
                 writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
             elif site := await self._connected(host.strip("[]"), int(port)):
                 writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -51,7 +53,7 @@ class FakeProxy:
             writer.write(b"\x05\x02")
             user = await reader.readexactly((await reader.readexactly(2))[1])
             password = await reader.readexactly((await reader.readexactly(1))[0])
-            is_right = (user, password) == (USER.encode(), PASSWORD.encode())
+            is_right = not self.has_forgotten and (user, password) == (USER.encode(), PASSWORD.encode())
             writer.write(b"\x01\x00" if is_right else b"\x01\x01")
             if not is_right:
                 return

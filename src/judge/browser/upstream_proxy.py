@@ -45,9 +45,11 @@ class UpstreamProxy(NamedTuple):
 
     @classmethod
     def of(cls, config: RunConfig) -> "UpstreamProxy | None":
-        """The proxy of a run, if it has one."""
+        """The proxy of a run, if it has one. Raises `ConfigError` if its variable has not been resolved."""
         if config.upstream_proxy is None:
             return None
+        if "${" in config.upstream_proxy:
+            raise ConfigError("a variable of a scenario file", key="config.upstream_proxy", remedy="send its value")
         parts = urlsplit(config.upstream_proxy)
         username, password = (None if part is None else unquote(part) for part in (parts.username, parts.password))
         if username is not None:

@@ -134,6 +134,11 @@ async def test_a_real_proxy_with_a_password_is_used(program: str, tmp_path: Path
             assert (await browser.get(url)).text == "hello"
 
 
+def test_a_variable_that_was_not_resolved_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"config\.upstream_proxy: a variable"):
+        UpstreamProxy.of(RunConfig(upstream_proxy="${PROXY}"))
+
+
 def test_of_the_proxy_only_its_scheme_host_and_port_are_recorded_or_shown() -> None:
     config = RunConfig(upstream_proxy="socks5://token-1234:hunter22@proxy.example:1080")
     assert config.recorded()["upstream_proxy"] == "socks5://proxy.example:1080"
