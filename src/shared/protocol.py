@@ -36,8 +36,9 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from shared.claims import ClaimedUsage
 from shared.errors import ObservationError
 from shared.models import Action, Observation, Page, Reply, Tab, ToolSpec
 from shared.strict_json import STRICT
@@ -87,6 +88,15 @@ _MESSAGE = re.compile(
     rf"(?:Dialog: (?P<dialog>.*)\n)?(?:Vanished: (?P<vanished>.*)\n)?"
     rf"(?:Tabs:\n(?P<tabs>(?:{_TAB.pattern})*))?Snapshot:\n(?P<snapshot>(?s:.*))"
 )
+
+
+@runtime_checkable
+class ReportsUsage(Protocol):
+    """A participant whose replies may say what its model used."""
+
+    def claimed(self, context_id: str) -> ClaimedUsage | None:
+        """What its replies in a conversation have reported; `None` if none has."""
+        ...
 
 
 class Participant(Protocol):

@@ -37,6 +37,7 @@ from judge.trajectory.console import write_console
 from judge.trajectory.network import write_har
 from judge.trajectory.record import CURRENT_RULES, JUDGED_ENDS, Attempt, NetworkTrace
 from judge.trajectory.redaction import Redaction
+from shared.claims import ClaimedUsage
 from shared.errors import (
     BrowserFault,
     EnvironmentFault,
@@ -48,7 +49,7 @@ from shared.errors import (
     WabeError,
 )
 from shared.models import Notice, Observation, Page, Tab, ToolSpec
-from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, render_observation
+from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, ReportsUsage, render_observation
 from shared.snapshot import as_shown, cut_snapshot, parse_snapshot, with_own_names
 from shared.text import excerpt, without_surrogates
 
@@ -155,6 +156,7 @@ class Episode:
         self._settle: SettleMode | None = None
         self._frozen: Frozen | None = None
         self._context_id = uuid4().hex
+        self._claimed: ClaimedUsage | None = None
         self._steps: list[Step] = []
         self._feedback: str | None = None
         self._downloads: tuple[str, ...] = ()
@@ -226,6 +228,7 @@ class Episode:
             ended_at=started_at + (time.monotonic() - began),
             versions=self._versions,
             participant_s=self._clock.used_s,
+            claimed_usage=self._claimed,
             navigations=self._navigations,
             blame_facts=facts,
             has_acted=self._route.has_acted,
@@ -482,6 +485,8 @@ class Episode:
             text = await participant.send(
                 message, image=page.screenshot, media_type=page.media_type, context_id=self._context_id
             )
+        if isinstance(participant, ReportsUsage):
+            self._claimed = participant.claimed(self._context_id)
         return without_surrogates(text)
 
     def _record_page(

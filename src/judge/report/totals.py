@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from statistics import fmean, median
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from judge.records.tasks import key_of
 from judge.report.data import LEVELS, Phases, TaskRow
@@ -31,6 +31,15 @@ from shared.models import TokenUsage
 SIGNIFICANT = 0.05
 Group = TypeVar("Group", str, JudgeName)
 _MAX_DIFFERENCES = 20
+
+
+class Claimed(NamedTuple):
+    """Tokens, and US dollars (`None` if an attempt does not say), that participants claim for so many attempts."""
+
+    attempts: int
+    input: int
+    output: int
+    cost_usd: float | None
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,8 @@ class Totals:
     progress: tuple[float, int] | None = None
     # All metered calls of the participant's, also between attempts; `None` if none was metered.
     metered: Metered | None = None
+    # What participants say of their models themselves: shown apart, and compared with nothing.
+    claimed: Claimed | None = None
 
     @property
     def participant_cost_per_task(self) -> float | None:
@@ -292,6 +303,23 @@ def totals_of(rows: Sequence[TaskRow], metered: Metered | None = None) -> Totals
         clustered=clustered_interval(_rates_by_site(clean)),
         progress=mean_progress(row.progress for row in clean),
         metered=metered,
+        claimed=_claimed(rows),
+    )
+
+
+def _claimed(rows: Sequence[TaskRow]) -> Claimed | None:
+    saying = [row for row in rows if row.claimed_input_tokens is not None]
+    costs = [row.claimed_cost_usd for row in saying]
+    known = [cost for cost in costs if cost is not None]
+    return (
+        Claimed(
+            attempts=len(saying),
+            input=sum(row.claimed_input_tokens or 0 for row in saying),
+            output=sum(row.claimed_output_tokens or 0 for row in saying),
+            cost_usd=sum(known) if len(known) == len(costs) else None,
+        )
+        if saying
+        else None
     )
 
 

@@ -23,6 +23,7 @@ from judge.results.progress import progress_of
 from judge.results.rates import Counted
 from judge.results.rewards import SuccessRule, reward_of, success_rule
 from judge.trajectory.record import Attempt
+from shared.claims import ClaimedUsage
 from shared.models import TokenUsage
 from shared.text import clip
 
@@ -85,6 +86,11 @@ class Played:
         """The share of the checks or key points that are met."""
         found = progress_of(self.verdict)
         return self.attempt.progress if found is None else found
+
+    @property
+    def claimed(self) -> ClaimedUsage | None:
+        """What the participant says that its model used."""
+        return self.attempt.claimed_usage
 
     @property
     def rule(self) -> SuccessRule | None:
@@ -237,6 +243,9 @@ class AttemptRow:
     participant_reasoning_tokens: int | None = column(lambda it: it.metered.reasoning if it.metered else None)
     participant_model_s: float | None = column(lambda it: it.metered.seconds if it.metered else None)
     participant_cost_usd: float | None = column(lambda it: it.metered.cost_usd if it.metered else None)
+    claimed_input_tokens: int | None = column(lambda it: it.claimed.input if it.claimed else None)
+    claimed_output_tokens: int | None = column(lambda it: it.claimed.output if it.claimed else None)
+    claimed_cost_usd: float | None = column(lambda it: it.claimed.cost_usd if it.claimed else None)
 
     @classmethod
     def of(cls, played: Played, *, max_chars: int | None = None, **more: Any) -> Self:

@@ -15,6 +15,7 @@ from judge.records.steps import BlameFacts, Navigation, Step, StopReason, Timing
 from judge.records.tasks import Task
 from judge.records.verdicts import TaskOutcome, Verdict
 from judge.trajectory.fetched import Fetched
+from shared.claims import ClaimedUsage
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import sha256_json
@@ -57,6 +58,8 @@ _LATER_OF_TASK = (
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_NETWORK = ("network", "network_missing")
 NETWORK_OFF = "network_off"
+PARTICIPANT_USAGE = "participant_usage"
+_CLAIMED = "claimed"
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
 _LATER_OF_VERDICT = ("reason_code", "price_date")
 _EVIDENCE_IF_THERE = (
@@ -108,6 +111,14 @@ class NetworkTrace(Record):
     entries: int = Field(ge=0)
 
 
+def _claimed_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The usage that a record says the participant claimed."""
+    found = value.get(PARTICIPANT_USAGE)
+    if not isinstance(found, Mapping) or found.get("basis") != _CLAIMED:
+        return None
+    return {name: each for name, each in found.items() if name != "basis"}
+
+
 class Attempt(Record):
     """A finished attempt at a task. Times are seconds since 1970; `judge_s` is the duration of judging.
 
@@ -155,6 +166,8 @@ class Attempt(Record):
     self_recorded: bool = False
     rules_version: str = FIRST_RULES
     participant_usage: TokenUsage | None = None
+    # What the participant says of its model, in the metadata of its replies.
+    claimed_usage: ClaimedUsage | None = None
     # The share of checks or key points that are met, from the verdict's evidence, which is not part of this record.
     progress: float | None = Field(default=None, ge=0, le=1)
     blame_facts: BlameFacts | None = None
@@ -288,6 +301,7 @@ class Attempt(Record):
             **{key: verdict[key] for key in _LATER_OF_VERDICT if key in verdict},
             **{key: verdict.get(key, []) for key in ("key_points", "image_judge_record")},
             **({} if self.progress is None else {"progress": self.progress}),
+            **({PARTICIPANT_USAGE: {"basis": _CLAIMED, **fields["claimed_usage"]}} if self.claimed_usage else {}),
             "token_usage": self.token_usage.model_dump(mode="json"),
             "cost_usd": self.cost_usd,
             "times": self._times(),
@@ -335,6 +349,7 @@ class Attempt(Record):
                     **{key: value.get(key, ()) for key in (POLICIES, EARLIER_ATTEMPTS)},
                     ATTACK: value.get(ATTACK),
                     "progress": value.get("progress"),
+                    "claimed_usage": _claimed_in(value),
                     "self_recorded": value.get(SELF_RECORDED, False),
                     "shared_state": value.get("shared_state", False),
                     "context_id": value.get("context_id"),

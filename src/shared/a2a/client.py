@@ -22,6 +22,7 @@ from google.protobuf.struct_pb2 import Struct
 from pydantic import SecretStr
 
 from shared.a2a.calls import blaming_the_agent, bounded_client, choose_interface, is_old
+from shared.claims import ClaimedUsage
 from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnreachable
 from shared.models import Record
 from shared.text import clip, excerpt, without_surrogates
@@ -161,6 +162,20 @@ class ParticipantClient(_AgentClient):
         super().__init__(url, bounded_client(max_bytes=max_reply_bytes), streaming=False)
         self._reply_timeout_s = reply_timeout_s
         self._open: dict[str, _OpenTask] = {}
+        self._claimed: dict[str, ClaimedUsage] = {}
+
+    def claimed(self, context_id: str) -> ClaimedUsage | None:
+        """What the replies in a conversation say that the agent's model used; `None` if none says anything."""
+        return self._claimed.get(context_id)
+
+    def _claim(self, context_id: str, attached: Struct) -> None:
+        found = ClaimedUsage.in_reply(_metadata(attached))
+        if found is None:
+            return
+        before = self._claimed.pop(context_id, None)
+        self._claimed[context_id] = found if before is None else before + found
+        if len(self._claimed) > _MAX_OPEN_TASKS:
+            del self._claimed[next(iter(self._claimed))]
 
     async def send(
         self, text: str, *, image: bytes | None = None, media_type: str = "image/jpeg", context_id: str
@@ -191,9 +206,11 @@ class ParticipantClient(_AgentClient):
         [response] = [response async for response in self._client.send_message(request)]
         if response.HasField("message"):
             _check_context(response.message.context_id, context_id)
+            self._claim(context_id, response.message.metadata)
             return _joined(get_text_parts(response.message.parts))
         task = await self._until_done(response.task)
         _check_context(task.context_id, context_id)
+        self._claim(context_id, task.status.message.metadata)
         status_texts = get_text_parts(task.status.message.parts)
         if task.status.state not in _ANSWERED:
             quote = f": {excerpt(' '.join(status_texts), _MAX_QUOTE_CHARS)}" if any(status_texts) else ""

@@ -29,6 +29,7 @@ from helpers.a2a.agents import (
 from helpers.ports import free_port
 from shared.a2a.client import AgentSummary, ParticipantClient, fetch_card
 from shared.a2a.tasks import Turn
+from shared.claims import ClaimedUsage
 from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnreachable
 
 CONTEXT = "episode-1"
@@ -101,6 +102,34 @@ async def test_a_reply_is_found_in_every_shape_of_protocol_1_0(result: Answer) -
 )
 async def test_a_reply_is_found_in_every_shape_of_protocol_0_3(result: Answer) -> None:
     assert await reply_of(result, card_03()) == "an answer"
+
+
+async def test_what_replies_say_of_the_agents_model_is_added_up_by_conversation() -> None:
+    usage = iter(
+        [
+            {"usage": {"input_tokens": 800, "output_tokens": 60, "cost_usd": 0.002}},
+            {"usage": {"input_tokens": -1}},
+            {"usage": "lots"},
+            {"usage": {"input_tokens": 200, "output_tokens": 40, "cost_usd": 0.001, "more": [1]}},
+        ]
+    )
+
+    def answer(body: dict[str, Any]) -> Any:
+        return message_10(body, "an answer", metadata=next(usage))
+
+    async with talking_to(ForeignAgent(answer)) as client:
+        for _ in range(4):
+            await client.send("What now?", image=None, context_id=CONTEXT)
+        assert client.claimed(CONTEXT) == ClaimedUsage(replies=2, input=1000, output=100, cost_usd=0.003)
+        assert client.claimed("another") is None
+
+
+async def test_a_task_says_it_in_the_message_of_its_status() -> None:
+    task = task_10(CONTEXT, "COMPLETED", text="an answer")
+    task["status"]["message"]["metadata"] = {"usage": {"output_tokens": 5}}
+    async with talking_to(ForeignAgent(lambda _: {"task": task})) as client:
+        await client.send("What now?", image=None, context_id=CONTEXT)
+        assert client.claimed(CONTEXT) == ClaimedUsage(replies=1, output=5)
 
 
 async def test_a_reply_that_is_only_in_the_history_is_fetched() -> None:
