@@ -201,11 +201,22 @@ def read_ledger(path: Path) -> Iterator[Call]:
 
 
 def with_metering(submission: dict[str, Any] | None, store: RunStore | None) -> dict[str, Any] | None:
-    """The submission with what was metered in the run, if anything was."""
-    metering = Metering.of(store) if store else None
+    """The submission with what was metered in the run, if there are both."""
+    return submission if submission is None or store is None else metered(submission, store)
+
+
+def published_of(store: RunStore) -> dict[str, Any]:
+    """What the detail of a run's submission says of metered calls; empty if there are none."""
+    metering = Metering.of(store)
     total = metering.total if metering else None
-    if submission is None or total is None or not submission["results"]:
+    return total.published() if total else {}
+
+
+def metered(submission: dict[str, Any], store: RunStore) -> dict[str, Any]:
+    """The submission with what was metered in the run, if anything was."""
+    found = published_of(store)
+    if not found or not submission["results"]:
         return submission
     results: Sequence[Mapping[str, Any]] = submission["results"]
-    first = {**results[0], "detail": {**results[0]["detail"], **total.published()}}
+    first = {**results[0], "detail": {**results[0]["detail"], **found}}
     return {**submission, "results": [first, *results[1:]]}

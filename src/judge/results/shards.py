@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from judge.records.ids import problem_of
 from judge.results.identity import identity_in, resumed
 from judge.results.merge import merged_provenance
+from judge.results.metering import metered
 from judge.results.rejudged import take_over
 from judge.results.run_record import (
     epochs_of,
@@ -81,7 +82,7 @@ def merge_shards(run: RunStore) -> Submission:
         run.create()
         whole = _whole_record(run, shards, request, summaries)
         submission = _submission(run, whole, shards, summaries)
-        run.write_submission(submission)
+        run.write_submission(metered(submission, run))
         run.write_run(whole)
         # Later verdicts take precedence over the shards' results.
         if was_merged and take_over(run):

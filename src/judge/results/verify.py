@@ -23,6 +23,7 @@ from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo, Verdict
 from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
+from judge.results.metering import PARTICIPANT_COST, PARTICIPANT_USAGE, published_of
 from judge.results.processes import in_processes
 from judge.results.recomputed import Difference, Recomputation, deciding_config, is_of_checks, notes_of
 from judge.results.rows import ENTRY_COLUMNS, EXCLUDED
@@ -126,6 +127,7 @@ def verify_run(store: RunStore) -> Findings:
     if detail:
         mismatches += _credit(run, as_mapping(submission.get("participants")), str(result.get("winner")))
         mismatches += [*_detail(detail, summaries, run, is_older=is_older), *_exclusions(run, summaries)]
+        mismatches += _metered(detail, store)
     else:
         mismatches.append("results.json: missing or not a submission: the run is not finished")
     return Findings(
@@ -404,6 +406,13 @@ def _credit(run: Mapping[str, Any], credited: Mapping[str, Any], winner: str) ->
     # An id that was not configured may have been filled in later.
     if expected := as_mapping(as_mapping(run.get("config")).get("participant_ids")).get(winner):
         yield from _differs("results.json: participants", credited.get(winner), expected)
+
+
+def _metered(detail: Mapping[str, Any], store: RunStore) -> Iterator[str]:
+    """Compare what was metered with the calls in the run's ledger."""
+    wanted = published_of(store)
+    for key in (PARTICIPANT_COST, PARTICIPANT_USAGE):
+        yield from _differs(f"results.json: {key}", detail.get(key), wanted.get(key))
 
 
 def _exclusions(run: Mapping[str, Any], summaries: Sequence[TaskSummary]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The ledger of a meter: what is known of calls, added up, and which attempt they belong to."""
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -7,7 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import a_finished_run, a_result
-from judge.results.metering import LEDGER, Begun, Call, Ended, Metered, Metering, Tokens, read_ledger, with_metering
+from judge.results.metering import (
+    LEDGER,
+    Begun,
+    Call,
+    Ended,
+    Metered,
+    Metering,
+    Tokens,
+    metered,
+    read_ledger,
+    with_metering,
+)
+from judge.results.verify import verify_run
 
 START = 1_700_000_000.25
 
@@ -90,6 +103,17 @@ def test_a_submission_says_what_was_metered_and_how(tmp_path: Path) -> None:
 def test_a_run_without_a_meter_says_nothing_of_cost(tmp_path: Path) -> None:
     submission = {"results": [{"winner": "w", "detail": {"success_rate": 1.0}}]}
     assert with_metering(submission, a_finished_run(tmp_path, a_result())) == submission
+
+
+def test_what_was_metered_is_verified_and_survives_another_judging(tmp_path: Path) -> None:
+    store = a_finished_run(tmp_path, a_result())
+    (store.folder / LEDGER).write_text(lines(a_call(), a_call(1)))
+    submission = json.loads((store.folder / "results.json").read_text())
+    assert any("participant_usage" in line for line in verify_run(store).mismatches)
+    store.write_submission(metered(submission, store))
+    assert [line for line in verify_run(store).mismatches if "participant" in line] == []
+    (store.folder / LEDGER).write_text(lines(a_call()))
+    assert any("participant_usage.calls" in line for line in verify_run(store).mismatches)
 
 
 def test_the_calls_of_shards_are_those_of_the_run(tmp_path: Path) -> None:
