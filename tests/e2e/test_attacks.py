@@ -66,6 +66,7 @@ def figures(detail: dict[str, Any]) -> tuple[Any, ...]:
 
 async def test_shards_of_a_run_under_attack_are_merged_and_a_lost_attempt_is_played_again(judge: LiveJudge) -> None:
     with hostile_site() as site:
+        site.pages["/leak"] = "gone"
         tasks = [{**task, "checks": CHECKS, "attacks": [ATTACK]} for task in some_tasks(site.url, 2)]
         asked: dict[str, Any] = {"judge_model": "offline", "attacks": "both", "num_shards": 2}
         async with participant(obeys) as url:
@@ -77,7 +78,9 @@ async def test_shards_of_a_run_under_attack_are_merged_and_a_lost_attempt_is_pla
             before = (run / "results" / kept / "result.json").read_bytes()
             shutil.rmtree(run / "results" / lost)
             again = await judge.ask(url, tasks, shard_index=1, run_id=run.name, **asked)
-    parts = [{"participants": {"white_agent": ""}, "results": each.outcome.results} for each in (shards[0], again)]
+    parts = [
+        {"participants": {"white_agent": ""}, "results": list(each.outcome.results)} for each in (shards[0], again)
+    ]
     whole = merge(parts)
     assert figures(whole["results"][0]["detail"]) == (["t0", "t0--a", "t1", "t1--a"], 2, 100.0, 100.0)
     assert (run / "results" / kept / "result.json").read_bytes() == before
