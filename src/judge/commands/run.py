@@ -76,6 +76,10 @@ def run(
         float | None,
         typer.Option(metavar="P", help="With --baseline: only if the paired test's p-value is at most this."),
     ] = None,
+    baselines: Annotated[
+        bool,
+        typer.Option("--baselines", help="Then play the tasks at random and by doing nothing, for comparison."),
+    ] = False,
     linger: Annotated[
         bool, typer.Option("--linger", help="Keep the live page up after the run, with the report, until Ctrl-C.")
     ] = False,
@@ -153,6 +157,7 @@ def run(
         archive=archive,
         attacks=attacks,
         meter=meter,
+        baselines=baselines,
     )
     raise typer.Exit(run_interruptible(ENGINES.load(engine)(options, settings, console)))
 

@@ -38,6 +38,7 @@ from judge.judges.rescoring import differences, is_by_this_code, judge_stored, r
 from judge.records.steps import BlameFacts, Step
 from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
+from judge.results.progress import with_verdict
 from judge.results.submission import TaskSummary
 from judge.sites import NetworkPolicy
 from judge.store.bounds import bounded
@@ -335,7 +336,7 @@ class Assessment:
         # No verdict means that the folder could not be read or written, which is not a failure of the participant.
         verdict = scored.verdict or Verdict(outcome="unscored", reason=scored.reason, judge=self.judge.info)
         result = await self._with_policies(result, store)
-        judged = result.model_copy(update={"verdict": verdict, "judge_s": round(time.monotonic() - began, 3)})
+        judged = with_verdict(result, verdict).model_copy(update={"judge_s": round(time.monotonic() - began, 3)})
         store.write_result(judged.to_json())
         return self._done(judged)
 

@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from judge.evaluators.evidence import Recording
 from judge.records.checks import KindCheck
 from judge.records.findings import Fact, FromList
+from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
 from shared.models import Record
 
@@ -94,7 +95,8 @@ class CheckKind:
 
     `model` is the record of its keys. `decide` is called with the check, the recording, and whether the check must not
     pass. The others may be left out: `near` finds the index of the last step that was nearly the expected one,
-    `warnings` the probable mistakes in a check, and `contradicts` says why no attempt can pass two checks of this kind.
+    `warnings` the probable mistakes in a check, `trivial` how an agent without ability passes it in this task, and
+    `contradicts` says why no attempt can pass two checks of this kind.
     `with_key` contains the forms of the kind that other keys select: a check in which the key is set and not false
     belongs to that form.
     """
@@ -103,6 +105,7 @@ class CheckKind:
     decide: Callable[[Any, Recording, bool], Decision]
     near: Callable[[Any, Recording], int | None] = _unknown
     warnings: Callable[[Any], Iterable[str]] = _nothing
+    trivial: Callable[[Any, Task], Iterable[str]] = _nothing
     contradicts: Callable[[Any, Any], str | None] = _unknown
     with_key: Mapping[str, "CheckKind"] = field(default_factory=dict)
 

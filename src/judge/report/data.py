@@ -8,7 +8,7 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -23,12 +23,14 @@ from judge.records.verdicts import ImageScore, Verdict
 from judge.report.evidence import JudgeView, VerdictView, verdict_view
 from judge.report.network import ConsoleView, NetworkView, console_view, network_view
 from judge.report.snapshots import pack
+from judge.results.baselines import baselines_of
+from judge.results.family import shared_family
 from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import Difference, differences_of
 from judge.results.identity import identity_in, player
 from judge.results.judgings import JudgeName, Judging, judge_names, once
 from judge.results.metering import Metering
-from judge.results.rates import OUTCOMES, RowOutcome
+from judge.results.rates import OUTCOMES, Rate, RowOutcome
 from judge.results.rows import MAX_TEXT_CHARS, AttemptRow, Played
 from judge.results.run_record import epochs_of, excluded_by_run, excluded_by_scenario, judge_id_of, task_names
 from judge.store.layout import RunStore, TaskStore
@@ -327,6 +329,13 @@ class RunView:
     epochs: int = 1
     label_key: str = ""
     metering: Metering | None = None
+    # The rates of participants that know nothing, by name, if they were played with the run.
+    baselines: Mapping[str, Rate] = field(default_factory=dict)
+
+    @property
+    def shared_family(self) -> str | None:
+        """The provider that made both the judge model and a model of the participant."""
+        return shared_family(self.record, self.metering.total if self.metering else None)
 
     @property
     def player(self) -> str:
@@ -363,7 +372,14 @@ def read_run(store: RunStore) -> RunView:
     # Folders of other tools often have the same name, so theirs has a digest of the path.
     label_key = store.derived.name if isinstance(store, FolderStore) else store.run_id
     return RunView(
-        store.run_id, record, str(role), tuple(dict.fromkeys(task_ids)), epochs, label_key, Metering.of(store)
+        store.run_id,
+        record,
+        str(role),
+        tuple(dict.fromkeys(task_ids)),
+        epochs,
+        label_key,
+        Metering.of(store),
+        baselines_of(store),
     )
 
 

@@ -14,6 +14,7 @@ from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
 from judge.records.verdicts import Verdict
+from judge.results.progress import progress_of
 from judge.results.recomputed import Recomputation, deciding_config
 from judge.results.run_record import (
     excluded_by_scenario,
@@ -139,7 +140,7 @@ def _judged(task: TaskStore, judge_id: str, recomputation: Recomputation) -> Tas
     counted = attempt.verdict
     changes: dict[str, Any] = {}
     if verdict is not None and (counted is None or _said(verdict) != _said(counted)):
-        changes["verdict"] = verdict
+        changes |= {"verdict": verdict, "progress": progress_of(verdict)}
     if (policies := evaluate_policies(trajectory)) != attempt.policies:
         changes[POLICIES] = policies
     if (attack := evaluate_attack(trajectory)) != attempt.attack:

@@ -83,7 +83,8 @@ class Played:
     @property
     def progress(self) -> float | None:
         """The share of the checks or key points that are met."""
-        return progress_of(self.verdict)
+        found = progress_of(self.verdict)
+        return self.attempt.progress if found is None else found
 
     @property
     def rule(self) -> SuccessRule | None:
@@ -225,7 +226,9 @@ class AttemptRow:
     attack_started: bool | None = column(lambda it: it.attack.started if it.attack else None)
     attack_succeeded: bool | None = column(lambda it: it.attack.succeeded if it.attack else None)
     attack_left_out: bool | None = column(lambda it: it.attack.is_left_out if it.attack else None)
-    progress: float | None = column(lambda it: it.progress)
+    progress: float | None = column(
+        lambda it: it.progress, entry=True, when=lambda it: it.progress is not None, added=True
+    )
     participant_calls: int | None = column(lambda it: it.metered.calls if it.metered else None)
     participant_unknown_calls: int | None = column(lambda it: it.metered.unknown_calls if it.metered else None)
     participant_input_tokens: int | None = column(lambda it: it.metered.input if it.metered else None)

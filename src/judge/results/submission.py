@@ -23,6 +23,7 @@ from judge.records.tasks import Level, Task, key_of
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
 from judge.results.attacks import ATTACKS, AttackTotals, attack_entry, attacked_in, is_attacked
 from judge.results.policies import PolicyTotals, policies_in, policy_entries
+from judge.results.progress import mean_progress, progress_in
 from judge.results.rates import COVERAGES, Counted, Rate
 from judge.results.rows import EXCLUDED, Played, entry_of
 from judge.results.statistics import repeats_of, tallies_of
@@ -170,9 +171,14 @@ def _entry(attempt: Attempt, judge_id: str | None) -> dict[str, Any]:
     return {key: entry[key] for key in (*_FIRST_KEYS, *entry)}
 
 
+def rate_of(entries: Iterable[Mapping[str, Any]]) -> Rate:
+    """The rate of entries, one for each attempt, computed from the entries alone."""
+    return Rate.of(_counted(entries))
+
+
 def counts_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The published counts and rates of entries, one for each attempt, computed from the entries alone."""
-    return Rate.of(_counted(entries)).published()
+    """The published counts and rates of entries."""
+    return rate_of(entries).published()
 
 
 def repeats_in(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -281,6 +287,7 @@ def detail_of(
     repeats = repeats_in(entries)
     clean = [entry for entry in entries if not is_attacked(entry)]
     policies = PolicyTotals.of(zip(_counted(clean), map(policies_in, clean), strict=True))
+    progress = mean_progress(map(progress_in, clean))
     attacks = AttackTotals.of(attacked_in(entry, entry_outcome(entry)) for entry in entries)
     return {
         **counts,
@@ -296,6 +303,7 @@ def detail_of(
         **({"repeats": repeats} if repeats else {}),
         **(policies.published() if policies else {}),
         **(attacks.published() if attacks else {}),
+        **({"progress": round(progress[0] / 100, 4)} if progress else {}),
         **({EXCLUDED: left_out} if left_out else {}),
     }
 

@@ -30,6 +30,7 @@ from judge.results.run_record import (
 )
 from judge.runner.baseline import Baseline, read_baseline
 from judge.runner.launch import Member, members_of
+from judge.runner.players import played_by
 from judge.runner.shards import balanced_shards, on_free_ports, run_id_of, shard_of
 from judge.runner.terminal import Display
 from judge.runner.uploads import open_store
@@ -71,6 +72,7 @@ _AGAIN = (
     "archive",
     "attacks",
     "meter",
+    "baselines",
 )
 
 
@@ -109,6 +111,9 @@ class RunOptions(Record):
     archive: Path | None = None
     attacks: Modes | None = None
     meter: bool = False
+    # Whether participants that know nothing play the same tasks afterwards; and in the run of one of them, its name.
+    baselines: bool = False
+    player: str | None = None
 
     def words(self, names: Iterable[str]) -> list[str]:
         """The named options that are set, as command line arguments."""
@@ -158,7 +163,8 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
 
 def _plan(options: RunOptions, settings: Settings, today: date | None = None) -> Plan:
     """`today` is the day of a run that has begun before."""
-    declared = on_archives(load_scenario(options.scenario, today=today), options.archive)
+    loaded = load_scenario(options.scenario, today=today)
+    declared = on_archives(played_by(loaded, options.player) if options.player else loaded, options.archive)
     scenario = declared if options.shards is None else on_free_ports(declared)
     members = members_of(scenario, settings)
     # With WABE_TRUST_CONFIG, as in containers, the judge trusts this runner and writes to the same folder.
@@ -224,6 +230,13 @@ def _require_own_judge(scenario: Scenario, options: RunOptions, *, is_ours: bool
             if options.serve_only
             else "give [green_agent] a cmd; a judge that is already running keeps its runs where it is",
         )
+    if options.baselines and (options.serve_only or not is_ours):
+        raise ConfigError(
+            f"{options.scenario}: --baselines needs a judge that is started here and receives a request",
+            remedy="give [green_agent] a cmd, and leave --serve-only out",
+        )
+    if options.baselines and options.shards is not None:
+        raise ConfigError(f"{options.scenario}: --baselines does not go with --shards", remedy="leave one of them out")
     if scenario.config.archives and (options.serve_only or not is_ours):
         raise ConfigError(
             f"{options.scenario}: frozen sites need a judge that is started here and receives a request",
@@ -327,6 +340,9 @@ def _one_shard(
 
 def _store_of(launch: Launch, options: RunOptions, settings: Settings) -> tuple[RunStore, bool]:
     """The run's folder, and whether the run is resumed: a shard that has begun always is."""
+    if options.player is not None:
+        store = RunStore(options.output_dir, options.player)
+        return store, store.has_begun
     if launch.shard is None:
         if options.resume is None:
             return RunStore(options.output_dir, new_run_id()), False

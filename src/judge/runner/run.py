@@ -22,6 +22,7 @@ from judge.results.metering import with_metering
 from judge.results.run_record import withdraw_unplayed
 from judge.results.submission import TaskSummary, counts_of, entry_outcome, is_excluded
 from judge.runner.baseline import Compared, compared
+from judge.runner.baselines import play_baselines
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
 from judge.runner.junit import write_junit
@@ -81,6 +82,11 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
                 _tell_problem(console, crash)
             # A judge that was killed has left its browsers' folders behind.
             sweep()
+    if options.baselines and plan.store is not None and plan.store.has_begun:
+        again = resume_command(options, plan.store)
+        await play_baselines(plan.store, options, settings, console, run, again)
+        # Once more, with their lines beside the agent's.
+        _report(plan.store, options.model_copy(update={"open_report": False}), console)
     if options.linger:
         await linger(plan, console)
     return code

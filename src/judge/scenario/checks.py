@@ -63,6 +63,7 @@ def _warnings(check: KindCheck, task: Task, allowed_sites: Sequence[str]) -> Ite
         if not is_reachable(url, site):
             yield f"{url} is not on the task's site: add it to allowed_sites if it belongs there"
     yield from check_kind(check).warnings(check)
+    yield from check_kind(check).trivial(check, task)
     if getattr(check, "editable", False):
         if check.inverted:
             yield "'editable' has no meaning with not, which counts editors anyway: remove it"

@@ -155,6 +155,8 @@ class Attempt(Record):
     self_recorded: bool = False
     rules_version: str = FIRST_RULES
     participant_usage: TokenUsage | None = None
+    # The share of checks or key points that are met, from the verdict's evidence, which is not part of this record.
+    progress: float | None = Field(default=None, ge=0, le=1)
     blame_facts: BlameFacts | None = None
     fetched: tuple[Fetched, ...] = ()
     frozen: Frozen | None = None
@@ -285,6 +287,7 @@ class Attempt(Record):
             **{key: verdict.get(key) for key in ("reason", "judge")},
             **{key: verdict[key] for key in _LATER_OF_VERDICT if key in verdict},
             **{key: verdict.get(key, []) for key in ("key_points", "image_judge_record")},
+            **({} if self.progress is None else {"progress": self.progress}),
             "token_usage": self.token_usage.model_dump(mode="json"),
             "cost_usd": self.cost_usd,
             "times": self._times(),
@@ -331,6 +334,7 @@ class Attempt(Record):
                     FROZEN: value.get(FROZEN),
                     **{key: value.get(key, ()) for key in (POLICIES, EARLIER_ATTEMPTS)},
                     ATTACK: value.get(ATTACK),
+                    "progress": value.get("progress"),
                     "self_recorded": value.get(SELF_RECORDED, False),
                     "shared_state": value.get("shared_state", False),
                     "context_id": value.get("context_id"),

@@ -117,3 +117,22 @@ def _listed(provider: str, model: str) -> _ListedPrice | None:
         return None
     # The package falls back to other providers' data, which say nothing about this one's prices.
     return _ListedPrice(provider, model) if any(found is each for each in data.models) else None
+
+
+def maker_of(model: str) -> str | None:
+    """The provider that made a model, in the names of `genai-prices`, such as `anthropic`; `None` if it is not known.
+
+    `model` may name the provider that serves it (`openai:gpt-5`) or the maker (`openrouter:anthropic/claude-sonnet-5`).
+    """
+    from genai_prices.data_snapshot import get_snapshot
+
+    served_by, colon, name = model.rpartition(":") if model.count(":") == 1 else ("", "", model)
+    maker, slash, own = name.partition("/")
+    snapshot = get_snapshot()
+    known = {provider.id for provider in snapshot.providers}
+    if slash and maker in known:
+        return maker
+    try:
+        return snapshot.find_provider_model(own or name, None, None, None)[0].id
+    except LookupError:
+        return served_by if colon and served_by in known else None

@@ -17,6 +17,7 @@ from judge.commands.score_tasks import Edits, next_save, signature
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.records.tasks import Task
+from judge.results.progress import with_verdict
 from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 
@@ -43,7 +44,7 @@ def run(tmp_path: Path) -> RunStore:
     )
     config = RunConfig(judge_model="offline")
     result = a_result(task=task, verdict=None)
-    result = result.model_copy(update={"verdict": verdict_of_checks(result)})
+    result = with_verdict(result, verdict_of_checks(result))
     return a_finished_run(tmp_path / "out", result, judge_id=ChecksJudge(config).id, config=config)
 
 

@@ -9,6 +9,7 @@ import pytest
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, verdict_of_checks, write_verdict_on
 from judge.judges.code import code_checksum
 from judge.records.tasks import Task
+from judge.results.progress import with_verdict
 from judge.results.rejudged import take_over
 from judge.results.run_record import settings_checksum
 from judge.results.verify import verify_run
@@ -154,7 +155,7 @@ def test_checks_count_before_webarena_verified_unless_that_is_the_truth(
 ) -> None:
     task = {"task_id": "t1", "website": "https://example.org/", "task": "x", "checks": [{"kind": "page", "url": "/*"}]}
     attempt = a_result("t1", task=Task.model_validate(task))
-    attempt = attempt.model_copy(update={"verdict": verdict_of_checks(attempt)})
+    attempt = with_verdict(attempt, verdict_of_checks(attempt))
     store = a_finished_run(tmp_path, attempt, judge_id="checks-1")
     with_truth(store, truth)
     write_verdict_on(store.task("t1"), "webarena_verified-1", a_verdict("failure", judge=EVALUATOR))

@@ -12,6 +12,7 @@ from judge.evaluators.evidence import Recording
 from judge.records.checks import LookCheck, PatternText, Text, tables_in
 from judge.records.normalise import NormaliseError, ValueType, is_same, normalise, only_value, shown, string
 from judge.records.patterns import Pattern
+from judge.records.tasks import Task
 from shared.fields import Invalid
 from shared.text import clip, excerpt, plain
 
@@ -150,4 +151,14 @@ def contradicts(one: AnswerCheck, other: AnswerCheck) -> str | None:
     return "the only value of one type cannot be two" if both and one.expected != other.expected else None
 
 
-KIND = CheckKind(AnswerCheck, decide, warnings=warnings, contradicts=contradicts)
+def trivial(check: AnswerCheck, task: Task) -> Iterator[str]:
+    """Answers that list every possibility, and answers that can be guessed."""
+    if check.inverted:
+        return
+    if check.contains is not None:
+        yield "an answer that lists every possibility contains it: expect a value instead (type and expected)"
+    if check.type == "boolean" and len(task.checks) == 1:
+        yield "one of two answers, so every second guess passes: also check where it was found"
+
+
+KIND = CheckKind(AnswerCheck, decide, warnings=warnings, trivial=trivial, contradicts=contradicts)

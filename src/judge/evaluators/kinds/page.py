@@ -5,12 +5,13 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from judge.evaluators.addresses import is_at, query_difference
+from judge.evaluators.addresses import is_address, is_at, query_difference
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import Look, Recording
 from judge.evaluators.looks import looks_at, over_looks
 from judge.records.checks import Address, LookCheck, OneOrMore, Text, as_tuple
 from judge.records.findings import AddressFound
+from judge.records.tasks import Task
 from shared.fields import Invalid
 from shared.text import excerpt, one_line, plain
 
@@ -118,4 +119,12 @@ def contradicts(one: PageCheck, other: PageCheck) -> str | None:
     return None
 
 
-KIND = CheckKind(PageCheck, decide, near=near, warnings=warnings, contradicts=contradicts)
+def trivial(check: PageCheck, task: Task) -> Iterator[str]:
+    """An address that is open from the start, and nothing else. `wabe tasks validate --try` finds the other kinds."""
+    first = (task.start_urls or (task.website,))[0]
+    is_one = len(task.checks) == 1 and check.title is None and isinstance(check.url, str) and not check.inverted
+    if is_one and is_address(first, str(check.url), is_home=True, extra_query=check.extra_query):
+        yield "the first page is already there: an agent that does nothing passes it"
+
+
+KIND = CheckKind(PageCheck, decide, near=near, warnings=warnings, trivial=trivial, contradicts=contradicts)

@@ -1,0 +1,31 @@
+"""The results of participants that know nothing (`wabe run --baselines`), kept in the folder of the run."""
+
+from judge.results.rates import Rate
+from judge.results.submission import rate_of, read_submissions
+from judge.store.layout import RunStore
+from shared.errors import ConfigError
+
+# The folder in the run's own that contains `runs/<participant>`.
+FOLDER = "baselines"
+# `random` acts at random with seed 0, `idle` finishes at once.
+BASELINES = ("random", "idle")
+
+
+def baselines_of(store: RunStore) -> dict[str, Rate]:
+    """The rate of each baseline that was played with the run; one without readable results is left out."""
+    found: dict[str, Rate] = {}
+    for player in BASELINES:
+        path = store.folder / FOLDER / "runs" / player / "results.json"
+        if not path.is_file():
+            continue
+        try:
+            entries = [
+                entry
+                for submission in read_submissions(path)
+                for result in submission["results"]
+                for entry in result["detail"]["tasks"]
+            ]
+        except (ConfigError, KeyError, TypeError):
+            continue
+        found[player] = rate_of(entries)
+    return found

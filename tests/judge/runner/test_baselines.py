@@ -1,0 +1,73 @@
+"""`wabe run --baselines`: what is played in the place of the scenario's participant, and where."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from judge.runner.baselines import play_baselines
+from judge.runner.boundary import Interrupted
+from judge.runner.plan import RunOptions, make_plan
+from judge.runner.players import played_by
+from judge.scenario.toml import load_scenario
+from judge.store.layout import RunStore
+from shared.errors import ConfigError
+from shared.settings import Settings
+
+DEMO = Path(__file__).parents[3] / "scenarios" / "demo" / "scenario.toml"
+SETTINGS = Settings.from_environ(os.environ)
+
+
+async def played(folder: Path, play: Any, **options: Any) -> None:
+    store = RunStore(folder, "r")
+    asked = RunOptions(scenario=DEMO, baselines=True, **options)
+    await play_baselines(store, asked, SETTINGS, Console(quiet=True), play, "wabe run demo --resume r")
+
+
+async def test_each_is_a_run_of_its_own_in_the_folder_of_the_run(tmp_path: Path) -> None:
+    seen: list[RunOptions] = []
+
+    async def play(options: RunOptions, *_: object) -> int:
+        seen.append(options)
+        return 1
+
+    await played(tmp_path, play, limit=3, task=("a",), fail_under=90.0, junit=tmp_path / "x", display="json")
+    assert [each.player for each in seen] == ["random", "idle"]
+    assert {each.output_dir for each in seen} == {tmp_path / "runs" / "r" / "baselines"}
+    # The same tasks; what is asked of the agent's run only is not asked of them.
+    assert {(each.limit, each.task, each.fail_under, each.junit, each.display) for each in seen} == {
+        (3, ("a",), None, None, "none")
+    }
+
+
+async def test_an_interruption_says_how_to_resume_the_whole_run(tmp_path: Path) -> None:
+    async def play(*_: object) -> int:
+        raise Interrupted("interrupted", remedy="resume with: something else")
+
+    with pytest.raises(Interrupted, match=r"during the baseline random.*wabe run demo --resume r"):
+        await played(tmp_path, play)
+
+
+def test_the_participant_is_replaced_and_the_rest_of_the_scenario_is_not() -> None:
+    scenario = load_scenario(DEMO)
+    replaced = played_by(scenario, "idle")
+    (agent,) = replaced.participants
+    assert (agent.role, str(agent.cmd).split()[:3]) == ("white_agent", ["wabe", "participant", "idle"])
+    assert str(agent.endpoint).rpartition(":")[2] == str(agent.cmd).split()[-1]
+    assert replaced.model_copy(update={"participants": scenario.participants}) == scenario
+
+
+def test_an_interrupted_one_continues_under_its_name(tmp_path: Path) -> None:
+    options = RunOptions(scenario=DEMO, output_dir=tmp_path, player="idle")
+    first = make_plan(options, SETTINGS)
+    assert first.store is not None
+    assert (first.store.run_id, first.resumes) == ("idle", False)
+
+
+@pytest.mark.parametrize(("option", "value"), [("serve_only", True), ("shards", "2")])
+def test_it_needs_a_judge_that_is_started_here_and_all_tasks(tmp_path: Path, option: str, value: Any) -> None:
+    options = RunOptions(scenario=DEMO, output_dir=tmp_path, baselines=True).model_copy(update={option: value})
+    with pytest.raises(ConfigError, match="--baselines"):
+        make_plan(options, SETTINGS)
