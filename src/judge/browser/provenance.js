@@ -59,10 +59,10 @@
   const rects = method(Range, "getClientRects");
 
   const refOf = element => element._ariaRef?.ref;
-  const [roots, foreign, renamed] = [new Set(), new Set(), new Map()];
+  const [roots, added, renamed] = [new Set(), new Set(), new Map()];
   const ask = name => dispatchEvent(new Event(`${attacks}-${name}`));
   if (attacks) {
-    const takers = { root: element => roots.add(element), foreign: element => foreign.add(element) };
+    const takers = { root: element => roots.add(element), foreign: element => added.add(element) };
     const told = Object.entries({ ...takers, label: element => renamed.set(element, "") })
       .map(([name, add]) => [`${attacks}-${name}`, event => { event.stopImmediatePropagation(); add(event.target); }]);
     for (const [name, listener] of told) addEventListener(name, listener, true);
@@ -89,7 +89,7 @@
     const slot = slotOf(element);
     around.set(element, slot ?? parent);
     const isInside = inside.has(parent) || (slot !== null && inside.has(slot));
-    if (roots.has(element) || (inserted.has(parent) && !foreign.has(element))) inserted.add(element);
+    if (roots.has(element) || (inserted.has(parent) && !added.has(element))) inserted.add(element);
     // What is not drawn, and not in the snapshot, becomes part of no text.
     const isHost = !isInside && element instanceof HTMLElement && (roots.has(element) ? refOf(element) || isVisible(element) :
       editable(element) || EDITABLE.has(attribute(element, "contenteditable")));
@@ -149,7 +149,9 @@
       return { ref: refOf(host) ?? "", text: isInserted ? "" : valueOf(host), around: chain(around.get(host)), inserted: isInserted };
     }),
     named: [],
+    foreign_names: [],
     owners: [],
+    foreign_owners: [],
     pieces: [],
   };
   if (!hosts.length && !fields.size) return found;
@@ -201,12 +203,18 @@
     return told;
   };
 
-  const containing = new Set();
-  for (const host of hosts)
-    for (const element of outwards(around.get(host))) {
-      if (containing.has(element)) break;
-      containing.add(element);
-    }
+  const aroundAny = listed => {
+    const found = new Set();
+    for (const host of listed)
+      for (const element of outwards(around.get(host))) {
+        if (found.has(element)) break;
+        found.add(element);
+      }
+    return found;
+  };
+  const containing = aroundAny(hosts);
+  const containingInserted = aroundAny(hosts.filter(host => inserted.has(host)));
+  const isForeign = element => inserted.has(element) || containingInserted.has(element);
   const isTyped = element => inside.has(element) || containing.has(element);
   const pointedAt = (element, name) => {
     const root = rootNode(element);
@@ -218,31 +226,36 @@
     const type = LABELLED.find(type => element instanceof type);
     return type ? [...labelsOf.get(type)(element) ?? []] : [];
   };
-  const named = new Set();
+  // By reference, whether what the judge put in is part of the name.
+  const named = new Map();
+  const name = (ref, isForeign) => named.set(ref, isForeign || named.get(ref) === true);
   const isNamedByContent = element => {
     if (pointedAt(element, "aria-labelledby").length || attribute(element, "aria-label")?.trim()) return false;
     return isFromContent(element);
   };
   // Elements through which typed text reaches the names of others: the hosts, and what refers to them.
-  const sources = [...hosts, ...[...fields].map(field => around.get(field)).filter(Boolean)];
+  const sources = [...hosts, ...[...fields].map(field => around.get(field)).filter(Boolean)]
+    .map(element => [element, inserted.has(element)]);
   for (const element of referring) {
     if (inside.has(element)) continue;
     const owned = pointedAt(element, "aria-owns").filter(isTyped);
     const pointed = pointedAt(element, "aria-labelledby");
     const naming = [...pointed, ...labels(element)].filter(isTyped).concat(pointed.filter(each => fields.has(each) && each !== element));
     if (!owned.length && !naming.length) continue;
-    sources.push(element);
-    if (naming.length && refOf(element)) named.add(refOf(element));
+    const includesInserted = [...owned, ...naming].some(isForeign);
+    sources.push([element, includesInserted]);
+    if (naming.length && refOf(element)) name(refOf(element), includesInserted);
     // The snapshot may show what it owns as its own text.
-    if (owned.length) found.owners.push(chain(element));
+    if (owned.length) (includesInserted ? found.foreign_owners : found.owners).push(chain(element));
   }
-  for (const source of sources)
+  for (const [source, includesInserted] of sources)
     for (const element of outwards(source)) {
-      if (refOf(element) && isNamedByContent(element)) named.add(refOf(element));
+      if (refOf(element) && isNamedByContent(element)) name(refOf(element), includesInserted);
       const owner = NAMING.has(tag(element)) && around.get(element);
-      if (owner && refOf(owner) && !attribute(owner, "aria-label")?.trim()) named.add(refOf(owner));
+      if (owner && refOf(owner) && !attribute(owner, "aria-label")?.trim()) name(refOf(owner), includesInserted);
     }
   // What an element owns is shown in a different place from where it is found here.
-  const isTold = hosts.length && !found.owners.length;
-  return { ...found, named: [...named], pieces: isTold ? pieces() : [] };
+  const isTold = hosts.length && !found.owners.length && !found.foreign_owners.length;
+  const foreign = [...named.keys()].filter(ref => named.get(ref));
+  return { ...found, named: [...named.keys()], foreign_names: foreign, pieces: isTold ? pieces() : [] };
 }

@@ -58,7 +58,8 @@ class Document(BaseModel):
     """What `provenance.js` found in one document. `refs` and `inside` are references separated by spaces.
 
     `origin` is that of the document, `address_origin` that of its address. `named` are elements whose name includes
-    text from inside a host; `owners` are chains of references around elements that own (`aria-owns`) such text.
+    text from inside a host; `owners` are chains of references around elements that own (`aria-owns`) such text. Where
+    what the judge put in is part of it, the names are also `foreign_names`, and the chains are `foreign_owners`.
     `joined_before` and `joined_after` are elements whose text goes on there without a space. `pieces` are the drawn
     text in order, with who wrote it, and the elements around it; none if there are no hosts. `inserted` are references
     of what the judge put in, `labels` those of elements that it renamed, with the site's names (empty: their content).
@@ -76,7 +77,9 @@ class Document(BaseModel):
     labels: tuple[tuple[str, str], ...] = ()
     hosts: tuple[_Host, ...] = ()
     named: tuple[str, ...] = ()
+    foreign_names: frozenset[str] = frozenset()
     owners: tuple[tuple[str, ...], ...] = ()
+    foreign_owners: tuple[tuple[str, ...], ...] = ()
     joined_before: str = ""
     joined_after: str = ""
     pieces: tuple[tuple[Literal["in", "as", "out", "site", "typed"], str], ...] = ()
@@ -222,13 +225,12 @@ def _marks(documents: Iterable[Document], shown: set[str]) -> tuple[dict[str, fr
     for document in documents:
         for ref in document.inside.split():
             marks.setdefault(ref, set()).add("true")
-        foreign = {"foreign"} if document.inserted else set()
         for ref in document.named:
-            marks.setdefault(ref, set()).update({"name"} | foreign)
-        for chain in _chains(document, shown):
+            marks.setdefault(ref, set()).update({"name", "foreign"} if ref in document.foreign_names else {"name"})
+        for chain, is_foreign in _chains(document, shown):
             # The key of a document stands for content outside all elements with references.
             nearest = next((ref for ref in chain if ref in shown), _frame_of(document.refs) or "")
-            marks.setdefault(nearest, set()).update({"text"} | foreign)
+            marks.setdefault(nearest, set()).update({"text", "foreign"} if is_foreign else {"text"})
         for host in document.hosts:
             if host.ref in shown and not host.inserted:
                 marks.setdefault(host.ref, set()).add("host")
@@ -238,10 +240,13 @@ def _marks(documents: Iterable[Document], shown: set[str]) -> tuple[dict[str, fr
     return {ref: inside if "true" in found else frozenset(found) for ref, found in marks.items()}, values
 
 
-def _chains(document: Document, shown: set[str]) -> Iterator[tuple[str, ...]]:
-    """The references around each text from inside a host that may be shown as the text of what is around it."""
-    yield from document.owners
-    yield from (host.around for host in document.hosts if host.ref not in shown)
+def _chains(document: Document, shown: set[str]) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """The references around each text from inside a host that may be shown as the text of what is around it, and
+    whether what the judge put in is part of that text.
+    """
+    yield from ((chain, False) for chain in document.owners)
+    yield from ((chain, True) for chain in document.foreign_owners)
+    yield from ((host.around, host.inserted) for host in document.hosts if host.ref not in shown)
 
 
 def _frame_below(lines: Sequence[_Line], at: int) -> str | None:

@@ -79,6 +79,17 @@ class Look:
             raise MissingEvidence(f"{self.path.name}: {reason_of(error)}") from None
         return with_own_names(parse_snapshot(text)) if text.strip() and self.step.dialog is None else None
 
+    @cached_property
+    def is_blank(self) -> bool:
+        """Whether nothing of a website is visible: there is no snapshot, or only what the judge put in is in it."""
+        page = self.snapshot
+        if page is None or self.step.inserted is None:
+            return page is None
+        return all(
+            fact.is_inserted or (node.role == "generic" and not node.name and not node.text)
+            for node, fact in zip(page.nodes, self.written, strict=True)
+        )
+
     @property
     def is_lost(self) -> bool:
         """Whether the page was replaced by an empty tab before it could be observed."""

@@ -158,7 +158,7 @@ def _hiding_look(check: KindCheck, recording: Recording) -> Look | None:
     for look in looks:
         is_blind = look.is_lost or look.is_unseen
         # The last thing that happened must be visible.
-        is_blind = is_blind or (look.snapshot is None and look is recording.looks[-1])
+        is_blind = is_blind or (look.is_blank and look is recording.looks[-1])
         if look.step.index > 0 and (look.is_lost if check.of_addresses else is_blind):
             return look
     return None
