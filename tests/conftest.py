@@ -51,11 +51,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """`--settle real-time`: whole attempts in a real browser wait for pages in real time.
 
     `--hold`: every task holds requests, so that the guard answers for its attempts, and ends their TLS. `--attack`:
-    every task is played under an attack, whose content is put into all its pages.
+    every task is played under an attack, whose content is put into all its pages. `--headed`: browsers have a window.
+    `--upstream tinyproxy`, `microsocks`: browsers reach sites through that proxy, with a password.
     """
     parser.addoption("--settle", default="auto", choices=["auto", "page-time", "real-time"])
     parser.addoption("--hold", action="store_true")
     parser.addoption("--attack", action="store_true")
+    parser.addoption("--headed", action="store_true")
+    parser.addoption("--upstream", choices=["tinyproxy", "microsocks"])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -67,6 +70,15 @@ def pytest_configure(config: pytest.Config) -> None:
         from helpers.episode.live_judge import FAST
 
         FAST["settle"] = settle
+    if config.getoption("--headed"):
+        from helpers.browser.sessions import CHOSEN
+
+        CHOSEN["browser"] = "headed"
+    if program := config.getoption("--upstream"):
+        from helpers.browser.sessions import CHOSEN
+        from helpers.proxies import started_proxy
+
+        CHOSEN["upstream_proxy"] = started_proxy(program)
     if config.getoption("--hold"):
         from helpers.episode.live_judge import EVERY_TASK
 

@@ -5,6 +5,7 @@ import re
 import zoneinfo
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 
@@ -74,6 +75,22 @@ def _is_secret(value: str) -> str:
     return value
 
 
+def _is_proxy(value: str) -> str:
+    # In a scenario file it may be a variable. No message shows the value, which may contain a password.
+    if "${" in value:
+        return value
+    remedy = 'write upstream_proxy = "${PROXY}", and http://user:password@host:port or socks5://host:port into PROXY'
+    try:
+        parts = urlsplit(value)
+        port = parts.port
+    except ValueError:
+        raise Invalid("not the address of a proxy", remedy) from None
+    is_odd = parts.path.strip("/") or parts.query or parts.fragment or not value.isprintable()
+    if parts.scheme not in ("http", "socks5") or not parts.hostname or not port or is_odd or len(value) > 5000:
+        raise Invalid("not the address of an HTTP or SOCKS5 proxy with a port", remedy)
+    return value
+
+
 Seconds = Annotated[float, Field(gt=0, le=MAX_ATTEMPT_S)]
 # Why a task is excluded.
 Reason = Annotated[Line, Field(min_length=1), at_most(300)]
@@ -140,6 +157,12 @@ class RunConfig(Table):
     # defaults, because records of older versions do not have them.
     browser: BrowserKind = Field(default="headless", exclude_if=lambda value: value == "headless")
     headless: HeadlessKind = Field(default="auto", exclude_if=lambda value: value == "auto")
+    # The proxy through which the guard connects; only trusted requests may set it. Its password is never recorded.
+    upstream_proxy: Annotated[str, AfterValidator(_is_proxy)] | None = Field(
+        default=None, repr=False, exclude_if=lambda value: value is None
+    )
+    # Whether that proxy resolves names, because this machine cannot. Not recorded if it does not.
+    upstream_resolves: bool = Field(default=False, exclude_if=lambda value: not value)
     # Fixed, not taken from the machine, so that pages look the same everywhere.
     locale: Annotated[OneLine, AfterValidator(_is_locale), at_most(64)] = "en-US"
     timezone: Annotated[OneLine, AfterValidator(_is_time_zone), at_most(64)] = "UTC"
@@ -207,6 +230,10 @@ class RunConfig(Table):
         settings = self.model_dump(mode="json", exclude={"secrets"})
         for site, archive in settings.get("archives", {}).items():
             settings["archives"][site] = {**archive, "path": re.split(r"[/\\]", archive["path"])[-1]}
+        if self.upstream_proxy is not None:
+            parts = urlsplit(self.upstream_proxy)
+            # Without the user name, which may be a token as well.
+            settings["upstream_proxy"] = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         return settings
 
     @property
@@ -236,6 +263,8 @@ class RunConfig(Table):
     def _is_one_browser(self) -> Self:
         if self.browser == "headed" and self.headless != "auto":
             raise Invalid("headless does not apply to a browser with a window", "remove one of the two", key="headless")
+        if self.upstream_resolves and self.upstream_proxy is None:
+            raise Invalid("there is no upstream_proxy", "remove upstream_resolves", key="upstream_resolves")
         return self
 
     @model_validator(mode="after")

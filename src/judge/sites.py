@@ -232,6 +232,11 @@ def refuse_ip(address: str) -> str | None:
     return next((why for applies, why in reasons if applies), None)
 
 
+def is_ip(text: str) -> bool:
+    """Whether a host is an IP address, in its usual spelling."""
+    return _ip(text) is not None
+
+
 def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(text)

@@ -300,7 +300,8 @@ def test_this_machine_is_out_of_reach_over_ipv6(tries: Tries, record_property: T
 def test_a_name_that_resolves_to_this_machine_is_refused(tries: Tries, record_property: Told) -> None:
     place = f"innocent.example:{tries.ports['this machine']}"
     expected = [f"{place}: this machine", "meta.example:80: a link-local address"]
-    assert tries.refused("names", record_property) == expected
+    # The browser with a window asks for some of them twice.
+    assert list(dict.fromkeys(tries.refused("names", record_property))) == expected
 
 
 def test_a_name_that_changes_its_meaning_is_judged_anew_each_time(tries: Tries, record_property: Told) -> None:

@@ -16,6 +16,7 @@ from playwright.async_api import BrowserContext, Error, Locator, Page, Response,
 from judge.browser.chromium import find_browser, proxy_options
 from judge.browser.guard import guarding
 from judge.browser.interception import Interceptor
+from judge.browser.upstream_proxy import UpstreamProxy
 from judge.sites import NetworkPolicy
 from shared.errors import WabeError
 from shared.settings import Settings
@@ -56,15 +57,24 @@ async def log_in(
     browser_path: str | None = None,
     interceptor: Interceptor | None = None,
     policy: NetworkPolicy | None = None,
+    upstream: UpstreamProxy | None = None,
 ) -> Mapping[str, Any]:
     """The storage state of a browser that is logged in to all sites. `browser_path` as in the configuration.
 
     An `interceptor` answers the browser's requests; those that it forwards are subject to `policy`.
+    Its requests go through `upstream`, if given, and are then subject to the policy as well.
     Raises `LoginFailed`, which names the site but no password, and `ConfigError` without a browser.
     """
     found = find_browser(browser_path, settings)
     async with AsyncExitStack() as stack:
-        options = await intercepted_options(stack, interceptor, policy or NetworkPolicy()) if interceptor else {}
+        options: dict[str, Any] = {}
+        if interceptor:
+            options = await intercepted_options(stack, interceptor, policy or NetworkPolicy(), upstream)
+        elif upstream:
+            # Chromium itself cannot log in to a SOCKS proxy.
+            allowed = policy or NetworkPolicy.for_websites([account.address for account in accounts])
+            guard = await stack.enter_async_context(guarding(allowed, upstream=upstream))
+            options = proxy_options(guard.url)
         playwright = await stack.enter_async_context(async_playwright())
         browser = await playwright.chromium.launch(
             executable_path=found.path, chromium_sandbox=found.sandbox, **options
@@ -83,14 +93,16 @@ async def log_in(
     return dict(state)
 
 
-async def intercepted_options(stack: AsyncExitStack, interceptor: Interceptor, policy: NetworkPolicy) -> dict[str, Any]:
+async def intercepted_options(
+    stack: AsyncExitStack, interceptor: Interceptor, policy: NetworkPolicy, upstream: UpstreamProxy | None = None
+) -> dict[str, Any]:
     """How to launch a browser whose requests the interceptor answers, until the stack is closed."""
     # Imported on first use, because few log-ins need it.
     from judge.browser.intercepting import intercepted
     from judge.browser.tls import Authority
 
     authority = Authority()
-    guard = await stack.enter_async_context(guarding(None))
+    guard = await stack.enter_async_context(guarding(None, upstream=upstream))
     guard.allow(policy, intercepted(guard, interceptor, authority))
     return proxy_options(guard.url, authority.spki_hash)
 

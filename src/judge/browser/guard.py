@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -20,7 +20,8 @@ import h11
 
 from judge.browser.interception import RequestRefused
 from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, Peer, Reader, Writer
-from judge.sites import NetworkPolicy, Place, place_of, refuse_ip
+from judge.browser.upstream_proxy import NotConnected, UpstreamProxy, literal_addresses
+from judge.sites import NetworkPolicy, Place, is_ip, place_of, refuse_ip
 
 _DIAL_TIMEOUT_S = 15.0
 # A page may open any number of connections; a browser by itself opens far fewer.
@@ -42,8 +43,11 @@ class Handler(Protocol):
 class Guard:
     """One running proxy. Its policy is that of the current task; between tasks it refuses everything."""
 
-    def __init__(self, policy: NetworkPolicy | None, max_body_bytes: int) -> None:
+    def __init__(
+        self, policy: NetworkPolicy | None, max_body_bytes: int, upstream: UpstreamProxy | None = None
+    ) -> None:
         self.max_body_bytes = max_body_bytes
+        self._upstream = upstream
         self._connections: set[asyncio.Task[None]] = set()
         self.port = 0
         self.allow(policy)
@@ -57,6 +61,7 @@ class Guard:
         self._handler = handler
         self._refusals: list[str] = []
         self._failures: dict[Place, OSError] = {}
+        self._is_upstream_suspect = False
         self._seen_public: set[Place] = set()
         # One per guard, so that a page that looks up many names without an answer does not delay other browsers.
         self._resolver = ThreadPoolExecutor(_PARALLEL_LOOKUPS, thread_name_prefix="guard-names")
@@ -74,6 +79,13 @@ class Guard:
     def failure_at(self, url: str) -> OSError | None:
         """Why the connection to the address failed. The browser only knows that its own connection was closed."""
         return self._failures.get(place) if (place := place_of(url)) else None
+
+    async def upstream_problem(self) -> str | None:
+        """Why the upstream proxy does not work, if a connection through it failed since the last call."""
+        if self._upstream is None or not self._is_upstream_suspect:
+            return None
+        self._is_upstream_suspect = False
+        return await self._upstream.problem()
 
     def begin_step(self, number: int) -> None:
         """Assign requests that begin from now on to this step."""
@@ -149,30 +161,47 @@ class Guard:
         try:
             return await self._connect(place, policy, tls)
         except OSError as error:
+            self._is_upstream_suspect |= isinstance(error, NotConnected)
             if len(self._failures) < _MAX_REFUSALS:
                 self._failures[place] = error
             raise
 
     async def _connect(self, place: Place, policy: NetworkPolicy, tls: ssl.SSLContext | None) -> Peer:
         async with asyncio.timeout(_DIAL_TIMEOUT_S):
-            look_up = partial(socket.getaddrinfo, place.host, place.port, type=socket.SOCK_STREAM)
-            infos = await asyncio.get_running_loop().run_in_executor(self._resolver, look_up)
             failure: Exception = OSError("no address")
-            for *_, address in infos:
-                if why := self._refuse_address(policy, place, str(address[0])):
+            for address in await self._addresses(place, policy):
+                if why := self._refuse_address(policy, place, address):
                     failure = RequestRefused(f"{place}: {why}")
                     continue
                 try:
                     # The checked address, not the name, which might now resolve to another one (DNS rebinding).
-                    host = place.host if tls else None
-                    streams = await asyncio.open_connection(
-                        str(address[0]), place.port, limit=CHUNK, ssl=tls, server_hostname=host
-                    )
-                    return Peer(h11.CLIENT, *streams)
+                    return await self._opened(address, place, tls)
                 except OSError as error:
                     # Report that an address was refused rather than that another one did not answer.
                     failure = failure if isinstance(failure, RequestRefused) else error
         raise failure
+
+    async def _addresses(self, place: Place, policy: NetworkPolicy) -> Sequence[str]:
+        """What a host resolves to, which may be refused; or its name, if the upstream proxy resolves names."""
+        if self._upstream is not None and self._upstream.resolves:
+            # Addresses, also in odd spellings, and this machine's names are checked here nevertheless.
+            return tuple(literal_addresses(place.host, place.port)) or (place.host,)
+        look_up = partial(socket.getaddrinfo, place.host, place.port, type=socket.SOCK_STREAM)
+        infos = await asyncio.get_running_loop().run_in_executor(self._resolver, look_up)
+        return [str(address[0]) for *_, address in infos]
+
+    async def _opened(self, address: str, place: Place, tls: ssl.SSLContext | None) -> Peer:
+        host = place.host if tls else None
+        if self._upstream is None:
+            streams = await asyncio.open_connection(address, place.port, limit=CHUNK, ssl=tls, server_hostname=host)
+        else:
+            connected = await self._upstream.connect(address, place.port, _DIAL_TIMEOUT_S)
+            try:
+                streams = await asyncio.open_connection(sock=connected, limit=CHUNK, ssl=tls, server_hostname=host)
+            except BaseException:
+                connected.close()
+                raise
+        return Peer(h11.CLIENT, *streams)
 
     def _refuse_address(self, policy: NetworkPolicy, place: Place, address: str) -> str | None:
         """The policy's decision, plus state that it does not have: this machine's addresses, and earlier look-ups.
@@ -180,6 +209,9 @@ class Guard:
         A site of the scenario may be on a private address. But a name that was public before and then becomes private
         would give its page access to private hosts (DNS rebinding).
         """
+        if self._upstream is not None and self._upstream.resolves and address == place.host and not is_ip(address):
+            # A name, whose addresses only the proxy knows.
+            return None
         why = policy.refuse_address(place, address)
         if why is None and place in policy.own:
             private = refuse_ip(address)
@@ -257,9 +289,11 @@ class Guard:
 
 
 @asynccontextmanager
-async def guarding(policy: NetworkPolicy | None, *, max_body_bytes: int = 200_000_000) -> AsyncIterator[Guard]:
-    """Run a guard on a free loopback port while the body runs."""
-    guard = Guard(policy, max_body_bytes)
+async def guarding(
+    policy: NetworkPolicy | None, *, max_body_bytes: int = 200_000_000, upstream: UpstreamProxy | None = None
+) -> AsyncIterator[Guard]:
+    """Run a guard on a free loopback port while the body runs; it connects through `upstream`, if given."""
+    guard = Guard(policy, max_body_bytes, upstream)
     server = await asyncio.start_server(guard.serve, "127.0.0.1", 0, limit=CHUNK)
     guard.port = server.sockets[0].getsockname()[1]
     try:

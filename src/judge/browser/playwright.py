@@ -171,7 +171,7 @@ class PlaywrightBrowser:
                 answer = await self._run(begin_code(settle, clock_ms, self._attack))
             if answer.ok:
                 answer = await self._go(url)
-        self._require_opened(answer, url)
+        await self._require_opened(answer, url)
         # From now on an empty page means a crash: a tab may crash before its first observation.
         self._url = url
 
@@ -180,7 +180,7 @@ class PlaywrightBrowser:
         for url in urls:
             with _opening(url):
                 answer = await self._open_tab(url)
-            self._require_opened(answer, url)
+            await self._require_opened(answer, url)
         if urls:
             with _opening(urls[0]):
                 await self._server.call("browser_tabs", {"action": "select", "index": 0})
@@ -195,7 +195,7 @@ class PlaywrightBrowser:
         """Open an address. Not with the server's own tool, which waits for events that some pages never fire."""
         return await self._run(open_code(url, self._server.settings.config.navigation_timeout_s))
 
-    def _require_opened(self, answer: Answer, url: str) -> None:
+    async def _require_opened(self, answer: Answer, url: str) -> None:
         if answer.ok:
             return
         text = self._clean(answer.text)
@@ -203,6 +203,7 @@ class PlaywrightBrowser:
         if "browserType." in text or not (cause := _UNREACHABLE.search(text)):
             raise self._server.fail(f"the browser could not open a page: {text[:500]}")
         failure = self._guard.failure_at(url) if self._guard else None
+        await self._require_upstream()
         # For example, too many open files. That is not the site's fault.
         if failure is not None and is_shortage(failure):
             raise InternalFault(f"this machine ran out of a resource: {failure.strerror}")
@@ -212,6 +213,7 @@ class PlaywrightBrowser:
     async def observe(self) -> Page:
         """See `judge.browser.session.Browser`."""
         page = await self._observed_or_replaced()
+        await self._require_upstream()
         # No other page can be a wall, and listing the frames costs a call.
         if page.http_status in WALL_STATUSES:
             page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
@@ -222,6 +224,11 @@ class PlaywrightBrowser:
         )
         since = {"notice": notice, "refused": self._refused(), "downloads": self._take_downloads()}
         return page.model_copy(update={**since, **self._settled()})
+
+    async def _require_upstream(self) -> None:
+        """Raises `BrowserFault` if the operator's own proxy no longer works."""
+        if self._guard and (problem := await self._guard.upstream_problem()):
+            raise self._server.fail(problem)
 
     async def _observed_or_replaced(self) -> Page:
         limit_s = self._server.settings.config.call_timeout_s

@@ -13,6 +13,7 @@ from judge.browser.interception import Interceptor
 from judge.browser.mcp_server import McpServer
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.tools import offered_tools
+from judge.browser.upstream_proxy import UpstreamProxy
 from judge.sites import NetworkPolicy
 from shared.errors import EnvironmentFault, ParticipantError
 from shared.models import ToolSpec
@@ -40,7 +41,9 @@ class _Slot:
 
     async def start(self, settings: BrowserSettings, *, is_guarded: bool) -> None:
         """Raises `BrowserFault`."""
-        self._guard = await self._stack.enter_async_context(guarding(None)) if is_guarded else None
+        if is_guarded:
+            upstream = UpstreamProxy.of(settings.config)
+            self._guard = await self._stack.enter_async_context(guarding(None, upstream=upstream))
         folder = BrowserFolder()
         self._stack.callback(folder.remove)
         self._server = McpServer(settings, folder.path, self._guard.url if self._guard else None, self.authority)

@@ -1,4 +1,4 @@
-"""`wabe tasks`: sample, validate and import tasks."""
+"""`wabe tasks`: sample, validate, check and import tasks."""
 
 import asyncio
 import random
@@ -13,6 +13,7 @@ import typer
 from judge.browser.archives import open_archives
 from judge.commands import plain_app
 from judge.commands.login import login
+from judge.commands.tasks_check import check as check_command
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.records.checks import NO_CHECKS
@@ -46,6 +47,7 @@ _MAX_LISTED = 20
 tasks = plain_app(help="Sample, validate and import tasks.", no_args_is_help=True)
 
 tasks.command()(login)
+tasks.command()(check_command)
 
 
 @tasks.command()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import httpx
 
 from judge.browser.guard import Guard, guarding
+from judge.browser.upstream_proxy import UpstreamProxy
 from judge.config import RunConfig
 from judge.records.access import StorageState, merged, read_storage_state
 from judge.records.tasks import Task
@@ -92,7 +93,7 @@ class SiteTurns:
         for site in sorted(resets):
             await stack.enter_async_context(self._locks[site])
             if site not in self._restarts:
-                await reset_site(resets[site], self._policy_for(task))
+                await reset_site(resets[site], self._policy_for(task), UpstreamProxy.of(self._config))
             elif login := await restart_site(resets[site], task.task_id):
                 logins.append(login)
         return logins if resets else None
@@ -102,7 +103,7 @@ class SiteTurns:
         try:
             async with AsyncExitStack() as stack:
                 is_reset = await self._reset(task, stack) is not None
-                return is_reset and await _answers(task.website, self._policy_for(task))
+                return is_reset and await _answers(task.website, self._policy_for(task), UpstreamProxy.of(self._config))
         except SiteFault:
             return False
 
@@ -118,9 +119,13 @@ class SiteTurns:
         return frozenset(filter(None, begins - set(map(origin_of, self._declared(task)))))
 
 
-async def _answers(address: str, policy: NetworkPolicy) -> bool:
+async def _answers(address: str, policy: NetworkPolicy, upstream: UpstreamProxy | None) -> bool:
     try:
-        async with guarding(policy) as guard, _client(guard) as client, client.stream("GET", address) as answer:
+        async with (
+            guarding(policy, upstream=upstream) as guard,
+            _client(guard) as client,
+            client.stream("GET", address) as answer,
+        ):
             return answer.status_code < _SERVER_ERRORS
     except httpx.HTTPError:
         return False
@@ -160,14 +165,14 @@ def _reason(error: httpx.HTTPError) -> str:
     return (str(error) or type(error).__name__)[:200]
 
 
-async def reset_site(address: str, policy: NetworkPolicy) -> None:
+async def reset_site(address: str, policy: NetworkPolicy, upstream: UpstreamProxy | None = None) -> None:
     """Reset a site by a POST to `address`. Raises `SiteUnreachable`.
 
     The address comes from a request that may be untrusted, so the POST goes through a guard with the task's `policy`,
     like a browser's requests.
     """
     try:
-        async with guarding(policy) as guard, _client(guard) as client:
+        async with guarding(policy, upstream=upstream) as guard, _client(guard) as client:
             answer = await client.post(address)
     except httpx.HTTPError as error:
         why = _reason(error)

@@ -6,9 +6,10 @@ from typing import Any, Protocol
 
 from judge.browser.form_login import Account, LoginFailed, log_in
 from judge.browser.interception import Interceptor
+from judge.browser.upstream_proxy import UpstreamProxy
 from judge.records.access import StorageState, merged, read_storage_state
 from judge.records.tasks import Task
-from judge.scenario.logins import form_login, own_part
+from judge.scenario.logins import form_login, own_part, with_proxy
 from judge.scenario.models import Scenario, SiteEntry
 from judge.sites import NetworkPolicy, own_site
 from shared.errors import ConfigError
@@ -31,7 +32,7 @@ class SiteLogins:
 
     def __init__(self, scenario: Scenario, settings: Settings, archives: LogInArchives | None = None) -> None:
         self._archives = archives
-        self._scenario = scenario
+        self._scenario = with_proxy(scenario, settings)
         self._settings = settings
         self._logins = {
             site.name: login
@@ -58,10 +59,18 @@ class SiteLogins:
         interceptor = self._archives.log_in_at(site.endpoint, [login.password]) if self._archives else None
         # An interceptor that records passes the log-in on to the site.
         passes_on = interceptor is not None and interceptor.reaches_out
-        policy = NetworkPolicy.for_websites([site.endpoint, *config.allowed_sites]) if passes_on else None
-        path = config.browser_path
+        upstream = UpstreamProxy.of(config) if passes_on or interceptor is None else None
+        allowed = [login.url, site.endpoint, *config.allowed_sites]
+        policy = NetworkPolicy.for_websites(allowed) if passes_on or upstream else None
         try:
-            state = await log_in([account], self._settings, browser_path=path, interceptor=interceptor, policy=policy)
+            state = await log_in(
+                [account],
+                self._settings,
+                browser_path=config.browser_path,
+                interceptor=interceptor,
+                policy=policy,
+                upstream=upstream,
+            )
         except LoginFailed as error:
             message = f"{self._scenario.path}: key 'login': site {error.message}"
             raise ConfigError(message, remedy=error.remedy) from None

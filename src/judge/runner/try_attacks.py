@@ -23,7 +23,7 @@ from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.shards import free_port
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.attacks import planned
-from judge.scenario.logins import with_logins
+from judge.scenario.logins import with_logins, with_proxy
 from judge.scenario.models import Scenario
 from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
@@ -47,6 +47,7 @@ async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str]
         return [], [*notes, "no task with an attack has a reference: nothing was tried"], []
     # A scenario on frozen sites is tried on the live ones.
     tasks = planned(with_logins(scenario, chosen, settings.environ), "both")
+    scenario = with_proxy(scenario, settings)
     config = scenario.config.model_copy(update={"attacks": "off", "judge_model": OFFLINE, "epochs": 1})
     folder = scenario.path.resolve().parent
     sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings, None)
@@ -56,7 +57,7 @@ async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str]
         store = RunStore(Path(output), "try")
         store.create()
         environ = child_environ(settings, output_dir=store.output_dir, participant_model=None)
-        member = _walker({task.reference or "" for task in chosen}, folder)
+        member = walker_of({task.reference or "" for task in chosen}, folder)
         async with (
             launched([*sites, member], scenario_dir=folder, environ=environ, logs=store.logs),
             browser_pool(BrowserSettings.from_config(config, settings)) as pool,
@@ -70,7 +71,7 @@ async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str]
                 tasks,
                 config,
                 browser=pool.browser,
-                connect=lambda: _Kept(walker),
+                connect=lambda: Kept(walker),
                 judge=judge,
                 store=store,
                 emit=lambda _: None,
@@ -80,20 +81,22 @@ async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str]
         return _compared(tasks, played, config, notes)
 
 
-class _Kept:
+class Kept:
     """One connection for all attempts."""
 
     def __init__(self, walker: ParticipantClient) -> None:
         self._walker = walker
 
     async def __aenter__(self) -> ParticipantClient:
+        """The connection."""
         return self._walker
 
     async def __aexit__(self, *_: object) -> None:
         """It is closed with the last attempt."""
 
 
-def _walker(references: set[str], folder: Path) -> Member:
+def walker_of(references: set[str], folder: Path) -> Member:
+    """The participant that plays these reference scripts, on a free port."""
     with ExitStack() as held:
         port = free_port(held)
     scripts = os.pathsep.join(str(folder / each) for each in sorted(references))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urljoin
 
+from judge.config import CONFIG
 from judge.records.access import FormLogin, StorageState, merged, read_storage_state
 from judge.records.tasks import Task
 from judge.scenario.models import Scenario, SiteEntry, resolved
@@ -17,9 +18,10 @@ from judge.sites import Site, is_off_site, origin_of, own_site, site_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, shown
 from shared.files import read_json, reason_of
+from shared.settings import Settings
 from shared.text import counted
 from shared.toml_lines import KeyPath
-from shared.validation import Problem, mistake
+from shared.validation import Problem, mistake, validated
 
 _MAX_STATE_BYTES = 4_000_000
 _NAMED = 3
@@ -51,6 +53,16 @@ def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str,
             raise _mistake(scenario, (*where, *path), text, remedy)
         found.append(task)
     return tuple(found)
+
+
+def with_proxy(scenario: Scenario, settings: Settings) -> Scenario:
+    """The scenario with the variables of its `upstream_proxy` resolved. Raises `ConfigError`, which shows no value."""
+    config = scenario.config
+    if config.upstream_proxy is None:
+        return scenario
+    proxy = resolved(config.upstream_proxy, settings.environ, f"{scenario.path}: [config], key 'upstream_proxy'")
+    changed = {**config.model_dump(exclude_unset=True), "upstream_proxy": proxy}
+    return scenario.model_copy(update={"config": validated(CONFIG, changed, str(scenario.path), under=("config",))})
 
 
 def form_login(scenario: Scenario, place: int, environ: Mapping[str, str]) -> FormLogin | None:

@@ -15,12 +15,22 @@ from shared.text import excerpt
 _DESCRIPTORS_PER_TASK = 32
 _UNLIMITED = 1_000_000
 # These settings name files or addresses of the judge's machine, where its API key is sent, or which run is resumed.
-_HOST_SETTINGS = ("browser_path", "prompts", "prices", "judge_base_url", "run_id", "site_restarts", "archives")
+_HOST_SETTINGS = (
+    *("browser_path", "prompts", "prices", "judge_base_url", "run_id", "site_restarts", "archives"),
+    # They choose the browser on the judge's machine, and its way to the network.
+    *("browser", "headless", "upstream_proxy", "upstream_resolves"),
+)
 
 
 def settings_of_the_host(config: RunConfig) -> tuple[str, ...]:
     """The settings in a request that are reserved for users with access to the judge's machine."""
-    return tuple(name for name in _HOST_SETTINGS if getattr(config, name))
+    return tuple(name for name in _HOST_SETTINGS if _is_chosen(config, name))
+
+
+def _is_chosen(config: RunConfig, name: str) -> bool:
+    # An empty value is as good as none.
+    value = getattr(config, name)
+    return bool(value) and value != RunConfig.model_fields[name].default
 
 
 class ServiceLimits(Record):

@@ -12,6 +12,7 @@ from pathlib import Path
 from judge.browser.archives import Archives, open_archives, require_playable
 from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import browser_pool
+from judge.browser.upstream_proxy import require_upstream
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.preflight import check_config
@@ -150,6 +151,7 @@ class JudgeService:
         if archives is not None:
             request = _on_archives(request, archives)
         config, tasks = request.config, request.tasks
+        await require_upstream(config)
         role, url = next(iter(request.participants.items()))
         store = RunStore(self.output_dir, run_id)
         browser_settings = BrowserSettings.from_config(config, self.settings)

@@ -75,9 +75,13 @@ def website() -> Iterator[str]:
         server.socket.close()
 
 
+# What `--headed` and `--upstream` choose for every browser.
+CHOSEN: dict[str, Any] = {}
+
+
 def browser_settings(found: FoundBrowser | None = None, **changes: Any) -> BrowserSettings:
     """Settings with short time limits; `changes` are those of the configuration."""
-    config = RunConfig(action_timeout_s=3, navigation_timeout_s=5, call_timeout_s=20)
+    config = RunConfig(**{"action_timeout_s": 3, "navigation_timeout_s": 5, "call_timeout_s": 20} | CHOSEN)
     settings = BrowserSettings.from_config(config, Settings.from_environ())
     changed = {"config": config.model_copy(update=changes), "found": found or settings.found}
     return settings.model_copy(update=changed)

@@ -15,6 +15,12 @@ from judge.server.limits import ServiceLimits, settings_of_the_host
         ({"judge_base_url": "http://collector.test/"}, ("judge_base_url",)),
         ({"run_id": "20260101-1", "prompts": "/etc"}, ("prompts", "run_id")),
         ({"prices": "/etc/passwd"}, ("prices",)),
+        ({"browser": "headed"}, ("browser",)),
+        ({"browser": "headless", "headless": "new"}, ("headless",)),
+        (
+            {"upstream_proxy": "http://10.0.0.1:80", "upstream_resolves": True},
+            ("upstream_proxy", "upstream_resolves"),
+        ),
         ({"site_restarts": {"http://127.0.0.1:1": "http://10.0.0.1/admin"}}, ("site_restarts",)),
     ],
 )

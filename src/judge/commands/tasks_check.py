@@ -1,0 +1,58 @@
+"""`wabe tasks check`: which tasks on live websites are stale."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judge.runner.boundary import EXIT_LOST
+from judge.runner.check_tasks import check_tasks
+from judge.scenario.days import today_of
+from judge.scenario.freshness import (
+    STATES,
+    checks_path,
+    exclusions_toml,
+    freshness_of,
+    read_checks,
+    write_checks,
+)
+from judge.scenario.toml import load_scenario
+from shared.files import write_atomic, write_errors
+from shared.settings import Settings
+from shared.text import one_line
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="A scenario file.", metavar="SCENARIO.toml")],
+    state: Annotated[
+        Path | None, typer.Option(help="Where the last check is kept. [default: beside the scenario]", metavar="FILE")
+    ] = None,
+    propose: Annotated[
+        Path | None, typer.Option(help="Write the proposed exclusions to this file as well.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Play every task's reference script, and report tasks that have changed, are blocked or gone.
+
+    Proposes exclusions, and excludes nothing itself. Exit code 1 if a task is stale.
+    """
+    scenario, settings = load_scenario(file), Settings.from_environ()
+    path = state or checks_path(file)
+    last = read_checks(path)
+    today = today_of(scenario.config.model_dump(include={"today", "timezone"}))
+    played = asyncio.run(check_tasks(scenario, settings, today))
+    found = [freshness_of(each, last.get(each.task_id)) for each in played]
+    write_checks(path, last, played)
+    for each in found:
+        typer.echo(one_line(f"{each.state:<9} {each.task_id}{': ' if each.why else ''}{'; '.join(each.why)}", 1000))
+    counts = Counter(each.state for each in found)
+    typer.echo(", ".join(f"{counts[name]} {name}" for name in STATES if counts[name]) or "no task was checked")
+    proposed = exclusions_toml(found)
+    if proposed:
+        typer.echo(f"\nProposed until someone has looked at them:\n\n{proposed}")
+    if propose is not None:
+        with write_errors(propose, "choose another --propose"):
+            write_atomic(propose, proposed.encode())
+    if any(each.state not in ("fresh", "unchecked") for each in found):
+        raise typer.Exit(EXIT_LOST)

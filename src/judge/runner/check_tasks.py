@@ -1,0 +1,108 @@
+"""Plays the reference script of each task, for `wabe tasks check`."""
+
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from judge.browser.chromium import BrowserSettings
+from judge.browser.pool import browser_pool
+from judge.browser.upstream_proxy import require_upstream
+from judge.config import RunConfig
+from judge.episode.assessment import Assessment
+from judge.evaluators.checks import evaluate
+from judge.judges.factory import OFFLINE, open_judge
+from judge.records.tasks import Task
+from judge.runner.launch import child_environ, launched, site_members
+from judge.runner.playable import require_folders
+from judge.runner.site_logins import SiteLogins
+from judge.runner.try_attacks import Kept, walker_of
+from judge.scenario.freshness import Played, Seen, addresses_of, over_since
+from judge.scenario.logins import with_logins, with_proxy
+from judge.scenario.models import Scenario
+from judge.store.layout import RunStore
+from judge.trajectory.files import load_trajectory
+from judge.trajectory.record import Trajectory
+from shared.a2a.client import ParticipantClient
+from shared.settings import Settings
+from shared.text import one_line
+
+_NO_REFERENCE = "it has no reference script"
+
+
+async def check_tasks(scenario: Scenario, settings: Settings, today: date) -> list[Played]:
+    """How each task's reference script ends today; in the scenario's order, without those excluded by hand.
+
+    A task without a reference is named as unplayed, and one whose last day has passed as over. Raises `ConfigError`.
+    """
+    over = {
+        task.task_id: Played(task_id=task.task_id, unplayed=why, is_over=True)
+        for task in scenario.excluded
+        if (why := over_since(task.valid_until, today))
+    }
+    bare = {
+        task.task_id: Played(task_id=task.task_id, unplayed=_NO_REFERENCE)
+        for task in scenario.tasks
+        if not task.reference
+    }
+    chosen = [task for task in scenario.tasks if task.reference]
+    played = {each.task_id: each for each in await _played(scenario, chosen, settings, today)} if chosen else {}
+    found = over | bare | played
+    return [found[task.task_id] for task in (*scenario.tasks, *scenario.excluded) if task.task_id in found]
+
+
+async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings, today: date) -> list[Played]:
+    scenario = with_proxy(scenario, settings)
+    tasks = with_logins(scenario, chosen, settings.environ)
+    config = scenario.config.model_copy(update={"attacks": "off", "judge_model": OFFLINE, "epochs": 1})
+    await require_upstream(config)
+    folder = scenario.path.resolve().parent
+    sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings, None)
+    judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
+    require_folders(sites, folder)
+    with TemporaryDirectory(prefix="wabe-") as output:
+        store = RunStore(Path(output), "check")
+        store.create()
+        environ = child_environ(settings, output_dir=store.output_dir, participant_model=None)
+        member = walker_of({task.reference or "" for task in chosen}, folder)
+        async with (
+            launched([*sites, member], scenario_dir=folder, environ=environ, logs=store.logs),
+            browser_pool(BrowserSettings.from_config(config, settings)) as pool,
+            ParticipantClient(
+                member.endpoint, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
+            ) as walker,
+        ):
+            # Unlike before a run, first pages are not required: which of them are missing is what is asked.
+            tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
+            assessment = Assessment(
+                tasks,
+                config,
+                browser=pool.browser,
+                connect=lambda: Kept(walker),
+                judge=judge,
+                store=store,
+                emit=lambda _: None,
+            )
+            await assessment.run()
+        return [_outcome(task, load_trajectory(store.task(task.task_id).folder), config, today) for task in tasks]
+
+
+def _outcome(task: Task, trajectory: Trajectory, config: RunConfig, today: date) -> Played:
+    attempt = trajectory.attempt
+    error = one_line(attempt.error or "", 500)
+    if attempt.stop_reason == "site_blocked":
+        return Played(task_id=task.task_id, wall=error)
+    pages = trajectory.observations
+    if not pages or trajectory.is_aborted:
+        return Played(task_id=task.task_id, error=error)
+    first, checks = pages[0], evaluate(trajectory, config.allowed_sites)
+    lost = tuple(one_line(each.description or each.check, 500) for each in checks if not each.passed)
+    seen = Seen(
+        day=str(today),
+        verdict="unscored" if not checks else "failure" if lost else "success",
+        lost=lost,
+        first_url=one_line(first.url, 2000),
+        first_title=one_line(first.title, 500),
+        addresses=addresses_of(page.url for page in pages),
+    )
+    return Played(task_id=task.task_id, seen=seen)

@@ -1,0 +1,40 @@
+"""`wabe tasks check`, with a real browser and a site that changes."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from helpers.browser.hostile_site import hostile_site
+from helpers.scenario.stale import MOVED, PASSED, STALE, WALLED, fill, names_of, spoil, write_scenario
+from judge.commands.app import app
+
+pytestmark = pytest.mark.e2e
+COUNT = 4
+
+
+def check(path: Path) -> tuple[int, dict[str, str], str]:
+    result = CliRunner().invoke(app, ["tasks", "check", str(path)])
+    lines = result.output.splitlines()[: len(names_of(COUNT))]
+    return result.exit_code, {words[1].rstrip(":"): line for line in lines if (words := line.split())}, result.output
+
+
+def test_exactly_the_stale_tasks_are_named_with_what_became_of_them(tmp_path: Path) -> None:
+    with hostile_site() as site:
+        fill(site, COUNT)
+        code, found, output = check(write_scenario(tmp_path, site.url, COUNT, "2030-06-01"))
+        assert (code, {line.split()[0] for line in found.values()}) == (0, {"fresh"}), output
+        assert "excluded" not in output
+        spoil(site)
+        path = write_scenario(tmp_path, site.url, COUNT, "2031-01-01")
+        before = path.read_text()
+        code, found, output = check(path)
+    assert code == 1
+    assert {name for name, line in found.items() if not line.startswith("fresh")} == set(STALE), output
+    assert found[MOVED].startswith("changed")
+    assert f"the first page was {site.url}{MOVED} and is {site.url}elsewhere" in found[MOVED]
+    assert found[PASSED] == f"gone      {PASSED}: its last day was 2030-12-31"
+    assert found[WALLED].startswith("blocked")
+    assert "a Cloudflare challenge" in found[WALLED]
+    assert output.count("excluded = ") == len(STALE)
+    assert path.read_text() == before

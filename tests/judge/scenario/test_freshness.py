@@ -1,0 +1,85 @@
+"""What a check of a task says, compared with the last one."""
+
+from pathlib import Path
+
+import pytest
+
+from judge.scenario.freshness import Played, Seen, exclusions_toml, freshness_of, read_checks, write_checks
+from shared.errors import ConfigError
+
+SEEN = Seen(
+    day="2026-01-01",
+    verdict="success",
+    first_url="https://shop.example/",
+    first_title="Shop",
+    addresses=("https://shop.example/", "https://shop.example/cart"),
+)
+
+
+def played(**changes: object) -> Played:
+    return Played(task_id="one", seen=SEEN.model_copy(update=changes))
+
+
+def test_a_task_that_is_as_before_is_fresh() -> None:
+    assert freshness_of(played(day="2026-01-08"), SEEN).state == "fresh"
+
+
+def test_the_first_check_of_a_task_whose_script_passes_is_fresh() -> None:
+    assert freshness_of(played(), None).state == "fresh"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"first_url": "https://shop.example/en"}, "the first page was https://shop.example/ and is"),
+        ({"first_title": "Store"}, 'title was "Shop" and is "Store"'),
+        ({"addresses": SEEN.addresses[:1]}, "page 2 of the walk was https://shop.example/cart and is none"),
+    ],
+)
+def test_a_change_that_the_script_survives_is_named_and_no_reason_to_exclude(
+    changes: dict[str, object], says: str
+) -> None:
+    found = freshness_of(played(**changes), SEEN)
+    assert (found.state, found.proposes) == ("changed", False)
+    assert says in found.why[0]
+
+
+@pytest.mark.parametrize("last", [SEEN, SEEN.model_copy(update={"verdict": "failure"}), None])
+def test_a_script_that_fails_is_a_change_each_time(last: Seen | None) -> None:
+    found = freshness_of(played(verdict="failure", lost=("The cart is open",)), last)
+    assert (found.state, found.proposes) == ("changed", True)
+    assert "The cart is open" in found.why[0]
+
+
+@pytest.mark.parametrize(
+    ("ended", "state"),
+    [
+        (Played(task_id="one", wall="a CAPTCHA"), "blocked"),
+        (Played(task_id="one", error="it cannot be reached"), "gone"),
+        (Played(task_id="one", unplayed="its last day was yesterday", is_over=True), "gone"),
+        (Played(task_id="one", unplayed="no reference"), "unchecked"),
+    ],
+)
+def test_a_task_without_pages_is_named_by_what_became_of_it(ended: Played, state: str) -> None:
+    assert freshness_of(ended, SEEN).state == state
+
+
+def test_proposed_exclusions_are_toml_that_quotes_what_a_site_wrote() -> None:
+    found = [freshness_of(Played(task_id="one", wall='a "wall"\nexcluded = "x"'), None), freshness_of(played(), None)]
+    lines = exclusions_toml(found).splitlines()
+    assert lines[0] == '# in [[tasks]] with task_id = "one"'
+    assert [line for line in lines if line.startswith("excluded")] == [lines[1]]
+
+
+def test_what_was_seen_last_is_kept_for_tasks_that_show_no_page_now(tmp_path: Path) -> None:
+    path = tmp_path / "last.json"
+    write_checks(path, {}, [played()])
+    write_checks(path, read_checks(path), [Played(task_id="one", wall="a CAPTCHA")])
+    assert read_checks(path) == {"one": SEEN}
+
+
+def test_a_file_that_is_no_check_is_refused_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "last.json"
+    path.write_text("{")
+    with pytest.raises(ConfigError, match=r"last\.json"):
+        read_checks(path)
