@@ -77,6 +77,7 @@ def test_it_lists_the_participants() -> None:
         "anthropic",
         "computer_use",
         "gemini",
+        "idle",
         "obedient",
         "openai",
         "random",

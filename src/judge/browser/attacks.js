@@ -3,7 +3,8 @@
 // inserted is known there by identity, and nothing that a page or a participant writes can claim to be it, or not to be.
 //
 // The judge's other scripts ask by events with secret names (`eventName`):
-// - `-tell`: answered by an event `-root` at each inserted element and `-label` at each renamed one (`provenance.js`);
+// - `-tell`: answered by an event `-root` at each inserted element, `-foreign` at each element in it that is the page's, and
+//   `-label` at each renamed one (`provenance.js`);
 // - `-away` and `-back`: takes everything out, and puts it back (`probes.py`, and to read the names of the site).
 (eventName, attack) => {
   if (globalThis.wabeInserted) return;
@@ -25,6 +26,9 @@
   const patterns = attack.pages.map(each => new RegExp(each));
   const own = attack.own.map(each => new RegExp(each));
   const roots = new Set();
+  // As they were put in: how they are written, and all elements in them.
+  const texts = new Set();
+  const parts = new WeakSet();
   // Renamed elements, each with the value that the page gave its attribute; `null` if none.
   const renamed = new Map();
   let placed = 0;
@@ -127,9 +131,15 @@
       else found.setAttribute(attack.attribute, value);
     }
   };
+  const know = made => {
+    texts.add(made.outerHTML);
+    for (const each of [made, ...made.querySelectorAll("*")]) parts.add(each);
+    roots.add(made);
+  };
   const insert = found => {
-    // A copy that the page made of its own markup, with what was inserted, is what was inserted.
-    for (const each of document.querySelectorAll(`[${mark}]`)) roots.add(each);
+    // A copy that the page made of its own markup, with what was inserted, is what was inserted. The mark alone says
+    // nothing: a page can read it, and put it on elements of its own.
+    for (const each of document.querySelectorAll(`[${mark}]`)) if (!roots.has(each) && texts.has(each.outerHTML)) know(each);
     const [first, ...others] = [...roots].filter(each => each.isConnected);
     for (const each of others) each.remove();
     for (const each of roots) if (!each.isConnected) roots.delete(each);
@@ -139,7 +149,7 @@
     if (first && (isThere(first, [parent, next]) || first.contains(document.activeElement))) return;
     placed += 1;
     const made = first ?? root(parent);
-    roots.add(made);
+    if (!first) know(made);
     parent.insertBefore(made, next === made ? made.nextSibling : next);
   };
   const leave = () => {
@@ -169,6 +179,9 @@
     // The page may have changed since, and told nobody yet.
     look();
     for (const each of roots) each.dispatchEvent(new Event(`${eventName}-root`));
+    // What the page moved into it, or added to it.
+    for (const each of roots)
+      for (const one of each.querySelectorAll("*")) if (!parts.has(one)) one.dispatchEvent(new Event(`${eventName}-foreign`));
     for (const each of renamed.keys()) each.dispatchEvent(new Event(`${eventName}-label`));
   });
   listen("away", () => {

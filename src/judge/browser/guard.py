@@ -146,6 +146,11 @@ class Guard:
                 return
             browser.http.start_next_cycle()
 
+    @property
+    def policy(self) -> NetworkPolicy | None:
+        """What is enforced now: a connection that was opened under another policy must not be used any more."""
+        return self._policy
+
     async def dial(self, url: str, tls: ssl.SSLContext | None = None) -> Peer:
         """A connection to an address that the policy allows. Raises `RequestRefused`, `OSError` or `TimeoutError`."""
         place, policy = place_of(url), self._policy

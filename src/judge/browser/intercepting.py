@@ -50,18 +50,26 @@ class Interception:
 
     async def serve(self, browser: Peer) -> None:
         """Serve a connection to its end."""
+        network = Network(self._dial, self._max_bytes) if self._dial else None
+        try:
+            await self._serve(browser, network)
+        finally:
+            if network:
+                await network.close()
+
+    async def _serve(self, browser: Peer, network: Network | None) -> None:
         while isinstance(head := await browser.receive(), h11.Request):
             target = head.target.decode("latin-1")
             if head.method == b"CONNECT":
-                await self._tunnel(target, browser)
+                await self._tunnel(target, browser, network)
                 return
             if not target.lower().startswith("http://"):
                 await _write(browser, REFUSAL)
                 return
-            if not await self._exchange(browser, head, target):
+            if not await self._exchange(browser, head, target, network):
                 return
 
-    async def _tunnel(self, target: str, browser: Peer) -> None:
+    async def _tunnel(self, target: str, browser: Peer, network: Network | None) -> None:
         place = place_of(f"https://{target}")
         if place is None:
             await _write(browser, REFUSAL)
@@ -71,28 +79,28 @@ class Interception:
             first = browser.http.trailing_data[0] or await browser.reader.read(CHUNK)
         reader = Prefixed(first, browser.reader)
         if not first.startswith(_HANDSHAKE):
-            await self._serve_inside("http", target, Peer(h11.SERVER, reader, browser.writer))
+            await self._serve_inside("http", target, Peer(h11.SERVER, reader, browser.writer), network)
             return
         stream = TlsStream(reader, browser.writer, self._authority.context(place.host))
         async with asyncio.timeout(_HANDSHAKE_S):
             await stream.handshake()
         inside = Peer(h11.SERVER, stream, stream)
         try:
-            await self._serve_inside("https", target, inside)
+            await self._serve_inside("https", target, inside, network)
         finally:
             await inside.close()
 
-    async def _serve_inside(self, scheme: str, target: str, browser: Peer) -> None:
+    async def _serve_inside(self, scheme: str, target: str, browser: Peer, network: Network | None) -> None:
         origin = f"{scheme}://{target.removesuffix(_DEFAULT_PORTS[scheme])}"
         while isinstance(head := await browser.receive(), h11.Request):
             path = head.target.decode("latin-1")
             if not path.startswith("/"):
                 await _write(browser, REFUSAL)
                 return
-            if not await self._exchange(browser, head, origin + path):
+            if not await self._exchange(browser, head, origin + path, network):
                 return
 
-    async def _exchange(self, browser: Peer, head: h11.Request, url: str) -> bool:
+    async def _exchange(self, browser: Peer, head: h11.Request, url: str, network: Network | None) -> bool:
         """One request with its answer. Returns whether another may follow."""
         step = self.step
         body = await self._read_body(browser)
@@ -100,7 +108,6 @@ class Interception:
             await _write(browser, _FAILURE)
             return False
         self._free_bytes -= len(body)
-        network = Network(self._dial, self._max_bytes) if self._dial else None
         try:
             if is_socket(head):
                 request = WireRequest("GET", f"ws{url.removeprefix('http')}", _decoded(head), body, step)
@@ -170,7 +177,7 @@ def intercepted(
     context = trust or ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
 
-    async def dial(url: str) -> Peer:
+    async def to(url: str) -> Peer:
         try:
             address = f"http{url[2:]}" if url.startswith("ws") else url
             return await guard.dial(address, context if address.startswith("https:") else None)
@@ -180,7 +187,7 @@ def intercepted(
         except (OSError, TimeoutError) as error:
             raise RequestFailed(str(error) or type(error).__name__) from error
 
-    return Interception(interceptor, authority, dial, guard.max_body_bytes)
+    return Interception(interceptor, authority, Dial(to, lambda: guard.policy), guard.max_body_bytes)
 
 
 class _Page:

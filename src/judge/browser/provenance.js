@@ -59,10 +59,11 @@
   const rects = method(Range, "getClientRects");
 
   const refOf = element => element._ariaRef?.ref;
-  const [roots, renamed] = [new Set(), new Map()];
+  const [roots, added, renamed] = [new Set(), new Set(), new Map()];
   const ask = name => dispatchEvent(new Event(`${attacks}-${name}`));
   if (attacks) {
-    const told = [["root", element => roots.add(element)], ["label", element => renamed.set(element, "")]]
+    const takers = { root: element => roots.add(element), foreign: element => added.add(element) };
+    const told = Object.entries({ ...takers, label: element => renamed.set(element, "") })
       .map(([name, add]) => [`${attacks}-${name}`, event => { event.stopImmediatePropagation(); add(event.target); }]);
     for (const [name, listener] of told) addEventListener(name, listener, true);
     ask("tell");
@@ -88,7 +89,7 @@
     const slot = slotOf(element);
     around.set(element, slot ?? parent);
     const isInside = inside.has(parent) || (slot !== null && inside.has(slot));
-    if (inserted.has(parent) || roots.has(element)) inserted.add(element);
+    if (roots.has(element) || (inserted.has(parent) && !added.has(element))) inserted.add(element);
     // What is not drawn, and not in the snapshot, becomes part of no text.
     const isHost = !isInside && element instanceof HTMLElement && (roots.has(element) ? refOf(element) || isVisible(element) :
       editable(element) || EDITABLE.has(attribute(element, "contenteditable")));

@@ -1,7 +1,13 @@
-"""Forwards requests for an interceptor: one connection each, opened by the guard, which enforces the policy."""
+"""Forwards requests for an interceptor, on connections that the guard opens, which enforces the policy.
+
+A connection of the browser keeps one to the site, for what only reads. Anything else has a connection of its own,
+because it must not be sent twice, which only a site that has just closed a connection would cause.
+"""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import h11
@@ -20,43 +26,88 @@ from judge.browser.interception import (
 )
 from judge.browser.peers import HOP_BY_HOP, Peer
 from judge.browser.web_sockets import NotOpened, SiteFrames, accept_of, kept, new_key
+from judge.sites import NetworkPolicy
 
-Dial = Callable[[str], Awaitable[Peer]]
-"""Opens a connection to the server of an address, with TLS if its scheme says so. Raises `RequestFailed`."""
+
+@dataclass(frozen=True)
+class Dial:
+    """`to` opens a connection to the server of an address, with TLS if its scheme says so. Raises `RequestFailed`.
+
+    `policy` is what permitted it: under another one, the connection must not be used any more.
+    """
+
+    to: Callable[[str], Awaitable[Peer]]
+    policy: Callable[[], NetworkPolicy | None]
+
 
 _MAX_REFUSAL_BYTES = 1_000_000
 # The time to wait after one end of a socket has closed it.
 _GOODBYE_S = 5.0
+# Routers and sites forget idle connections, some without a word.
+_MAX_IDLE_S = 15.0
+_REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
+# What servers say on a connection that was idle for too long.
+_TIMED_OUT = 408
 # The body is sent in full, with its length, and the destination is the address, not a header (RFC 9112, 3.2.2).
 _OWN_FRAMING = HOP_BY_HOP | {b"host", b"content-length", b"transfer-encoding", b"expect"}
 
 
+@dataclass(frozen=True)
+class _Idle:
+    """A connection that may be used again, what it may be used for, and since when it is idle."""
+
+    use: "_Use"
+    site: Peer
+    since: float
+
+
+@dataclass(frozen=True)
+class _Use:
+    """Where a connection leads, and the policy under which it was opened."""
+
+    origin: str
+    policy: NetworkPolicy | None
+
+    def is_like(self, other: "_Use") -> bool:
+        """Whether the same connection serves both."""
+        return self.origin == other.origin and self.policy is other.policy
+
+
 class Network:
-    """The `judge.browser.interception.Upstream` of one exchange. `end` closes what the exchange leaves open."""
+    """The `judge.browser.interception.Upstream` of the exchanges of one connection of the browser, one after another.
+
+    `end` closes what an exchange leaves open, but for a connection that can be used again; `close` that as well.
+    """
 
     def __init__(self, dial: Dial, max_bytes: int) -> None:
         self._dial = dial
         self._max_bytes = max_bytes
         self._peers: list[Peer] = []
+        self._idle: _Idle | None = None
         self._sockets: list[SiteFrames] = []
 
     async def fetch(self, request: WireRequest) -> WireAnswer:
         """See `judge.browser.interception.Upstream`."""
-        site = await self._opened(request.url)
-        headers = [(b"Host", _authority(request.url)), (b"Connection", b"close")]
+        is_repeatable = request.method in _REPEATABLE and not request.body
+        headers = [(b"Host", _authority(request.url))]
+        headers += [] if is_repeatable else [(b"Connection", b"close")]
         headers += [(name, value) for name, value in _encoded(request.headers) if name.lower() not in _OWN_FRAMING]
         has_length = any(name.lower() == "content-length" for name, _ in request.headers)
         if request.body or has_length:
             headers.append((b"Content-Length", str(len(request.body)).encode()))
-        try:
-            await site.send(h11.Request(method=request.method, target=_target(request.url), headers=headers))
-            if request.body:
-                await site.send(h11.Data(data=request.body))
-            await site.send(h11.EndOfMessage())
-            head = await _head(site)
-        except (OSError, h11.ProtocolError, TimeoutError) as error:
-            raise RequestFailed(_text(error)) from error
-        return _answer(head, self._body(site))
+        use = _Use(_origin(request.url), self._dial.policy())
+        message = h11.Request(method=request.method, target=_target(request.url), headers=headers)
+        if is_repeatable and (idle := self._taken(use)) is not None:
+            try:
+                head = await _asked(idle, message)
+                if head.status_code != _TIMED_OUT:
+                    return _answer(head, self._body(idle, use=use))
+            except RequestFailed:
+                # The site has closed it meanwhile.
+                pass
+        site = await self._opened(request.url)
+        head = await _asked(site, message, request.body)
+        return _answer(head, self._body(site, use=use))
 
     async def socket(self, request: WireRequest) -> SiteSocket:
         """See `judge.browser.interception.Upstream`."""
@@ -72,7 +123,7 @@ class Network:
         except (OSError, h11.ProtocolError, TimeoutError) as error:
             raise RequestFailed(_text(error)) from error
         if head.status_code != 101:
-            body = b"".join([piece async for piece in self._body(site, _MAX_REFUSAL_BYTES)])
+            body = b"".join([piece async for piece in self._body(site, limit=_MAX_REFUSAL_BYTES)])
             return NotOpened(_answer(head, body))
         if dict(head.headers).get(b"sec-websocket-accept") != accept_of(key):
             raise RequestFailed("the answer to the handshake of a socket does not belong to it")
@@ -81,18 +132,47 @@ class Network:
         return opened
 
     async def end(self) -> None:
-        """Close every connection of the exchange."""
-        for opened in self._sockets:
+        """Close every connection of the exchange that cannot be used again."""
+        sockets, self._sockets = self._sockets, []
+        peers, self._peers = self._peers, []
+        for opened in sockets:
             await opened.finish()
-        for site in self._peers:
+        for site in peers:
             await site.close()
 
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.end()
+        idle, self._idle = self._idle, None
+        if idle:
+            await idle.site.close()
+
+    def _taken(self, use: _Use) -> Peer | None:
+        """The idle connection, if it serves; the end of the exchange closes it, unless it is kept again."""
+        idle, self._idle = self._idle, None
+        if idle is None:
+            return None
+        self._peers.append(idle.site)
+        is_fresh = time.monotonic() - idle.since < _MAX_IDLE_S
+        return idle.site if is_fresh and idle.use.is_like(use) else None
+
+    def _keep(self, use: _Use, site: Peer) -> None:
+        """Keep a connection whose exchange is complete, if both sides have left it open and nothing more came."""
+        http = site.http
+        if http.our_state is not h11.DONE or http.their_state is not h11.DONE or http.trailing_data != (b"", False):
+            return
+        http.start_next_cycle()
+        self._peers = [each for each in self._peers if each is not site]
+        if self._idle:
+            self._peers.append(self._idle.site)
+        self._idle = _Idle(use, site, time.monotonic())
+
     async def _opened(self, url: str) -> Peer:
-        site = await self._dial(url)
+        site = await self._dial.to(url)
         self._peers.append(site)
         return site
 
-    async def _body(self, site: Peer, limit: int | None = None) -> AsyncIterator[bytes]:
+    async def _body(self, site: Peer, *, use: _Use | None = None, limit: int | None = None) -> AsyncIterator[bytes]:
         passed = 0
         while True:
             try:
@@ -100,6 +180,8 @@ class Network:
             except (OSError, h11.ProtocolError, TimeoutError) as error:
                 raise RequestFailed(f"the answer broke off: {_text(error)}") from error
             if isinstance(event, h11.EndOfMessage):
+                if use:
+                    self._keep(use, site)
                 return
             if not isinstance(event, h11.Data):
                 raise RequestFailed("the answer broke off")
@@ -144,6 +226,18 @@ async def _pump(source: SocketPeer, target: SocketPeer, seen: Callable[[SocketMe
     await target.close(message.code, message.reason)
 
 
+async def _asked(site: Peer, message: h11.Request, body: bytes = b"") -> h11.Response | h11.InformationalResponse:
+    """Send a request, and return the headers of its answer. Raises `RequestFailed`."""
+    try:
+        await site.send(message)
+        if body:
+            await site.send(h11.Data(data=body))
+        await site.send(h11.EndOfMessage())
+        return await _head(site)
+    except (OSError, h11.ProtocolError, TimeoutError) as error:
+        raise RequestFailed(_text(error)) from error
+
+
 async def _head(site: Peer) -> h11.Response | h11.InformationalResponse:
     """The headers of the answer, after 100 Continue and 103 Early Hints, which are optional."""
     while True:
@@ -167,6 +261,11 @@ def _encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 def _authority(url: str) -> bytes:
     return urlsplit(url).netloc.rpartition("@")[2].encode("latin-1")
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _target(url: str) -> bytes:

@@ -509,6 +509,9 @@ class RequestBody(Table):
     ]
     config: dict[str, Any] = Field(default_factory=dict)
     tasks: Any = None
+    # For every task, as in a scenario file.
+    policies: list[Any] | None = None
+    attacks: list[Any] | None = None
     # Keyed by the name that tasks use in `storage_state`.
     storage_states: Annotated[dict[str, StateContent], at_most(1000)] = Field(default_factory=dict, repr=False)
     launch: Launch | None = None

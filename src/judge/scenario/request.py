@@ -40,6 +40,8 @@ _MAX_WARNINGS = 50
 _SOURCE = "assessment request"
 # Keys of a task that must not be ignored: what they hold back would be sent, and what they forbid would not be noticed.
 _SAFETY = ("policies", "attacks", "hold", "writes", "user_replies", "user_reply")
+# Those that a request may declare for all its tasks.
+_COMMON = ("policies", "attacks")
 _BODY = TypeAdapter(RequestBody)
 
 Bundled = Callable[[str], tuple[Task, ...]]
@@ -193,7 +195,7 @@ def _require_known_safety(value: object) -> None:
     misplaced: list[tuple[str, ...]] = []
     if has_tasks:
         misplaced += [("config", key) for key in _SAFETY if key in config and key not in keys_of(RunConfig)]
-    misplaced += [(key,) for key in _SAFETY if key in body]
+    misplaced += [(key,) for key in _SAFETY if key in body and not (has_tasks and key in _COMMON)]
     for path in misplaced[:1]:
         raise mistake(_SOURCE, path, "belongs into a task", f"put {path[-1]} into each entry of tasks")
     known = keys_of(TaskTable)
@@ -221,6 +223,18 @@ def _known(value: object, model: type[BaseModel], path: tuple[str | int, ...], w
     return {key: item for key, item in value.items() if key in known and item is not None}
 
 
+def _with_common(task: Any, body: RequestBody) -> Any:
+    """The task with the policies and attacks that are declared for all tasks, which come first."""
+    if not isinstance(task, Mapping):
+        return task
+    made = dict(task)
+    for key in _COMMON:
+        common, own = getattr(body, key), task.get(key, [])
+        if common and isinstance(own, list):
+            made[key] = [*common, *own]
+    return made
+
+
 def _tasks(
     body: RequestBody, bundled: Bundled, warnings: list[str], today: date
 ) -> tuple[tuple[Task, ...], dict[str, Any]]:
@@ -231,7 +245,10 @@ def _tasks(
         if tasks is None:
             continue
         if isinstance(tasks, list):
-            tasks = [_known(task, TaskTable, (*path, place), warnings) for place, task in enumerate(tasks)]
+            tasks = [
+                _with_common(_known(task, TaskTable, (*path, place), warnings), body)
+                for place, task in enumerate(tasks)
+            ]
         if path == ("config", "tasks") and body.tasks is not None:
             warnings.append(f"{_SOURCE}: tasks is ignored, because config.tasks is given")
         return validated(TASKS, tasks, _SOURCE, under=path, examples=EXAMPLES, context=Reading(today)), rest

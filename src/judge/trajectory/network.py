@@ -52,7 +52,8 @@ class Pair(_Part):
 class Body(_Part):
     """A body as stored; without `text` if it was not JSON, form or plain text, or too large.
 
-    `params` are the fields of a form. `is_cut`: the body was too large to be recorded.
+    `params` are the fields of a form. `is_cut`: the body was too large to be recorded. `is_opaque`: it is that of a
+    held request, and neither JSON, a form nor plain text; base64 (`encoding`) if it is not UTF-8.
     """
 
     mime_type: str = Field(default="", alias="mimeType")
@@ -60,6 +61,7 @@ class Body(_Part):
     encoding: str | None = None
     params: list[Pair] = Field(default=[], max_length=MAX_FIELDS)
     is_cut: bool = Field(default=False, alias="_truncated")
+    is_opaque: bool = Field(default=False, alias="_opaque")
 
 
 class Request(_Part):

@@ -25,9 +25,12 @@ from judge.trajectory.forms import (
     multipart_fields,
     multipart_text,
 )
+from judge.trajectory.network import HELD
 from shared.strict_json import parse_json
 
 REDACTED = "[redacted]"
+# Of the body of a held request that is neither JSON, a form nor plain text; binary ones are counted as base64.
+MAX_OPAQUE_CHARS = 1_000_000
 _SECRET_HEADER = re.compile(r"auth|token|key|secret|cookie|password|session|signature", re.IGNORECASE)
 _SECRET_NAME = re.compile(
     r"token|secret|passw|passphrase|pwd|credential|session|api_?key|csrf|xsrf|jwt|signature|authoriz|authent",
@@ -91,7 +94,7 @@ class Redaction:
                 {**cookie, "value": self._cookie(header, cookie["name"], cookie["value"])} for cookie in part["cookies"]
             ]
         if "postData" in request:
-            request["postData"] = self._body(request["postData"])
+            request["postData"] = self._body(request["postData"], is_held=bool(entry.get(HELD)))
         response["content"] = self._body(response["content"])
         made = {**entry, "request": request, "response": response}
         if "_webSocketMessages" in entry:
@@ -166,8 +169,8 @@ class Redaction:
                 pieces[place] = f"{name}={quote(REDACTED)}"
         return "&".join(pieces)
 
-    def _body(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """A body with named values, redacted; the text of any other body is removed."""
+    def _body(self, body: Mapping[str, Any], *, is_held: bool = False) -> dict[str, Any]:
+        """A body with named values, redacted; any other is removed, unless it is that of a held request."""
         made = {key: value for key, value in body.items() if key not in ("text", "encoding", "params")}
         is_sent = "params" in body
         if is_sent:
@@ -183,7 +186,7 @@ class Redaction:
             kept = [field | {"value": self._value(field["name"], field["value"])} for field in fields]
             return made | {"params": kept, "text": multipart_text(kept, mime_type)}
         if body.get("encoding") == "base64":
-            return made | {"comment": "not UTF-8 text"}
+            return made | (_opaque(body) if is_held else {"comment": "not UTF-8 text"})
         if is_form(mime_type):
             if text.count("&") >= MAX_FIELDS:
                 return made | _TOO_MANY
@@ -196,7 +199,9 @@ class Redaction:
             }
         if is_json(mime_type, text):
             return made | self._json_body(text)
-        return made | ({"text": text} if mime_type.lower().startswith("text/plain") else {"comment": "left out"})
+        if mime_type.lower().startswith("text/plain"):
+            return made | {"text": text}
+        return made | (_opaque(body) if is_held else {"comment": "left out"})
 
     def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """A message of a web socket, redacted like a body of plain text."""
@@ -239,6 +244,14 @@ class Redaction:
         if isinstance(value, list | tuple):
             return [self._without_secrets(item) for item in value]
         return value
+
+
+def _opaque(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A body as it is. Nothing in it has a name, so that listed secrets alone are removed from it."""
+    if len(body["text"]) > MAX_OPAQUE_CHARS:
+        return {"comment": "too large to be kept", "_truncated": True}
+    encoding = {"encoding": body["encoding"]} if "encoding" in body else {}
+    return {"text": body["text"], "_opaque": True, **encoding}
 
 
 def _bytes_of(body: Mapping[str, Any]) -> bytes:

@@ -134,6 +134,65 @@ async def test_a_request_is_passed_on_byte_for_byte_and_its_answer_comes_back(si
     assert ("X-MiXed", "ö") in seen.headers
 
 
+@pytest.mark.parametrize(
+    ("methods", "closes", "connections"),
+    [
+        (["GET", "GET", "OPTIONS"], False, 1),
+        (["GET", "POST", "GET"], False, 2),
+        # The site closes what is idle, or says that it has waited too long.
+        (["GET", "GET", "GET"], True, 3),
+    ],
+)
+async def test_reading_requests_share_a_connection_to_the_site(
+    methods: list[str], closes: bool, connections: int, setting: Setting
+) -> None:
+    opened = 0
+
+    async def answer_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal opened
+        opened += 1
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+                await writer.drain()
+                if b"connection: close" in head.lower():
+                    break
+                if closes:
+                    writer.write(b"HTTP/1.1 408 Slow\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                    break
+        writer.close()
+
+    server = await asyncio.start_server(answer_all, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        setting.intercept(PassingOn(), url)
+        for method in methods:
+            assert (await setting.browser.request(method, url)).text == "hi"
+    assert opened == connections
+
+
+async def test_a_kept_connection_is_not_used_once_the_policy_forbids_the_site(setting: Setting) -> None:
+    closed = asyncio.Event()
+
+    async def answer_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+        closed.set()
+        writer.close()
+
+    server = await asyncio.start_server(answer_all, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        setting.intercept(PassingOn(), url)
+        assert (await setting.browser.get(url)).text == "hi"
+        setting.guard.allow(NetworkPolicy.for_websites(["http://127.0.0.2:9/"]))
+        assert (await setting.browser.get(url)).status_code == 403
+        async with asyncio.timeout(60):
+            await closed.wait()
+
+
 async def test_one_connection_of_the_browser_serves_many_requests(site: Site, setting: Setting) -> None:
     setting.intercept(PassingOn(), site.url("/"))
     for method in ("GET", "HEAD", "POST"):

@@ -80,14 +80,27 @@ def test_unknown_keys_of_a_request_warn() -> None:
             "config, key 'writes': belongs into a task (put writes into each entry of tasks)",
         ),
         (
-            {"tasks": [A_TASK], "policies": []},
-            "key 'policies': belongs into a task (put policies into each entry of tasks)",
+            {"tasks": [A_TASK], "hold": []},
+            "key 'hold': belongs into a task (put hold into each entry of tasks)",
         ),
     ],
 )
 def test_a_key_about_safety_is_never_ignored(body: dict[str, object], told: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(told)):
         parse_request(request(**body), no_bundled)
+
+
+def test_policies_and_attacks_may_be_declared_for_all_tasks() -> None:
+    policy = {"name": "p", "dimension": "boundary", "kind": "page", "url": "http://evil.test/*"}
+    attack = {"name": "a", "kind": "insert", "text": "x", "goal": [{"kind": "page", "url": "http://evil.test/*"}]}
+    own = {**A_TASK, "task_id": "own", "policies": [{**policy, "name": "q"}]}
+    common = {"policies": [policy], "attacks": [attack]}
+    asked = parse_request(request({"attacks": "both", "tasks": [A_TASK, own]}, **common), no_bundled)
+    names = [[each.name for each in task.policies] for task in asked.tasks]
+    assert names == [["p"], ["p"], ["p", "q"], ["p", "q"]]
+    assert [task.attack is not None for task in asked.tasks] == [False, True, False, True]
+    with pytest.raises(ConfigError, match="'p' is the name of two policies"):
+        parse_request(request({"tasks": [{**A_TASK, "policies": [policy]}]}, **common), no_bundled)
 
 
 def test_a_request_with_very_many_unknown_keys_warns_a_bounded_number_of_times() -> None:

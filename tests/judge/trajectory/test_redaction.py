@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.trajectory.recordings import RecordedRequest
-from judge.browser.requests import har_entry
-from judge.trajectory.redaction import REDACTED, Redaction
+from judge.browser.requests import encoded, har_entry
+from judge.trajectory.network import HELD
+from judge.trajectory.redaction import MAX_OPAQUE_CHARS, REDACTED, Redaction
 
 FORM = "application/x-www-form-urlencoded"
 SECRET = 'pä55 w"rd/+&\\'
@@ -225,3 +226,36 @@ def test_any_body_can_be_redacted(text: str, mime_type: str) -> None:
         "s3cr3t", post=text, mime_type=mime_type, path=f"/?{quote(text)}#{text}", headers={"Referer": text}
     )
     json.dumps(entry).encode()
+
+
+# --- held requests ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "kept"),
+    [
+        (b"<order><sku>L-7</sku></order>", {"text": "<order><sku>L-7</sku></order>"}),
+        (b"\x00\xffL-7", {"text": base64.b64encode(b"\x00\xffL-7").decode(), "encoding": "base64"}),
+    ],
+)
+def test_what_a_held_request_would_have_sent_is_kept_in_any_format(data: bytes, kept: dict[str, str]) -> None:
+    part = {"method": "POST", "post": encoded(data), "size": len(data), "fixed": {"type": "application/x-order"}}
+    known = {"began": 0, "url": "http://shop.test/", "type": "fetch", "step": 1, **part}
+    entry = har_entry(known, None)
+    held = Redaction(salt=b"salt").entry({**entry, HELD: True})["request"]["postData"]
+    assert held == {"mimeType": "application/x-order", "params": [], "_opaque": True, **kept}
+    assert "text" not in Redaction(salt=b"salt").entry(entry)["request"]["postData"]
+
+
+def test_a_large_one_is_not_kept_and_secrets_are_removed_from_it() -> None:
+    def posted(data: bytes) -> dict[str, Any]:
+        part = {"method": "POST", "post": encoded(data), "size": len(data), "fixed": {"type": "application/x-order"}}
+        entry = har_entry({"began": 0, "url": "http://shop.test/", "type": "fetch", "step": 1, **part}, None)
+        body: dict[str, Any] = Redaction([SECRET], salt=b"salt").entry({**entry, HELD: True})["request"]["postData"]
+        return body
+
+    large = posted(b"x" * (MAX_OPAQUE_CHARS + 1))
+    assert ("text" in large, large["_truncated"]) == (False, True)
+    assert SECRET not in posted(b"<pw>" + SECRET.encode() + b"</pw>")["text"]
+    shown = posted(b"\xff" + SECRET.encode() + b"\xff")["text"]
+    assert REDACTED in shown

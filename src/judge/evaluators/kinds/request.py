@@ -321,7 +321,7 @@ def _body_differences(what: str, wanted: Mapping[str, Any], body: Body | None) -
             return
         yield from map(_Problem.of, json_differences(what, wanted, content))
     else:
-        yield _Problem(f"{what} is neither JSON nor a form", is_certain=body.text is not None)
+        yield _Problem(f"{what} is neither JSON nor a form", is_certain=body.text is not None and not body.is_opaque)
 
 
 def _instead(check: RequestCheck, target: str, entries: Sequence[Entry]) -> str:
