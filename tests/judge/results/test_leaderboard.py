@@ -334,10 +334,17 @@ def test_cost_per_success_is_unknown_where_the_price_or_a_success_is_missing(tmp
         },
     )
     assert rows(files, "cost_per_success")[1] == [
-        ("id-1", 0.5, 0.5, 1, 2, 2, True),
-        ("id-2", None, None, 1, 1, 1, True),
-        ("id-3", None, 0.0, 0, 1, 1, True),
+        ("id-1", 0.5, 0.5, 1, 2, 2, True, None, None),
+        ("id-2", None, None, 1, 1, 1, True, None, None),
+        ("id-3", None, 0.0, 0, 1, 1, True, None, None),
     ]
+
+
+def test_what_the_participants_model_cost_is_given_per_task_and_per_success(tmp_path: Path) -> None:
+    metered = a_submission(a_result("a"), a_result("b", verdict=a_verdict("failure")))
+    metered["results"][0]["detail"]["participant_cost_usd"] = 0.5
+    (row,) = named_row(write(tmp_path, {"one": metered}), "cost_per_success")
+    assert (row["Model USD per Task"], row["Model USD per Success"]) == (0.25, 0.5)
 
 
 def test_tasks_under_attack_change_no_rate_but_their_own(tmp_path: Path) -> None:

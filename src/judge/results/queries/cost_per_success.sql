@@ -1,5 +1,6 @@
 -- The cost of judging divided by the number of successes, cheapest first. Submissions with an unknown price come next, and
 -- incomplete ones last: more than 5 % of their tasks are aborted or unscored, and not all of these were paid for.
+-- "Model USD" is the metered cost of the participant's own model calls, a lower bound; NULL where none was metered.
 -- Files are read as JSON, so that a page that has only older files, which state no costs, shows rows instead of an error.
 WITH published AS (
   SELECT ROW_NUMBER() OVER () AS number, file, to_json(t.participants) AS ids, to_json(unnest) AS result
@@ -36,6 +37,7 @@ costs AS (
            ids ->> '/white_agent'
          ) AS id,
          CAST(result ->> '/detail/cost_usd' AS DOUBLE) AS cost,
+         TRY_CAST(result ->> '/detail/participant_cost_usd' AS DOUBLE) AS model_cost,
          CAST(result ->> '/detail/judged_successes' AS BIGINT) AS successes,
          CAST(COALESCE(result ->> '/detail/scored_attempts', result ->> '/detail/scored_tasks') AS BIGINT) AS scored,
          CAST(result ->> '/detail/total_tasks' AS BIGINT) AS total,
@@ -45,5 +47,6 @@ costs AS (
 SELECT id, ROUND(cost / NULLIF(successes, 0), 4) AS "USD per Success", ROUND(cost, 4) AS "USD",
        successes AS "Successes", scored AS "Scored", total AS "# Tasks",
        attempts > 0 AND 20 * (attempts - scored) <= attempts AS "Complete",
-       attempts AS "Attempts", task_set AS "Task Set"
+       attempts AS "Attempts", ROUND(model_cost / NULLIF(total, 0), 4) AS "Model USD per Task",
+       ROUND(model_cost / NULLIF(successes, 0), 4) AS "Model USD per Success", task_set AS "Task Set"
 FROM costs ORDER BY COALESCE(20 * (attempts - scored) > attempts, FALSE), "USD per Success" ASC NULLS LAST, id;
