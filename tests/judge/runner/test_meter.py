@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from helpers.results import a_finished_run, a_result
-from judge.judges.__pycache__.rescoring.cpython-311c import StopReason
+from judge.records.steps import StopReason
 from judge.results.run_record import withdraw_since
 from judge.trajectory.record import Attempt
 
