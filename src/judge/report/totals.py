@@ -90,6 +90,15 @@ class Totals:
         return cost / self.all.tasks if cost is not None and self.all.tasks else None
 
     @property
+    def steps_per_attempt(self) -> float | None:
+        """The mean over all attempts, those under attack included; `None` without any."""
+        return self.steps / self._attempts if self._attempts else None
+
+    @property
+    def _attempts(self) -> int:
+        return self.all.total + (self.attacks.attempts + self.attacks.left_out if self.attacks else 0)
+
+    @property
     def participant_cost_per_success(self) -> float | None:
         """The same per success; `None` also if nothing succeeded."""
         cost = self.metered.cost_usd if self.metered else None
