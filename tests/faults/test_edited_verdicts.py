@@ -16,6 +16,7 @@ from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.judges.code import code_checksum
 from judge.records.tasks import Task
+from judge.results.progress import with_verdict
 from judge.results.verify import Findings, verify_run
 from judge.store.layout import RunStore
 from judge.trajectory.record import CURRENT_RULES, Attempt
@@ -37,7 +38,7 @@ def attempt(task_id: str, url: str, stop_reason: Any = "finished", checks: Any =
         }
     )
     made = a_result(task_id, stop_reason, task=task, verdict=None, **changes)
-    return made if stop_reason != "finished" else made.model_copy(update={"verdict": verdict_of_checks(made)})
+    return made if stop_reason != "finished" else with_verdict(made, verdict_of_checks(made))
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def validate(capsys: pytest.CaptureFixture[str]) -> Validate:
 
 def scenario(folder: Path, *settings: str) -> Path:
     path = folder / "s.toml"
-    checked = GOOD.replace("\ntask = ", '\nchecks = [{ kind = "page", url = "/" }]\ntask = ')
+    checked = GOOD.replace("\ntask = ", '\nchecks = [{ kind = "page", url = "/done" }]\ntask = ')
     path.write_text(checked.replace("max_steps = 7", "\n".join(settings)))
     return path
 

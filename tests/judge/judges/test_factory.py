@@ -108,6 +108,8 @@ def test_the_code_checksum_covers_every_rule_that_judging_uses() -> None:
         "judge/store/bounds.py",
         "judge/store/layout.py",
         *(f"judge/records/{name}.py" for name in ("access", "ledger", "notices", "steps", "tasks", "verdicts")),
+        # What a participant says of its own model.
+        "shared/claims.py",
         "shared/errors.py",
         "shared/files.py",
         "shared/imports.py",

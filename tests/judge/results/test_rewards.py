@@ -11,6 +11,7 @@ from judge.evaluators.kinds.probe import ProbeCheck
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.results.leaderboard import rows
+from judge.results.progress import with_verdict
 from judge.results.rewards import REWARD, SuccessRule
 from judge.results.tables import Tabled, table_of
 from judge.results.verify import verify_run
@@ -24,7 +25,7 @@ def played(*rewards: float | None, rule: SuccessRule = "exact") -> Attempt:
     task = Task(task_id="click-test_3", website="http://127.0.0.1:9182/", task="Click it.", checks=(check,))
     steps = [a_step(n, probes=(ProbeValue(value=reward),)) for n, reward in enumerate(rewards)]
     result = a_result(task=task, steps=tuple(steps), stop_reason="ended_by_page", verdict=None)
-    return result.model_copy(update={"verdict": verdict_of_checks(result)})
+    return with_verdict(result, verdict_of_checks(result))
 
 
 def entry_of(attempt: Attempt) -> dict[str, Any]:
