@@ -91,6 +91,32 @@ def _is_proxy(value: str) -> str:
     return value
 
 
+def _is_cdp_url(value: str) -> str:
+    # As for a proxy: no message shows the value, which usually contains a token.
+    if "${" in value:
+        return value
+    remedy = 'write cdp_url = "${BROWSER_URL}", and wss://host/path?token=… or http://host:port into BROWSER_URL'
+    plain = value.replace(CDP_TASK, "")
+    if "{" in plain or "}" in plain:
+        raise Invalid(f"the address of a browser has another placeholder than {CDP_TASK}", remedy)
+    try:
+        parts = urlsplit(plain)
+        is_odd = parts.port == 0
+    except ValueError:
+        raise Invalid("not the address of a browser", remedy) from None
+    is_odd = is_odd or not parts.hostname or not value.isprintable() or " " in value or len(value) > 5000
+    if parts.scheme not in ("ws", "wss", "http", "https") or is_odd or CDP_TASK in urlsplit(value).netloc:
+        raise Invalid("not the address of a browser's DevTools (ws, wss, http or https)", remedy)
+    return value
+
+
+def _public_part(url: str) -> str:
+    """The scheme, host and port of an address: what may be recorded of one that contains a secret."""
+    parts = urlsplit(url)
+    # Without the user name, which may be a token as well.
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
 Seconds = Annotated[float, Field(gt=0, le=MAX_ATTEMPT_S)]
 # Why a task is excluded.
 Reason = Annotated[Line, Field(min_length=1), at_most(300)]
@@ -104,6 +130,8 @@ class Geolocation(Table):
     longitude: float = Field(ge=-180, le=180)
 
 
+# Stands for the task's id in `cdp_url`.
+CDP_TASK = "{task_id}"
 # The key in `archives` for all sites of all tasks.
 ALL_SITES = "*"
 
@@ -163,6 +191,12 @@ class RunConfig(Table):
     )
     # Whether that proxy resolves names, because this machine cannot. Not recorded if it does not.
     upstream_resolves: bool = Field(default=False, exclude_if=lambda value: not value)
+    # A browser that somebody else runs, instead of one of the judge's own. Its address is a secret, like the proxy's.
+    cdp_url: Annotated[str, AfterValidator(_is_cdp_url)] | None = Field(
+        default=None, repr=False, exclude_if=lambda value: value is None
+    )
+    # Whether it may be given tasks on private addresses, although it has no guard. Recorded if so.
+    cdp_private: bool = Field(default=False, exclude_if=lambda value: not value)
     # Fixed, not taken from the machine, so that pages look the same everywhere.
     locale: Annotated[OneLine, AfterValidator(_is_locale), at_most(64)] = "en-US"
     timezone: Annotated[OneLine, AfterValidator(_is_time_zone), at_most(64)] = "UTC"
@@ -231,9 +265,9 @@ class RunConfig(Table):
         for site, archive in settings.get("archives", {}).items():
             settings["archives"][site] = {**archive, "path": re.split(r"[/\\]", archive["path"])[-1]}
         if self.upstream_proxy is not None:
-            parts = urlsplit(self.upstream_proxy)
-            # Without the user name, which may be a token as well.
-            settings["upstream_proxy"] = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+            settings["upstream_proxy"] = _public_part(self.upstream_proxy)
+        if self.cdp_url is not None:
+            settings |= {"cdp_url": _public_part(self.cdp_url), "guarded": False}
         return settings
 
     @property
@@ -265,6 +299,26 @@ class RunConfig(Table):
             raise Invalid("headless does not apply to a browser with a window", "remove one of the two", key="headless")
         if self.upstream_resolves and self.upstream_proxy is None:
             raise Invalid("there is no upstream_proxy", "remove upstream_resolves", key="upstream_resolves")
+        return self
+
+    @model_validator(mode="after")
+    def _is_hosted_alone(self) -> Self:
+        if self.cdp_url is None:
+            if self.cdp_private:
+                raise Invalid("there is no cdp_url", "remove cdp_private", key="cdp_private")
+            return self
+        is_shown_by_host = "how pages are shown is up to the host of the browser at cdp_url"
+        for key, is_set, problem in (
+            ("browser", self.browser == "headed", is_shown_by_host),
+            ("headless", self.headless != "auto", is_shown_by_host),
+            ("browser_path", self.browser_path is not None, "cdp_url names another browser"),
+            ("upstream_proxy", self.upstream_proxy is not None, "a hosted browser (cdp_url) uses its own network"),
+            ("archives", bool(self.archives), "an archive cannot answer a hosted browser (cdp_url)"),
+            ("attacks", self.attacks != "off", "nothing holds back what a hosted browser (cdp_url) sends"),
+            ("settle", self.settle == "page-time", "a hosted browser (cdp_url) runs in real time only"),
+        ):
+            if is_set:
+                raise Invalid(problem, "remove one of the two", key=key)
         return self
 
     @model_validator(mode="after")

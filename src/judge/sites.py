@@ -203,7 +203,7 @@ class NetworkPolicy(Record):
         # A server on this machine is reachable under every name and address of this machine.
         if address in same_port or (why == _THIS_MACHINE and is_local):
             return _OWN_SERVER
-        return why if place not in self.own or why in (_LINK_LOCAL, _METADATA_SERVICE) else None
+        return why if place not in self.own or refuses_always(why) else None
 
 
 def _places(urls: Iterable[str]) -> tuple[Place, ...]:
@@ -230,6 +230,11 @@ def refuse_ip(address: str) -> str | None:
         (not ip.is_global or is_special, "no public address"),
     )
     return next((why for applies, why in reasons if applies), None)
+
+
+def refuses_always(why: str | None) -> bool:
+    """Whether a reason of `refuse_ip` holds for a task's own site as well."""
+    return why in (_LINK_LOCAL, _METADATA_SERVICE)
 
 
 def is_ip(text: str) -> bool:

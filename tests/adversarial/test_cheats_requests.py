@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import Page, Site, hostile_site
-from helpers.browser.sessions import browser_settings, with_flags
+from helpers.browser.sessions import browser_settings, found_browser, with_flags
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.browser import requests
 from judge.browser.pool import browser_pool
@@ -48,7 +48,7 @@ async def sent_by(
     folder: Path, settle: SettleMode, website: str, *urls: str, site: Site, until: str, host_rules: bool = False
 ) -> Traffic:
     """What is recorded when the participant opens these pages, one after the other, and the site was asked `until`."""
-    found = browser_settings().found
+    found = found_browser()
     if host_rules:
         path = with_flags(folder, "--host-resolver-rules='MAP *.test 127.0.0.1'")
         found = found.model_copy(update={"path": path})

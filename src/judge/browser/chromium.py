@@ -1,6 +1,6 @@
 """Finds the browser, builds the command that starts it and its MCP server, and creates a folder for each.
 
-The browser is the configured one, Playwright's own Chromium, or an installed Chromium or Chrome.
+The browser is the configured one, Playwright's own Chromium, an installed Chromium or Chrome, or a hosted one.
 """
 
 import contextlib
@@ -22,6 +22,7 @@ from pydantic import Field
 
 from judge.browser import console, requests
 from judge.browser.display import display_environ, has_display, require_display, xvfb
+from judge.browser.hosted import HostedBrowser
 from judge.browser.processes import kill_family
 from judge.browser.settle import SETTLER
 from judge.config import RunConfig
@@ -286,10 +287,13 @@ def _mcp_cli(settings: Settings) -> Path | None:
 class BrowserSettings(Record):
     """How a browser is started. `mcp_cli` is another version of Playwright's MCP server than the bundled one.
 
+    Nothing is `found` if the browser is `hosted`: then it is only connected to.
+
     `xvfb` is the program that draws the window where this machine has no display.
     """
 
-    found: FoundBrowser
+    found: FoundBrowser | None
+    hosted: HostedBrowser | None = None
     version: str = "unknown"
     config: RunConfig
     environment: Mapping[str, str] = Field(default_factory=dict, repr=False)
@@ -299,9 +303,19 @@ class BrowserSettings(Record):
 
     @classmethod
     def from_config(cls, config: RunConfig, settings: Settings) -> "BrowserSettings":
-        """The settings that concern the browser. Raises `ConfigError` if no browser is found."""
+        """The settings that concern the browser. Raises `ConfigError` if no browser is found, and none is hosted."""
         cache = settings.cache_folder
         environment = {name: settings.environ[name] for name in _PASSED_ON if name in settings.environ}
+        compile_cache = cache / "wabe" / "node" if cache else None
+        if (hosted := HostedBrowser.of(config)) is not None:
+            return cls(
+                found=None,
+                hosted=hosted,
+                config=config,
+                environment=environment,
+                compile_cache=compile_cache,
+                mcp_cli=_mcp_cli(settings),
+            )
         found = find_browser(config.browser_path, settings, wanted=wanted_by(config))
         require_display(config, settings)
         is_own = config.browser == "headed" and has_display(settings)
@@ -311,16 +325,29 @@ class BrowserSettings(Record):
             config=config,
             environment={**environment, **(display_environ(settings) if is_own else {})},
             xvfb=xvfb(settings) if config.browser == "headed" and not is_own else None,
-            compile_cache=cache / "wabe" / "node" if cache else None,
+            compile_cache=compile_cache,
             mcp_cli=_mcp_cli(settings),
         )
 
     @property
     def mode(self) -> str:
         """How pages are shown, for records: a site may treat the modes differently."""
+        if self.found is None:
+            return "hosted"
         if self.config.browser == "headed":
             return "headed under Xvfb" if self.xvfb else "headed"
         return "headless shell" if _kind_of(self.found.path) == "shell" else "new headless"
+
+    @property
+    def confinement(self) -> dict[str, str]:
+        """What confines pages, for records: Chromium's sandbox, and a guard, which only a hosted browser lacks."""
+        if self.found is None:
+            return {"sandbox": "unknown: a hosted browser", "guarded": "false"}
+        return {"sandbox": "on" if self.found.sandbox else f"off: {self.found.sandbox_reason}"}
+
+    def for_task(self, task_id: str) -> "BrowserSettings":
+        """The settings of the browser for a task."""
+        return self if self.hosted is None else self.model_copy(update={"hosted": self.hosted.for_task(task_id)})
 
     def on_display(self, display: str) -> "BrowserSettings":
         """The settings of browsers on a display that was started for them."""
@@ -353,15 +380,23 @@ class BrowserSettings(Record):
 
         `spki_hash` is that of the key with which the proxy ends TLS, if it does.
         """
-        launch: dict[str, Any] = {"executablePath": str(self.found.path), "chromiumSandbox": self.found.sandbox}
-        if proxy:
-            launch |= proxy_options(proxy, spki_hash)
         browser = {
-            "launchOptions": launch,
+            **self._source(proxy, spki_hash),
             "contextOptions": self._context_options(),
             "initPage": [str(path) for path in self._page_scripts()],
         }
         return json.dumps({"browser": browser})
+
+    def _source(self, proxy: str | None, spki_hash: str | None) -> dict[str, Any]:
+        if self.hosted is not None:
+            # In this file rather than in the command, which every user of this machine can read.
+            return {"cdpEndpoint": self.hosted.url}
+        if self.found is None:
+            raise ValueError("neither a browser to launch nor a hosted one")
+        launch: dict[str, Any] = {"executablePath": str(self.found.path), "chromiumSandbox": self.found.sandbox}
+        if proxy:
+            launch |= proxy_options(proxy, spki_hash)
+        return {"launchOptions": launch}
 
     def _page_scripts(self) -> Iterator[Path]:
         """Scripts that the server runs in its own process for each new page."""

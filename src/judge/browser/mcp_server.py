@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from judge.browser import processes, responses
 from judge.browser.chromium import AUTHORITY_FILE, CONFIG_FILE, BrowserSettings
+from judge.browser.hosted import read_connection
 from judge.browser.requests import documents_until_death
 from judge.browser.responses import Answer
 from judge.records.tools import tool_of
@@ -33,6 +34,7 @@ _LAST_DOCUMENTS_S = 5.0
 _MAX_LOG_BYTES = 65_536
 _LOG = "server.log"
 _RELAUNCHED = "the browser was relaunched: it was killed or crashed, and its server started an empty one in its place"
+_LOST = "the connection was closed"
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -91,7 +93,7 @@ class McpServer:
         awaited: set[asyncio.Future[Any]] = {self._task, self._ready}
         await asyncio.wait(awaited, timeout=_START_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
         if not self._ready.done():
-            raise self.fail(f"the browser's server did not start: {self._log_end()}")
+            raise self.fail(self._refusal() or f"the browser's server did not start: {self._log_end()}")
         client = self._ready.result()
         if info := client.server_info:
             self.version = f"{info.name} {info.version}"
@@ -137,7 +139,7 @@ class McpServer:
         try:
             result = await self._answered(tool, call, self.settings.config.call_timeout_s + wait_s)
             if not self._watch.alive():
-                raise self.fail(_RELAUNCHED)
+                raise self.fail(self._loss())
         except BrowserFault:
             # The documents decide whose fault it is, and the server may still be recording them.
             if not self._watch.alive() and self._server_watch.alive():
@@ -155,11 +157,13 @@ class McpServer:
                 result = await call
         except TimeoutError:
             if not self._watch.alive():
-                raise self.fail(_RELAUNCHED) from None
+                raise self.fail(self._loss()) from None
             raise NoAnswer(f"{what} gave no answer within {limit_s:g} s") from None
         except (MCPError, ValidationError, OSError, RuntimeError) as error:
             # The connection closes a moment before the process has ended.
             self._is_gone = True
+            if self._is_lost():
+                raise self.fail(_LOST) from None
             raise self.fail(f"the browser's server is gone: {what}: {error}; {self._log_end()}") from None
         # Not in a `finally`: after a timeout or a cancellation the answer may still come, and `renew` must know that.
         self._unanswered -= 1
@@ -191,7 +195,9 @@ class McpServer:
         found = processes.family(processes.list_processes(), self.folder)
         self._groups = frozenset(one.group for one in found)
         self._watch.close()
-        self._watch = processes.Watch([one.pid for one in found if processes.is_browser(one, self.folder)])
+        # Of a hosted browser there is no process here. The server ends with the connection to it.
+        is_watched = processes.is_server if self.settings.hosted else processes.is_browser
+        self._watch = processes.Watch([one.pid for one in found if is_watched(one, self.folder)])
         self._server_watch.close()
         self._server_watch = processes.Watch([one.pid for one in found if processes.is_server(one, self.folder)])
 
@@ -221,12 +227,38 @@ class McpServer:
     def fail(self, message: str) -> BrowserFault:
         """The fault to raise: always the first one."""
         if self._fault is None:
-            self._fault = BrowserFault(message, remedy="the task is retried; `wabe doctor` lists what is missing")
+            remedy = "the task is retried; `wabe doctor` lists what is missing"
+            if hosted := self.settings.hosted:
+                message = f"the hosted browser at {hosted.name}: {message}"
+                remedy = "the task is retried; check cdp_url in [config] and the variable that it names"
+            self._fault = BrowserFault(message, remedy=remedy)
         return self._fault
+
+    def _refusal(self) -> str | None:
+        """Why there is no connection to the hosted browser, if that is why the server did not start."""
+        connection = read_connection(self.folder) if self.settings.hosted else None
+        return f"no connection: {connection.cause}" if connection and connection.state == "refused" else None
+
+    def _is_lost(self) -> bool:
+        connection = read_connection(self.folder) if self.settings.hosted else None
+        return connection is not None and connection.state == "lost"
+
+    def _loss(self) -> str:
+        """What happened to a browser that is no longer the one that was started."""
+        if self.settings.hosted is None:
+            return _RELAUNCHED
+        return _LOST if self._is_lost() else f"its server ended: {self._log_end()}"
+
+    @property
+    def browser_version(self) -> str:
+        """The version that the browser reports, such as `Chromium 156.0`; `unknown` if it cannot be queried."""
+        connection = read_connection(self.folder) if self.settings.hosted else None
+        return f"Chromium {connection.version}" if connection and connection.version else self.settings.version
 
     def _log_end(self) -> str:
         text = f"{self._error or ''} {read_end(self.folder / _LOG, _MAX_LOG_BYTES)[-2000:]}".strip()
-        return responses.clean_text(text or "its log is empty", hide=[str(self.folder)])[:500]
+        hidden = [str(self.folder), *([self.settings.hosted.url] if self.settings.hosted else [])]
+        return responses.clean_text(text or "its log is empty", hide=hidden)[:500]
 
     async def end(self) -> None:
         """End the server, the browser and everything they started."""

@@ -105,14 +105,13 @@ class PlaywrightBrowser:
     """A `judge.browser.session.Browser`: what a page shows and what an action does, through the server's tools."""
 
     def __init__(self, server: McpServer, tools: tuple[ToolSpec, ...], guard: Guard | None = None) -> None:
-        found = server.settings.found
         self.folder = server.folder
         self.tools = tools
         self.versions = {
             "mcp_server": server.version,
-            "browser": server.settings.version,
+            "browser": server.browser_version,
             "browser_mode": server.settings.mode,
-            "sandbox": "on" if found.sandbox else f"off: {found.sandbox_reason}",
+            **server.settings.confinement,
         }
         self._server = server
         self._guard = guard

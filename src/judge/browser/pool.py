@@ -41,7 +41,8 @@ class _Slot:
 
     async def start(self, settings: BrowserSettings, *, is_guarded: bool) -> None:
         """Raises `BrowserFault`."""
-        if is_guarded:
+        # A hosted browser connects by itself.
+        if is_guarded and settings.hosted is None:
             upstream = UpstreamProxy.of(settings.config)
             self._guard = await self._stack.enter_async_context(guarding(None, upstream=upstream))
         folder = BrowserFolder()
@@ -90,7 +91,7 @@ class BrowserPool:
     def __init__(self, settings: BrowserSettings, *, is_guarded: bool, tasks_per_browser: int) -> None:
         self._settings = settings
         self._is_guarded = is_guarded
-        self._tasks_per_browser = tasks_per_browser
+        self._tasks_per_browser = 1 if settings.hosted and settings.hosted.is_per_task else tasks_per_browser
         # For the browsers whose requests are intercepted; those of other tasks do not trust it.
         self._authority: Authority | None = None
         # One for each returned browser; its result is the prepared browser, or `None` if it was ended.
@@ -99,20 +100,21 @@ class BrowserPool:
 
     @asynccontextmanager
     async def browser(
-        self, policy: NetworkPolicy | None, interceptor: Interceptor | None = None
+        self, policy: NetworkPolicy | None, interceptor: Interceptor | None = None, *, session: str = ""
     ) -> AsyncIterator[PlaywrightBrowser]:
         """A browser for one task, without any trace of earlier ones, with network access as `policy` allows.
 
-        Without a policy there is no access, except in a pool without guards, where it is unrestricted. An `interceptor`
-        needs a guard. Raises `BrowserFault` if no browser can be started.
+        Without a policy there is no access, except in a pool without guards, or of hosted browsers, where it is
+        unrestricted. An `interceptor` needs a guard. `session` is the task's id in the address of a hosted browser.
+        Raises `BrowserFault` if no browser can be started.
         """
         authority = None
         if interceptor is not None:
-            if not self._is_guarded:
+            if not self._is_guarded or self._settings.hosted is not None:
                 # Otherwise the requests would reach the network.
                 raise ValueError("an interceptor needs a guard")
             authority = self._authority = self._authority or _new_authority()
-        slot = await self._taken(authority) or await self._started(authority)
+        slot = await self._taken(authority) or await self._started(authority, session)
         is_sound = False
         try:
             yield slot.begin(policy, interceptor)
@@ -146,13 +148,13 @@ class BrowserPool:
                 await self._ended(slot)
         return None
 
-    async def _started(self, authority: "Authority | None") -> _Slot:
+    async def _started(self, authority: "Authority | None", session: str) -> _Slot:
         slot = _Slot(authority)
         # Before it starts, so that `end` also ends a browser that is just starting.
         self._slots.add(slot)
         async with AsyncExitStack() as unless_started:
             unless_started.push_async_callback(self._ended, slot)
-            await slot.start(self._settings, is_guarded=self._is_guarded)
+            await slot.start(self._settings.for_task(session), is_guarded=self._is_guarded)
             unless_started.pop_all()
         return slot
 

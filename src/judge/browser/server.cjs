@@ -1,4 +1,4 @@
-// Starts Chromium first and then, in the same process, Playwright's MCP server on top of it:
+// Starts Chromium first, or connects to a hosted one, and then, in the same process, Playwright's MCP server on top of it:
 //
 //     node server.cjs CLI mcp … --config FILE
 //
@@ -11,19 +11,60 @@ const fs = require("fs");
 const path = require("path");
 const { createRequire } = require("module");
 
+const CONNECT_LIMIT = 30000;
 const [cli, ...args] = process.argv.slice(2);
-const { launchOptions } = JSON.parse(fs.readFileSync(args[args.indexOf("--config") + 1], "utf8")).browser;
+const { launchOptions, cdpEndpoint } = JSON.parse(fs.readFileSync(args[args.indexOf("--config") + 1], "utf8")).browser;
 const isPlaywright = fs.existsSync(path.join(path.dirname(cli), "lib", "coreBundle.js"));
 const { chromium } = isPlaywright ? require(path.dirname(cli)) : createRequire(cli)("playwright-core");
 // The package's program is the server, without a command of its own.
 if (!isPlaywright) args.shift();
 
+const serve = (...more) => {
+  process.argv = [process.argv[0], cli, ...args, ...more];
+  require(cli);
+};
+
+// What is told of a failed connection. Messages repeat the address, which may contain a token.
+const CAUSES = [
+  "ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "CERT_", "SELF_SIGNED", "UNABLE_TO_VERIFY",
+  "400", "401", "402", "403", "404", "407", "408", "409", "410", "429", "500", "502", "503", "504", "imeout",
+];
+const causeOf = ({ message }) => {
+  const text = message.replace(/\b(?:wss?|https?):\/\/\S+/g, "");
+  const found = CAUSES.find(cause => text.includes(cause));
+  if (found === "imeout") return "no answer in time";
+  return /^\d/.test(found ?? "") ? `status ${found}` : found ?? "it does not speak the DevTools protocol";
+};
+
+// A hosted browser: connected to once, by the server's own option for it. The server would connect again for each context, and
+// after a lost connection it would go on in an empty browser. Here it ends instead, and the judge reads why (`hosted.py`).
+const connect = async () => {
+  const file = path.join(args[args.indexOf("--output-dir") + 1], "hosted.json");
+  const note = state => fs.writeFileSync(file, JSON.stringify(state));
+  let browser;
+  try {
+    browser = await chromium.connectOverCDP(cdpEndpoint, { noDefaults: true, timeout: CONNECT_LIMIT });
+  } catch (error) {
+    note({ state: "refused", cause: causeOf(error) });
+    process.exit(1);
+  }
+  note({ state: "connected", version: browser.version().slice(0, 100) });
+  browser.on("disconnected", () => {
+    note({ state: "lost" });
+    process.exit(1);
+  });
+  let bound;
+  const bind = browser.bind?.bind(browser);
+  Object.assign(browser, { close: async () => {}, bind: (...options) => bound ??= bind(...options) });
+  // The server adds a listener for each context.
+  browser.setMaxListeners?.(0);
+  chromium.connectOverCDP = async () => browser;
+  serve();
+};
+
 // The socket's path holds 128 random bits: nobody else on this machine finds it.
-chromium.launchServer({ ...launchOptions, host: "127.0.0.1", handleSIGINT: false, handleSIGTERM: false }).then(
-  browser => {
-    process.argv = [process.argv[0], cli, ...args, "--endpoint", browser.wsEndpoint()];
-    require(cli);
-  },
+const launch = () => chromium.launchServer({ ...launchOptions, host: "127.0.0.1", handleSIGINT: false, handleSIGTERM: false }).then(
+  browser => serve("--endpoint", browser.wsEndpoint()),
   error => {
     // Only the cause and Chromium's error output: the rest is its long command line and its clean-up.
     const [cause, ...log] = error.message.split("\n");
@@ -31,3 +72,5 @@ chromium.launchServer({ ...launchOptions, host: "127.0.0.1", handleSIGINT: false
     process.exit(1);
   }
 );
+
+void (cdpEndpoint ? connect() : launch());

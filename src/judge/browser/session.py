@@ -87,7 +87,10 @@ class Browser(Protocol):
 
     @property
     def versions(self) -> dict[str, str]:
-        """`{"mcp_server": …, "browser": …, "browser_mode": …, "sandbox": "on" | "off: reason"}`, for provenance."""
+        """`{"mcp_server": …, "browser": …, "browser_mode": …, "sandbox": "on" | "off: reason"}`, for provenance.
+
+        With `"guarded": "false"` if nothing limits where the browser connects.
+        """
         ...
 
     async def log_in(self, task: Task) -> None:

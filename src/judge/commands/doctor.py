@@ -23,7 +23,7 @@ from judge.commands.findings import FINDINGS, Finding
 from judge.commands.run import scenario_file
 from judge.config import RunConfig
 from judge.runner.boundary import EXIT_LOST
-from judge.scenario.logins import expired_logins, with_logins, with_proxy
+from judge.scenario.logins import expired_logins, with_addresses, with_logins
 from judge.scenario.toml import load_scenario
 from judge.store.layout import output_folder
 from shared.errors import ConfigError, ParticipantUnreachable, WabeError
@@ -145,7 +145,7 @@ def check_scenario(path: Path, settings: Settings) -> list[Finding]:
             model = settings.judge_model or scenario.config.judge_model
             config = scenario.config.model_copy(update={"judge_model": model})
             check_config(config, Settings.from_environ({**settings.environ, **members[-1].env}))
-            asyncio.run(require_upstream(with_proxy(scenario, settings).config))
+            asyncio.run(require_upstream(with_addresses(scenario, settings).config))
     except ConfigError as error:
         return [Finding("missing", "scenario", str(error))]
     ports = {port for each in members if each.cmd and (port := urlsplit(each.endpoint).port)}

@@ -77,6 +77,9 @@ class Assessment:
         holds = self.archives.holds if self.archives else lambda _: False
         self._sites = SiteTurns(self.config, self._policy, holds)
         for task in self.tasks:
+            if self.config.cdp_url is not None and self._intercepted(task) is not None:
+                problem = "the requests of a hosted browser cannot be recorded, or answered by an archive"
+                raise ConfigError(problem, key="config.cdp_url", remedy="remove it from [config]")
             # Both would answer the browser's requests.
             if task.holds_requests and self._intercepted(task) is not None:
                 problem = f"task {task.task_id} holds requests, which cannot be recorded or answered by an archive"
@@ -287,6 +290,8 @@ class Assessment:
 
         intercepted, holding = self._intercepted(task), holding_of(task, self.config.allowed_sites)
         browsers = partial(self.browser, self._policy(task))
+        if self.config.cdp_url is not None:
+            browsers = partial(self.browser, self._policy(task), session=task.task_id)
         if holding is not None:
             browsers = partial(self.browser, self._policy(task), holding.interceptor)
         if intercepted is not None:

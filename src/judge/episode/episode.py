@@ -285,7 +285,9 @@ class Episode:
                 raise self._network_fault
 
     async def _settle_mode(self) -> SettleMode:
-        setting = "real-time" if self.in_real_time else self.config.settle
+        # A hosted browser's clock may not be ours to set: other sessions may use it.
+        must_be_real = self.in_real_time or self.config.cdp_url is not None
+        setting = "real-time" if must_be_real else self.config.settle
         if setting == "auto" and self.intercepted and self.intercepted.clock_ms is not None:
             # Only in page time can the clock start with the recording. No names are resolved, either.
             return "page-time"

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from judge.browser.chromium import BrowserSettings
+from judge.browser.hosted import require_hostable
 from judge.browser.pool import browser_pool
 from judge.browser.upstream_proxy import require_upstream
 from judge.config import RunConfig
@@ -18,7 +19,7 @@ from judge.runner.playable import require_folders
 from judge.runner.site_logins import SiteLogins
 from judge.runner.try_attacks import Kept, walker_of
 from judge.scenario.freshness import Played, Seen, addresses_of, over_since
-from judge.scenario.logins import with_logins, with_proxy
+from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
 from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
@@ -52,10 +53,11 @@ async def check_tasks(scenario: Scenario, settings: Settings, today: date) -> li
 
 
 async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings, today: date) -> list[Played]:
-    scenario = with_proxy(scenario, settings)
+    scenario = with_addresses(scenario, settings)
     tasks = with_logins(scenario, chosen, settings.environ)
     config = scenario.config.model_copy(update={"attacks": "off", "judge_model": OFFLINE, "epochs": 1})
     await require_upstream(config)
+    await require_hostable(config, tasks)
     folder = scenario.path.resolve().parent
     sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings, None)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)

@@ -36,7 +36,7 @@ from judge.runner.terminal import Display
 from judge.runner.uploads import open_store
 from judge.scenario.attacks import declaring, planned, read_unseen
 from judge.scenario.frozen import on_archives
-from judge.scenario.logins import expired_logins, with_logins, with_proxy
+from judge.scenario.logins import OPERATORS_ADDRESSES, expired_logins, with_addresses, with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
 from judge.scenario.request import parse_request, request_text
 from judge.scenario.toml import exclusions, idle_sites, load_scenario, select
@@ -364,8 +364,9 @@ def _config(
     if secrets := scenario.config.secrets:
         where = f"{scenario.path}: [config], key 'secrets'"
         config["secrets"] = tuple(resolved(text, settings.environ, where) for text in secrets)
-    if is_ours and scenario.config.upstream_proxy is not None:
-        config["upstream_proxy"] = with_proxy(scenario, settings).config.upstream_proxy
+    if is_ours:
+        found = with_addresses(scenario, settings).config
+        config |= {key: value for key in OPERATORS_ADDRESSES if (value := getattr(found, key)) is not None}
     foreign = () if is_ours else [name for name in settings_of_the_host(scenario.config) if config.pop(name, None)]
     notes = tuple(
         f"Note: config.{name} is not sent: only the user who starts a judge may set it, and this one already runs."

@@ -9,7 +9,7 @@ from judge.browser.interception import Interceptor
 from judge.browser.upstream_proxy import UpstreamProxy
 from judge.records.access import StorageState, merged, read_storage_state
 from judge.records.tasks import Task
-from judge.scenario.logins import form_login, own_part, with_proxy
+from judge.scenario.logins import form_login, own_part, with_addresses
 from judge.scenario.models import Scenario, SiteEntry
 from judge.sites import NetworkPolicy, own_site
 from shared.errors import ConfigError
@@ -32,7 +32,7 @@ class SiteLogins:
 
     def __init__(self, scenario: Scenario, settings: Settings, archives: LogInArchives | None = None) -> None:
         self._archives = archives
-        self._scenario = with_proxy(scenario, settings)
+        self._scenario = with_addresses(scenario, settings)
         self._settings = settings
         self._logins = {
             site.name: login

@@ -23,7 +23,7 @@ from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.shards import free_port
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.attacks import planned
-from judge.scenario.logins import with_logins, with_proxy
+from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
 from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
@@ -47,7 +47,7 @@ async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str]
         return [], [*notes, "no task with an attack has a reference: nothing was tried"], []
     # A scenario on frozen sites is tried on the live ones.
     tasks = planned(with_logins(scenario, chosen, settings.environ), "both")
-    scenario = with_proxy(scenario, settings)
+    scenario = with_addresses(scenario, settings)
     config = scenario.config.model_copy(update={"attacks": "off", "judge_model": OFFLINE, "epochs": 1})
     folder = scenario.path.resolve().parent
     sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings, None)

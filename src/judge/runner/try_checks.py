@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from judge.browser.archives import open_archives
 from judge.browser.chromium import BrowserSettings
+from judge.browser.hosted import require_hostable
 from judge.browser.pool import browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
@@ -20,7 +21,7 @@ from judge.runner.launch import child_environ, launched, site_members
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.frozen import on_archives
-from judge.scenario.logins import with_logins, with_proxy
+from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
 from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
@@ -42,7 +43,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     Starts the scenario's sites, and opens each website that has checks or policies in the judge's own browser.
     Raises `ConfigError` if a login needs a variable that is not set.
     """
-    scenario = with_proxy(on_archives(scenario), settings)
+    scenario = with_addresses(on_archives(scenario), settings)
     config = scenario.config
     archives = open_archives(config)
     tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks or task.policies], settings.environ)
@@ -50,6 +51,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings, archives)
     if archives is not None:
         archives.check(tasks)
+    await require_hostable(config, tasks)
     browser_settings = BrowserSettings.from_config(config, settings)
     problems: list[str] = []
     notes: list[str] = []

@@ -1,7 +1,8 @@
-"""Held requests of a scenario: those of its sites belong to the tasks there, and an archive cannot hold any."""
+"""Held requests of a scenario: those of its sites belong to the tasks there. Archives and hosted browsers hold none."""
 
 from collections.abc import Iterable, Sequence
 
+from judge.config import RunConfig
 from judge.records.tasks import Task
 from judge.scenario.models import SiteEntry
 from judge.sites import own_site
@@ -13,6 +14,23 @@ def with_site_holds(task: Task, sites: Iterable[SiteEntry], allowed: Iterable[st
     area = own_site(task, allowed)
     more = [each for site in sites if site.hold and area.holds(site.endpoint) for each in site.hold]
     return task.model_copy(update={"hold": (*task.hold, *more)}) if more else task
+
+
+def hosted_problem(
+    task: Task, place: int, sites: Sequence[SiteEntry], config: RunConfig
+) -> tuple[KeyPath, str, str] | None:
+    """Why a task cannot be played in the scenario's hosted browser: the key, the problem and the remedy."""
+    if config.cdp_url is None:
+        return None
+    if task.holds_requests:
+        key = "hold" if task.hold else "writes"
+        problem = "requests cannot be held in a hosted browser (cdp_url), which has no guard"
+        return ("tasks", place, key), problem, "remove it, or cdp_url"
+    for number, site in enumerate(sites):
+        if site.archive is not None:
+            problem = "an archive cannot answer a hosted browser (cdp_url)"
+            return ("sites", number, "archive"), problem, "remove it, or cdp_url"
+    return None
 
 
 def hold_problem(

@@ -25,6 +25,8 @@ from shared.validation import Problem, mistake, validated
 
 _MAX_STATE_BYTES = 4_000_000
 _NAMED = 3
+# Settings that may be `"${NAME}"`, because their values contain secrets.
+OPERATORS_ADDRESSES = ("upstream_proxy", "cdp_url")
 E = TypeVar("E", Task, SiteEntry)
 
 
@@ -55,13 +57,20 @@ def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str,
     return tuple(found)
 
 
-def with_proxy(scenario: Scenario, settings: Settings) -> Scenario:
-    """The scenario with the variables of its `upstream_proxy` resolved. Raises `ConfigError`, which shows no value."""
+def with_addresses(scenario: Scenario, settings: Settings) -> Scenario:
+    """The scenario with the variables of its `upstream_proxy` and `cdp_url` resolved.
+
+    Raises `ConfigError`, which shows no value.
+    """
     config = scenario.config
-    if config.upstream_proxy is None:
+    given = {key: value for key in OPERATORS_ADDRESSES if (value := getattr(config, key)) is not None}
+    if not given:
         return scenario
-    proxy = resolved(config.upstream_proxy, settings.environ, f"{scenario.path}: [config], key 'upstream_proxy'")
-    changed = {**config.model_dump(exclude_unset=True), "upstream_proxy": proxy}
+    found = {
+        key: resolved(value, settings.environ, f"{scenario.path}: [config], key '{key}'")
+        for key, value in given.items()
+    }
+    changed = {**config.model_dump(exclude_unset=True), **found}
     return scenario.model_copy(update={"config": validated(CONFIG, changed, str(scenario.path), under=("config",))})
 
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from judge.records.tasks import Level, Task
 from judge.records.user import impossible_grant
 from judge.scenario.days import today_of, with_today
-from judge.scenario.holds import hold_problem, with_site_holds
+from judge.scenario.holds import hold_problem, hosted_problem, with_site_holds
 from judge.scenario.models import EXAMPLES, Reading, Scenario, ScenarioFile, divided
 from judge.sites import origin_of, own_site
 from shared.errors import ConfigError
@@ -66,7 +66,9 @@ def parse_scenario(content: bytes, path: Path, *, today: date | None = None) -> 
     allowed = found.config.allowed_sites
     together = tuple(with_site_holds(task, found.sites, allowed) for task in _with_policies(found))
     for place, task in enumerate(together):
-        wrong = hold_problem(task, place, found.sites, allowed)
+        wrong = hosted_problem(task, place, found.sites, found.config) or hold_problem(
+            task, place, found.sites, allowed
+        )
         if grant := impossible_grant(task.user_replies, task.policies):
             reply, problem, remedy = grant
             wrong = ("tasks", place, "user_replies", reply, "grants"), problem, remedy

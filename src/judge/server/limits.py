@@ -18,7 +18,7 @@ _UNLIMITED = 1_000_000
 _HOST_SETTINGS = (
     *("browser_path", "prompts", "prices", "judge_base_url", "run_id", "site_restarts", "archives"),
     # They choose the browser on the judge's machine, and its way to the network.
-    *("browser", "headless", "upstream_proxy", "upstream_resolves"),
+    *("browser", "headless", "upstream_proxy", "upstream_resolves", "cdp_url", "cdp_private"),
 )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from judge.browser.archives import Archives, open_archives, require_playable
 from judge.browser.chromium import BrowserSettings
+from judge.browser.hosted import require_hostable
 from judge.browser.pool import browser_pool
 from judge.browser.upstream_proxy import require_upstream
 from judge.config import RunConfig
@@ -152,6 +153,7 @@ class JudgeService:
             request = _on_archives(request, archives)
         config, tasks = request.config, request.tasks
         await require_upstream(config)
+        await require_hostable(config, tasks)
         role, url = next(iter(request.participants.items()))
         store = RunStore(self.output_dir, run_id)
         browser_settings = BrowserSettings.from_config(config, self.settings)

@@ -79,6 +79,13 @@ def website() -> Iterator[str]:
 CHOSEN: dict[str, Any] = {}
 
 
+def found_browser() -> FoundBrowser:
+    """The browser of this machine."""
+    found = browser_settings().found
+    assert found is not None
+    return found
+
+
 def browser_settings(found: FoundBrowser | None = None, **changes: Any) -> BrowserSettings:
     """Settings with short time limits; `changes` are those of the configuration."""
     config = RunConfig(**{"action_timeout_s": 3, "navigation_timeout_s": 5, "call_timeout_s": 20} | CHOSEN)
@@ -110,7 +117,7 @@ async def a_guarded_browser(
 def with_flags(folder: Path, *flags: str) -> Path:
     """A program in `folder` that is the installed browser with more of Chromium's own flags."""
     program = folder / "chromium"
-    program.write_text(f'#!/bin/sh\nexec "{browser_settings().found.path}" {" ".join(flags)} "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec "{found_browser().path}" {" ".join(flags)} "$@"\n')
     program.chmod(0o755)
     return program
 

@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from helpers.browser.hostile_site import hostile_site
-from helpers.browser.sessions import a_browser, browser_settings, processes_of_browser, ref_of, with_flags
+from helpers.browser.sessions import (
+    a_browser,
+    found_browser,
+    processes_of_browser,
+    ref_of,
+    with_flags,
+)
 
 FRAME = """<button onclick="setTimeout(() => { document.title = said.textContent = 'after' }, 1500)">Act</button>
     <p id="said" role="status">before</p>"""
@@ -14,7 +20,7 @@ FRAME = """<button onclick="setTimeout(() => { document.title = said.textContent
 @pytest.mark.e2e
 async def test_what_comes_late_in_a_frame_of_another_process_is_waited_for(tmp_path: Path) -> None:
     # The headless shell does not keep sites apart unasked.
-    isolating = browser_settings().found.model_copy(update={"path": with_flags(tmp_path, "--site-per-process")})
+    isolating = found_browser().model_copy(update={"path": with_flags(tmp_path, "--site-per-process")})
     with hostile_site({"/frame": FRAME}) as site:
         # The same server by another name is another site for a browser.
         site.pages["/"] = f'<title>Outer</title><iframe src="http://localhost:{site.server_port}/frame"></iframe>'

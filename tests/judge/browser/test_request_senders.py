@@ -9,7 +9,7 @@ import pytest
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.senders import Document, Planted, Sent, random_page, sent_by
-from helpers.browser.sessions import browser_settings, with_flags
+from helpers.browser.sessions import browser_settings, found_browser, with_flags
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.records.tasks import Task
 from judge.trajectory.network import BROWSER
@@ -59,7 +59,7 @@ async def test_a_request_is_the_sites_if_and_only_if_a_document_of_the_site_sent
     tmp_path: Path, hosts: tuple[str, str], flags: tuple[str, ...]
 ) -> None:
     path = with_flags(tmp_path, "--host-resolver-rules='MAP *.test 127.0.0.1'", *flags)
-    program = browser_settings().found.model_copy(update={"path": path})
+    program = found_browser().model_copy(update={"path": path})
     wrong: list[tuple[Sent, str]] = []
     count = 0
     async with browser_pool(browser_settings(program), is_guarded=False) as pool:

@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Browser, async_playwright
 
 from helpers.browser.hostile_site import Site, hostile_site
-from helpers.browser.sessions import browser_settings
+from helpers.browser.sessions import browser_settings, found_browser
 from helpers.interop.environments import environment
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.plugins.webarena.package import WebArenaPackage
@@ -126,7 +126,7 @@ async def browsers() -> AsyncIterator[tuple[Browser, BrowserPool]]:
     """Playwright's browser and the judge's, which all attempts share."""
     settings = browser_settings()
     async with async_playwright() as playwright, browser_pool(settings, is_guarded=False) as pool:
-        browser = await playwright.chromium.launch(executable_path=str(settings.found.path))
+        browser = await playwright.chromium.launch(executable_path=str(found_browser().path))
         try:
             yield browser, pool
         finally:

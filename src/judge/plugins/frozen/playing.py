@@ -23,7 +23,7 @@ from judge.runner.launch import Member, child_environ, launched, members_of, sit
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.restarts import restarts_of
 from judge.runner.site_logins import LogInArchives, SiteLogins
-from judge.scenario.logins import with_logins, with_proxy
+from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.references import reference_problems
 from judge.store.layout import RunStore
@@ -110,7 +110,7 @@ class Playing:
                     [*sites, self.player], scenario_dir=scenario_dir, environ=environ, logs=store.logs
                 ) as children,
                 restarts_of(scenario.sites, children, logins) as restarts,
-                browser_pool(BrowserSettings.from_config(with_proxy(scenario, settings).config, settings)) as pool,
+                browser_pool(BrowserSettings.from_config(with_addresses(scenario, settings).config, settings)) as pool,
                 self._connected() as client,
             ):
                 await require_first_pages(sites, chosen)
