@@ -1,9 +1,10 @@
 """Plays the reference script of each task, for `wabe tasks check`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urldefrag
 
 from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import browser_pool
@@ -22,8 +23,10 @@ from judge.scenario.logins import with_logins, with_proxy
 from judge.scenario.models import Scenario
 from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
+from judge.trajectory.network import Entry, read_har
 from judge.trajectory.record import Trajectory
 from shared.a2a.client import ParticipantClient
+from shared.errors import TrajectoryError
 from shared.settings import Settings
 from shared.text import one_line
 
@@ -54,7 +57,9 @@ async def check_tasks(scenario: Scenario, settings: Settings, today: date) -> li
 async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings, today: date) -> list[Played]:
     scenario = with_proxy(scenario, settings)
     tasks = with_logins(scenario, chosen, settings.environ)
-    config = scenario.config.model_copy(update={"attacks": "off", "judge_model": OFFLINE, "epochs": 1})
+    # The trace has the status of the first page.
+    changes = {"attacks": "off", "judge_model": OFFLINE, "epochs": 1, "record_network": True}
+    config = scenario.config.model_copy(update=changes)
     await require_upstream(config)
     folder = scenario.path.resolve().parent
     sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings, None)
@@ -105,4 +110,22 @@ def _outcome(task: Task, trajectory: Trajectory, config: RunConfig, today: date)
         first_title=one_line(first.title, 500),
         addresses=addresses_of(page.url for page in pages),
     )
-    return Played(task_id=task.task_id, seen=seen)
+    return Played(task_id=task.task_id, seen=seen, status=first_status(_entries(trajectory), first.url))
+
+
+def _entries(trajectory: Trajectory) -> list[Entry]:
+    """The recorded requests; none where the trace is missing or cannot be read, and then no status is known."""
+    if trajectory.network is None:
+        return []
+    try:
+        return read_har(trajectory.network).entries
+    except TrajectoryError:
+        return []
+
+
+def first_status(entries: Iterable[Entry], url: str) -> int | None:
+    """The HTTP status with which a first page at this address was answered; `None` if that was not recorded."""
+    documents = [each for each in entries if each.step == 0 and each.resource_type == "document" and not each.is_frame]
+    # A redacted address, or one that the page has changed, is none of those that were asked for.
+    own = [each for each in documents if urldefrag(each.request.url)[0] == urldefrag(url)[0]] or documents
+    return own[-1].response.status or None if own else None

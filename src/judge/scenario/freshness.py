@@ -20,6 +20,8 @@ STATES: tuple[State, ...] = get_args(State)
 _VERSION = 1
 _MAX_BYTES = 50_000_000
 _MAX_ADDRESSES = 1000
+# Not found, and gone for good.
+_MISSING = (404, 410)
 
 
 class Seen(Record):
@@ -37,15 +39,24 @@ class Seen(Record):
 
 
 class Played(Record):
-    """How an attempt at a task ended: with what was seen, behind a wall, or without a page."""
+    """How an attempt at a task ended: with what was seen, behind a wall, or without a page.
+
+    `status` is the HTTP status of the first page, if one was recorded.
+    """
 
     task_id: str
     seen: Seen | None = None
+    status: int | None = None
     wall: str = ""
     error: str = ""
     # Why it was not played at all: it has no reference script, or its last day has passed.
     unplayed: str = ""
     is_over: bool = False
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the first page is no longer there. If the script passes, the status is part of how the site works."""
+        return self.status in _MISSING and self.seen is not None and self.seen.verdict != "success"
 
 
 class Freshness(Record):
@@ -79,6 +90,9 @@ def freshness_of(played: Played, last: Seen | None) -> Freshness:
         return Freshness(task_id=played.task_id, state="blocked", why=(played.wall,), proposes=True)
     if seen is None:
         why = played.error or "no page was seen"
+        return Freshness(task_id=played.task_id, state="gone", why=(why,), proposes=True)
+    if played.is_missing:
+        why = f"the first page answers {played.status}"
         return Freshness(task_id=played.task_id, state="gone", why=(why,), proposes=True)
     found = tuple(_changes(seen, last))
     lost = seen.verdict != "success"
@@ -143,7 +157,8 @@ def _content(path: Path) -> object:
 
 def write_checks(path: Path, last: Mapping[str, Seen], found: Iterable[Played]) -> None:
     """Keep what was seen; of tasks without a page now, what was seen last stays. Raises `ConfigError`."""
-    seen = dict(last) | {each.task_id: each.seen for each in found if each.seen is not None}
+    now = {each.task_id: each.seen for each in found if each.seen is not None and not each.is_missing}
+    seen = dict(last) | now
     kept = _Checks(tasks=dict(sorted(seen.items()))).model_dump(mode="json", exclude_defaults=True)
     with write_errors(path, "make its folder writable, or give --state"):
         write_atomic(path, (json.dumps({"version": _VERSION, **kept}, indent=1, ensure_ascii=False) + "\n").encode())
