@@ -6,7 +6,17 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.browser.hostile_site import Handler, hostile_site
-from helpers.scenario.stale import MOVED, PASSED, STALE, WALLED, fill, names_of, spoil, write_scenario
+from helpers.scenario.stale import (
+    MOVED,
+    PASSED,
+    STALE,
+    WALLED,
+    fill,
+    names_of,
+    spoil,
+    write_dated_scenario,
+    write_scenario,
+)
 from judge.commands.app import app
 
 pytestmark = pytest.mark.e2e
@@ -41,6 +51,20 @@ def test_a_first_page_that_answers_404_is_gone_unless_the_script_passes(tmp_path
     assert output.count("excluded = ") == 1
     # What was seen before is kept.
     assert '"first_title": "Not found"' not in path.with_name("scenario.freshness.json").read_text()
+
+
+def test_a_script_of_a_task_with_dates_plays_the_day_of_the_check(tmp_path: Path) -> None:
+    with hostile_site() as site:
+        path = write_dated_scenario(tmp_path, site)
+        result = CliRunner().invoke(app, ["tasks", "check", str(path)])
+        assert result.output.splitlines()[0] == "fresh     flight", result.output
+        # On another day, the walk leads to another address, which is as declared.
+        path.write_text(path.read_text().replace("2030-06-01", "2030-06-10"))
+        validated = CliRunner().invoke(app, ["tasks", "validate", str(path)])
+        again = CliRunner().invoke(app, ["tasks", "check", str(path)])
+    assert validated.exit_code == 0, validated.output
+    assert again.output.splitlines()[0] == "fresh     flight", again.output
+    assert "/flights?day={next friday}" in path.with_name("scenario.freshness.json").read_text()
 
 
 def test_exactly_the_stale_tasks_are_named_with_what_became_of_them(tmp_path: Path) -> None:
