@@ -7,6 +7,7 @@ serve(decide, name="my-agent", host="127.0.0.1", port=9019, card_url=None)
 """
 
 from collections.abc import Awaitable, Callable
+from datetime import date
 from importlib import metadata
 from typing import NamedTuple, TypeVar
 
@@ -60,6 +61,8 @@ class ParticipantOptions(Record):
     model: str | None = None
     script: str | None = None
     seed: int = 0
+    # The day of the run; without it, the present day counts.
+    today: date | None = None
     settings: Settings = Settings()
 
 

@@ -10,14 +10,16 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Iterable
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import participants
+from shared.dates import day_in
 from shared.errors import ConfigError, WabeError
-from shared.fields import closest
+from shared.fields import closest, shown
 from shared.llm.opening import find_provider, provider
 from shared.llm.provider import Provider
 from shared.llm.providers import provider_names
@@ -93,6 +95,12 @@ def participant(
     model: Annotated[str | None, typer.Option(help="Model, for participants that use one.")] = None,
     script: Annotated[str | None, typer.Option(help="Script file, for the replay participant.")] = None,
     seed: Annotated[int, typer.Option(help="Random seed, for participants that use one.")] = 0,
+    today: Annotated[
+        str | None,
+        typer.Option(
+            help="The run's day, for dates in scripts. [default: WABE_TODAY, or the present day in UTC]", metavar="DAY"
+        ),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log more.")] = False,
 ) -> None:
     """Serve a participant over A2A."""
@@ -109,9 +117,23 @@ def participant(
     settings = Settings.from_environ()
     configure_logging(verbose=verbose, secrets=settings.secrets)
     create = load(name)
-    options = ParticipantOptions(model=model or settings.participant_model, script=script, seed=seed, settings=settings)
+    options = ParticipantOptions(
+        model=model or settings.participant_model,
+        script=script,
+        seed=seed,
+        today=_day(today, "--today") or _day(settings.today, "WABE_TODAY"),
+        settings=settings,
+    )
     description = descriptions[name.replace("-", "_")]
     serve(create(options), name=name, host=host, port=port, card_url=card_url, description=description)
+
+
+def _day(given: str | None, source: str) -> date | None:
+    if given is None:
+        return None
+    if (day := day_in(given)) is None:
+        raise ConfigError(f"{source}: {shown(given)} is not a day", remedy="write it like 2026-11-23")
+    return day
 
 
 def main(arguments: list[str]) -> int:

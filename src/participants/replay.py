@@ -9,17 +9,23 @@ name an element, `role`, `name` and `nth` (from 0; negative counts from the end)
 `start = { role, name }` and `end`, `browser_fill_form` several as `fields = [{ role, name, value }]`. `after = { role,
 name }` delays a step until such an element is there, so that the effect of an earlier step has arrived. Each element
 may have `within = { role, name, nth }`: it is looked for inside that one only.
+
+Dates such as `{next friday}` in `task` and `steps` are written out as in a scenario, relative to the day of the run:
+`--today`, or `WABE_TODAY`, which a run sets for the participants that it starts, or else the present day in UTC.
 """
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import Field, TypeAdapter, ValidationInfo, model_validator
 
 from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
+from shared.dates import with_dates
 from shared.errors import ConfigError
 from shared.fields import Invalid, Table
 from shared.files import parse_toml, read_errors, read_text
@@ -34,6 +40,8 @@ MAX_WAITS = 4
 _WAIT_S = 1
 # Roles of fields that `browser_fill_form` knows under another name.
 _FIELD_TYPES = MappingProxyType({"searchbox": "textbox", "spinbutton": "textbox", "switch": "checkbox"})
+# Where dates are written out.
+_DATED = ("task", "steps")
 # A task and its website, normalised; without a website it applies to any.
 _Key = tuple[str, str | None]
 
@@ -45,10 +53,20 @@ def create(options: ParticipantOptions) -> Decide:
     paths = paths or sorted(options.settings.scenarios_folder.glob("*/replay.toml"))
     if not paths:
         raise ConfigError("the replay participant has no script", remedy="give --script FILE or set WABE_REPLAY_SCRIPT")
-    book = load_book(paths)
+    texts = [(path, _text_of(path)) for path in paths]
+
+    @lru_cache(maxsize=2)
+    def book_of(day: date) -> Mapping[_Key, Script]:
+        return _book(texts, day)
+
+    def book() -> Mapping[_Key, Script]:
+        return book_of(options.today or datetime.now(UTC).date())
+
+    # Mistakes are reported at the start.
+    book()
 
     def begin(first: Observation) -> Decide:
-        script = find_script(book, first.instruction, first.website)
+        script = find_script(book(), first.instruction, first.website)
         player = None if script is None else Player(script)
 
         async def decide(observation: Observation) -> Reply:
@@ -151,6 +169,13 @@ class Script(Table):
     website: str | None = None
     steps: tuple[ScriptStep, ...] = Field(min_length=1)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _is_of_a_day(cls, data: Any, info: ValidationInfo) -> Any:
+        if not isinstance(data, Mapping) or not isinstance(info.context, date):
+            return data
+        return with_dates(data, _DATED, info.context)
+
     @property
     def key(self) -> _Key:
         """The key by which the script is looked up."""
@@ -173,14 +198,24 @@ def find_script(book: Mapping[_Key, Script], task: str, website: str | None) -> 
     return book.get(_key(task, website)) or book.get(_key(task, None))
 
 
-def load_book(paths: Iterable[Path]) -> dict[_Key, Script]:
-    """The scripts of all files. Raises `ConfigError` for one that cannot be read, is malformed, or repeats a task."""
+def load_book(paths: Iterable[Path], today: date | None = None) -> dict[_Key, Script]:
+    """The scripts of all files, on that day; without one, dates stay as they are written.
+
+    Raises `ConfigError` for one that cannot be read, is malformed, or repeats a task.
+    """
+    return _book([(path, _text_of(path)) for path in paths], today)
+
+
+def _text_of(path: Path) -> str:
+    with read_errors(f"{path}: cannot be read", "give the path of a replay script"):
+        return read_text(path)
+
+
+def _book(texts: Iterable[tuple[Path, str]], today: date | None) -> dict[_Key, Script]:
     book: dict[_Key, Script] = {}
     sources: dict[_Key, Path] = {}
-    for path in paths:
-        with read_errors(f"{path}: cannot be read", "give the path of a replay script"):
-            text = read_text(path)
-        for number, script in enumerate(parse_scripts(text, path)):
+    for path, text in texts:
+        for number, script in enumerate(parse_scripts(text, path, today)):
             if script.key in sources:
                 problem = f"{sources[script.key]} has a script for this task already"
                 remedy = "keep one script for each task, or distinguish them by `website`"
@@ -191,11 +226,14 @@ def load_book(paths: Iterable[Path]) -> dict[_Key, Script]:
     return book
 
 
-def parse_scripts(text: str, source: object) -> tuple[Script, ...]:
-    """The scripts in `text`. Raises `ConfigError` naming `source` and the wrong key."""
+def parse_scripts(text: str, source: object, today: date | None = None) -> tuple[Script, ...]:
+    """The scripts in `text`, with their dates written out if `today` is given.
+
+    Raises `ConfigError` naming `source` and the wrong key.
+    """
     with read_errors(source, "scenarios/README.md describes the format of replay scripts"):
         tables = parse_toml(text)
-    return validated(_FILE, tables, source, toml=text).scripts
+    return validated(_FILE, tables, source, toml=text, context=today).scripts
 
 
 class Player:

@@ -6,9 +6,9 @@ a date and is none is an error, because a participant would otherwise be asked t
 
 import calendar
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date, datetime, timedelta
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator
 
@@ -26,6 +26,8 @@ _REMEDY = "write it like {today}, {today+30d:%B %-d, %Y} or {next friday}, or do
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MONTHS_OF_YEAR = 12
 _DAYS_OF_WEEK = 7
+# In texts under these keys, what is special in a regular expression is escaped.
+_PATTERNS = frozenset({"pattern"})
 
 
 def _names(day: date) -> tuple[str, str]:
@@ -101,6 +103,48 @@ def resolved_dates(text: str, today: date, quoted: Callable[[str], str] = str) -
         pieces += [text[at : place.start], quoted(_written(place, today))]
         at = place.end
     return "".join([*pieces, text[at:]])
+
+
+def written_dates(text: str, today: date) -> dict[str, str]:
+    """The dates in the text as it has them, by how they are written out. Raises `Invalid` as `resolved_dates` does."""
+    return {_written(place, today): text[place.start : place.end] for place in _places(text)}
+
+
+def mentions_dates(value: object) -> bool:
+    """Whether a text in these tables and lists contains dates, or what looks like one."""
+    if isinstance(value, Mapping):
+        return any(map(mentions_dates, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(mentions_dates, value))
+    return isinstance(value, str) and has_dates(value)
+
+
+def all_resolved(value: Any, today: date) -> Any:
+    """The value with the dates in all its texts written out; in a `pattern`, they match literally. Raises `Invalid`."""
+    return _all_resolved(value, today, "")
+
+
+def _all_resolved(value: Any, today: date, key: str) -> Any:
+    match value:
+        case str():
+            return resolved_dates(value, today, re.escape if key in _PATTERNS else str)
+        case Mapping():
+            return {name: _all_resolved(item, today, str(name)) for name, item in value.items()}
+        case list() | tuple():
+            return [_all_resolved(item, today, key) for item in value]
+    return value
+
+
+def with_dates(table: Mapping[str, Any], keys: Collection[str], today: date) -> dict[str, Any]:
+    """The table with the dates in these keys written out. Raises `Invalid` with the key and the column of a mistake."""
+    written = dict(table)
+    for key in keys:
+        if mentions_dates(table.get(key)):
+            try:
+                written[key] = _all_resolved(table[key], today, key)
+            except Invalid as error:
+                raise Invalid(error.problem, error.remedy, key=key, column=error.column) from None
+    return written
 
 
 def _written(place: _Place, today: date) -> str:

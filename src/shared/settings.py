@@ -26,6 +26,8 @@ class Settings(Record):
     browser_path: str | None = Field(None, validation_alias="WABE_BROWSER_PATH")
     mcp_server: str | None = Field(None, validation_alias="WABE_MCP_SERVER")
     replay_script: str | None = Field(None, validation_alias="WABE_REPLAY_SCRIPT")
+    # The day of the run, for participants that it starts.
+    today: str | None = Field(None, validation_alias="WABE_TODAY")
     scenarios: str | None = Field(None, validation_alias="WABE_SCENARIOS")
     auth_token: SecretStr | None = Field(None, validation_alias="WABE_AUTH_TOKEN")
     output_dir: str | None = Field(None, validation_alias="WABE_OUTPUT_DIR")

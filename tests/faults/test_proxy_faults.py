@@ -4,7 +4,8 @@ import pytest
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, to_the_goal
-from helpers.proxies import PASSWORD, fake_proxy
+from helpers.proxies import PASSWORD, FakeProxy, fake_proxy
+from judge.browser.upstream_proxy import UpstreamProxy
 
 pytestmark = pytest.mark.e2e
 
@@ -24,5 +25,47 @@ async def test_a_proxy_that_no_longer_accepts_its_password_is_a_fault_that_names
         (entry,) = assessed.detail["tasks"]
         assert (entry["verdict"], entry["stop_reason"]) == ("aborted", "environment_fault"), entry
         assert f"the proxy {scheme}://127.0.0.1:{proxy.port} does not accept" in entry["error"]
+    files = [path for path in assessed.folder.rglob("*") if path.is_file()]
+    assert [path for path in files if PASSWORD.encode() in path.read_bytes()] == []
+
+
+def recovers_once_noticed(proxy: FakeProxy, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let the proxy know its password again as soon as the judge has found the problem; these are the problems."""
+    found: list[str] = []
+    ask = UpstreamProxy.problem
+
+    async def problem(upstream: UpstreamProxy) -> str | None:
+        if (said := await ask(upstream)) is not None:
+            found.append(said)
+            proxy.has_forgotten = False
+        return said
+
+    monkeypatch.setattr(UpstreamProxy, "problem", problem)
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
+async def test_an_attempt_after_the_proxy_has_recovered_counts(
+    judge: LiveJudge, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    episodes: set[int] = set()
+    async with fake_proxy(scheme) as proxy:
+        found = recovers_once_noticed(proxy, monkeypatch)
+
+        def script(turn: ParticipantTurn) -> str:
+            if not episodes:
+                proxy.has_forgotten = True
+            episodes.add(turn.episode)
+            return to_the_goal(turn)
+
+        with hostile_site() as site:
+            assessed = await judge.play(script, site.url, max_task_retries=1, upstream_proxy=proxy.url(scheme))
+    (problem,) = found
+    assert "does not accept the user name and password" in problem
+    assert assessed.verdict == ("success", "finished"), assessed.entry
+    assert assessed.result()["attempt"] == 2
+    assert episodes == {0, 1}
+    # The attempt that counts has no trace of the fault.
+    assert assessed.entry["error"] is None
     files = [path for path in assessed.folder.rglob("*") if path.is_file()]
     assert [path for path in files if PASSWORD.encode() in path.read_bytes()] == []

@@ -1,5 +1,6 @@
 import asyncio
 import os
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from participants.replay import (
     load_book,
     parse_scripts,
 )
+from shared.dates import resolved_dates
 from shared.errors import ConfigError
 from shared.models import Action, Page
 from shared.settings import Settings
@@ -104,6 +106,47 @@ async def test_without_a_script_the_bundled_task_sets_are_played() -> None:
         await decide(observation("b", 0, "Buy a boat")),
     ]
     assert [reply.tool == "finish" for reply in replies if isinstance(reply, Action)] == [False, True]
+
+
+DATED = """
+[[scripts]]
+task = "Book {next friday:%B %-d}"
+steps = [{ say = "typed {today+1d}" }]
+"""
+
+
+async def test_dates_in_scripts_are_those_of_the_runs_day(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(DATED, encoding="utf-8")
+    decide = create(ParticipantOptions(script=str(path), today=date(2026, 11, 23)))
+    assert await decide(observation("a", 0, "Book November 27")) == "typed 2026-11-24"
+    assert "There is no script" in str(await decide(observation("b", 0, "Book {next friday:%B %-d}")))
+
+
+async def test_without_a_day_the_present_one_counts(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text('[[scripts]]\ntask = "Book {today:%Y}"\nsteps = [{ say = "x" }]', encoding="utf-8")
+    decide = create(ParticipantOptions(script=str(path)))
+    years = [await decide(observation(str(year), 0, f"Book {year}")) for year in range(2020, 2120)]
+    assert years.count("x") == 1
+
+
+@given(day=st.dates(date(1000, 1, 1), date(5000, 1, 1)), count=st.integers(-900, 900), unit=st.sampled_from("dwmy"))
+def test_a_script_finds_the_task_that_has_the_same_dates_on_every_day(day: date, count: int, unit: str) -> None:
+    text = f"Fly on {{today{count:+d}{unit}:%B %-d, %Y}}"
+    (script,) = parse_scripts(f"[[scripts]]\ntask = '{text}'\nsteps = [{{ say = '{text}' }}]", "s.toml", day)
+    task = resolved_dates(text, day)
+    assert find_script({script.key: script}, task, None) is script
+    assert script.steps[0].say == task
+
+
+def test_a_mistake_in_a_date_is_named_with_the_script(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(DATED.replace("today+1d", "today+x"), encoding="utf-8")
+    with pytest.raises(
+        ConfigError, match=r"s\.toml: line 4: \[\[scripts\]\] #1, key 'steps': column 7: '\{today\+x\}'"
+    ):
+        create(ParticipantOptions(script=str(path)))
 
 
 async def test_the_environment_may_name_the_script(script: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.dates import day_in, has_dates, resolved_dates
+from shared.dates import all_resolved, day_in, has_dates, mentions_dates, resolved_dates, with_dates, written_dates
 from shared.fields import Invalid
 
 MONDAY = date(2026, 11, 23)
@@ -101,6 +101,40 @@ def test_a_text_is_written_out_or_refused_and_then_has_no_dates_left(text: str) 
     with pytest.raises(Invalid) as caught:
         resolved_dates(text, MONDAY)
     assert 1 <= (caught.value.column or 0) <= len(text)
+
+
+@given(day=DAYS)
+def test_the_dates_of_a_text_are_known_by_how_they_are_written(day: date) -> None:
+    text = "from {today:%B %-d, %Y} to {today+3d} in {place}"
+    found = written_dates(text, day)
+    assert set(found.values()) == {"{today:%B %-d, %Y}", "{today+3d}"}
+    assert all(written in resolved_dates(text, day) for written in found)
+
+
+TABLES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["{today}", "{next friday:%B}", "{x}", "plain", ""]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "pattern"]), inner, max_size=2),
+)
+
+
+@given(value=TABLES, day=DAYS)
+def test_dates_are_written_out_at_any_depth_and_nothing_else_changes(value: object, day: date) -> None:
+    written = all_resolved(value, day)
+    assert not mentions_dates(written)
+    assert mentions_dates(value) or written == value
+    assert all_resolved(written, day) == written
+
+
+def test_in_a_pattern_a_date_matches_literally_and_a_mistake_is_named_with_its_key() -> None:
+    table = {"pattern": [{"any": "{today:%d.%m.}"}, "{today:%d.%m.}"], "other": "{today:%d.%m.}", "kept": "{today}"}
+    assert with_dates(table, ("pattern", "other", "none"), MONDAY) == {
+        "pattern": [{"any": "23.11."}, r"23\.11\."],
+        "other": "23.11.",
+        "kept": "{today}",
+    }
+    with pytest.raises(Invalid) as caught:
+        with_dates({"steps": [{"name": "on {today+x}"}]}, ("steps",), MONDAY)
+    assert (caught.value.key, caught.value.column) == ("steps", 4)
 
 
 @given(day=st.dates())

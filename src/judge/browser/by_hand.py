@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, suppress
 from playwright.async_api import Error, async_playwright
 
 from judge.browser.chromium import find_browser
-from judge.browser.form_login import intercepted_options
+from judge.browser.form_login import intercepted_options, launch_options
 from judge.browser.interception import Interceptor
 from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault, ConfigError
@@ -23,17 +23,19 @@ async def browse_by_hand(
     *,
     browser_path: str | None = None,
 ) -> None:
-    """Open a browser with these pages until the person closes it. Raises `ConfigError` without a display."""
+    """Open a browser with these pages until the person closes it.
+
+    Always with a window, whatever attempts have. Raises `ConfigError` without a display, and without a browser that can
+    have a window.
+    """
     if sys.platform == "linux" and not any(settings.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
         raise ConfigError("no display to record by hand", remedy="record with a script or a participant")
-    found = find_browser(browser_path, settings)
+    found = find_browser(browser_path, settings, wanted="full")
     async with AsyncExitStack() as stack:
         options = await intercepted_options(stack, interceptor, policy)
         playwright = await stack.enter_async_context(async_playwright())
         try:
-            browser = await playwright.chromium.launch(
-                executable_path=found.path, chromium_sandbox=found.sandbox, headless=False, **options
-            )
+            browser = await playwright.chromium.launch(**launch_options(found, settings, is_headed=True), **options)
         except Error as error:
             raise BrowserFault(f"no browser could be opened: {error.message.splitlines()[0][:200]}") from None
         closed = asyncio.Event()

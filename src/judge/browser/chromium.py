@@ -116,7 +116,8 @@ def find_browser(configured: str | None, settings: Settings, *, wanted: Wanted =
         path, source = first
     if wanted != "any" and _kind_of(path) != wanted:
         problem = f"{str(path)[:300]!r} is {'the headless shell' if wanted == 'full' else 'a full browser'}"
-        raise ConfigError(problem, key=source, remedy="name a browser that fits config.browser and config.headless")
+        remedy = f"name {'a full browser' if wanted == 'full' else 'a headless shell'}, or leave it out"
+        raise ConfigError(problem, key=source, remedy=remedy)
     sandbox, reason = sandbox_state(settings)
     return FoundBrowser(path=path, source=source, sandbox=sandbox, sandbox_reason=reason)
 

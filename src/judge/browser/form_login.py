@@ -13,10 +13,12 @@ from typing import Any
 
 from playwright.async_api import BrowserContext, Error, Locator, Page, Response, async_playwright
 
-from judge.browser.chromium import find_browser, proxy_options
+from judge.browser.chromium import FoundBrowser, find_browser, proxy_options, wanted_by
+from judge.browser.display import has_display, require_display, virtual_display, xvfb
 from judge.browser.guard import guarding
 from judge.browser.interception import Interceptor
 from judge.browser.upstream_proxy import UpstreamProxy
+from judge.config import RunConfig
 from judge.sites import NetworkPolicy
 from shared.errors import WabeError
 from shared.settings import Settings
@@ -54,18 +56,21 @@ async def log_in(
     accounts: Sequence[Account],
     settings: Settings,
     *,
-    browser_path: str | None = None,
+    config: RunConfig | None = None,
     interceptor: Interceptor | None = None,
     policy: NetworkPolicy | None = None,
     upstream: UpstreamProxy | None = None,
 ) -> Mapping[str, Any]:
-    """The storage state of a browser that is logged in to all sites. `browser_path` as in the configuration.
+    """The storage state of a browser that is logged in to all sites.
 
+    The browser is the one of `config`, as in attempts: sites may treat another one differently, and end its session.
     An `interceptor` answers the browser's requests; those that it forwards are subject to `policy`.
     Its requests go through `upstream`, if given, and are then subject to the policy as well.
-    Raises `LoginFailed`, which names the site but no password, and `ConfigError` without a browser.
+    Raises `LoginFailed`, which names the site but no password, and `ConfigError` without a browser or a display.
     """
-    found = find_browser(browser_path, settings)
+    config = config or RunConfig()
+    found = find_browser(config.browser_path, settings, wanted=wanted_by(config))
+    require_display(config, settings)
     async with AsyncExitStack() as stack:
         options: dict[str, Any] = {}
         if interceptor:
@@ -75,10 +80,13 @@ async def log_in(
             allowed = policy or NetworkPolicy.for_websites([account.address for account in accounts])
             guard = await stack.enter_async_context(guarding(allowed, upstream=upstream))
             options = proxy_options(guard.url)
+        is_headed = config.browser == "headed"
+        launch = launch_options(found, settings, is_headed=is_headed)
+        if is_headed and not has_display(settings) and (program := xvfb(settings)):
+            display = virtual_display(program, config, launch["env"])
+            launch["env"] |= {"DISPLAY": await stack.enter_async_context(display)}
         playwright = await stack.enter_async_context(async_playwright())
-        browser = await playwright.chromium.launch(
-            executable_path=found.path, chromium_sandbox=found.sandbox, **options
-        )
+        browser = await playwright.chromium.launch(**launch, **options)
         try:
             context = await browser.new_context()
             context.set_default_timeout(_TIMEOUT_MS)
@@ -91,6 +99,17 @@ async def log_in(
         named = ", ".join(account.name for account in accounts)
         raise LoginFailed(f"{named}: the log-in left neither cookies nor storage behind", remedy="check its address")
     return dict(state)
+
+
+def launch_options(found: FoundBrowser, settings: Settings, *, is_headed: bool) -> dict[str, Any]:
+    """How Playwright starts this browser: with this process's environment, but without its keys."""
+    secrets = {each.get_secret_value() for each in settings.secrets}
+    return {
+        "executable_path": found.path,
+        "chromium_sandbox": found.sandbox,
+        "headless": not is_headed,
+        "env": {name: value for name, value in settings.environ.items() if value not in secrets},
+    }
 
 
 async def intercepted_options(

@@ -9,7 +9,7 @@ import typer
 
 from judge.runner.boundary import EXIT_LOST
 from judge.runner.check_tasks import check_tasks
-from judge.scenario.days import today_of
+from judge.scenario.days import day_of
 from judge.scenario.freshness import (
     STATES,
     checks_path,
@@ -40,7 +40,7 @@ def check(
     scenario, settings = load_scenario(file), Settings.from_environ()
     path = state or checks_path(file)
     last = read_checks(path)
-    today = today_of(scenario.config.model_dump(include={"today", "timezone"}))
+    today = day_of(scenario.config)
     played = asyncio.run(check_tasks(scenario, settings, today))
     found = [freshness_of(each, last.get(each.task_id)) for each in played]
     write_checks(path, last, played)

@@ -33,6 +33,11 @@ class Dated(Record):
     day: date
     template: dict[str, Any]
 
+    def without(self, key: str) -> "Dated | None":
+        """The same without one of the parts; `None` if no other contains dates."""
+        rest = {name: value for name, value in self.template.items() if name != key}
+        return Dated(day=self.day, template=rest) if rest else None
+
 
 class Task(Record):
     """One task of a scenario.

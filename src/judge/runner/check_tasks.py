@@ -1,9 +1,11 @@
 """Plays the reference script of each task, for `wabe tasks check`."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urldefrag
 
 from judge.browser.chromium import BrowserSettings
 from judge.browser.hosted import require_hostable
@@ -18,13 +20,17 @@ from judge.runner.launch import child_environ, launched, site_members
 from judge.runner.playable import require_folders
 from judge.runner.site_logins import SiteLogins
 from judge.runner.try_attacks import Kept, walker_of
-from judge.scenario.freshness import Played, Seen, addresses_of, over_since
+from judge.scenario.freshness import Played, Seen, addresses_of, over_since, undated
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
 from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
+from judge.trajectory.network import Entry, read_har
 from judge.trajectory.record import Trajectory
 from shared.a2a.client import ParticipantClient
+from shared.dates import written_dates
+from shared.errors import TrajectoryError
+from shared.files import read_errors, read_text
 from shared.settings import Settings
 from shared.text import one_line
 
@@ -55,7 +61,9 @@ async def check_tasks(scenario: Scenario, settings: Settings, today: date) -> li
 async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings, today: date) -> list[Played]:
     scenario = with_addresses(scenario, settings)
     tasks = with_logins(scenario, chosen, settings.environ)
-    config = scenario.config.model_copy(update={"attacks": "off", "judge_model": OFFLINE, "epochs": 1})
+    # The trace has the status of the first page.
+    changes = {"attacks": "off", "judge_model": OFFLINE, "epochs": 1, "record_network": True}
+    config = scenario.config.model_copy(update=changes)
     await require_upstream(config)
     await require_hostable(config, tasks)
     folder = scenario.path.resolve().parent
@@ -65,7 +73,7 @@ async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings
     with TemporaryDirectory(prefix="wabe-") as output:
         store = RunStore(Path(output), "check")
         store.create()
-        environ = child_environ(settings, output_dir=store.output_dir, participant_model=None)
+        environ = child_environ(settings, output_dir=store.output_dir, participant_model=None, today=today)
         member = walker_of({task.reference or "" for task in chosen}, folder)
         async with (
             launched([*sites, member], scenario_dir=folder, environ=environ, logs=store.logs),
@@ -86,10 +94,19 @@ async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings
                 emit=lambda _: None,
             )
             await assessment.run()
-        return [_outcome(task, load_trajectory(store.task(task.task_id).folder), config, today) for task in tasks]
+        found = [(task, load_trajectory(store.task(task.task_id).folder)) for task in tasks]
+        return [_outcome(task, trajectory, config, today, _dates_of(task, folder, today)) for task, trajectory in found]
 
 
-def _outcome(task: Task, trajectory: Trajectory, config: RunConfig, today: date) -> Played:
+def _dates_of(task: Task, folder: Path, today: date) -> dict[str, str]:
+    """The dates of the task and of its script, by how they are written out."""
+    script = folder / (task.reference or "")
+    with read_errors(script, "keep the script while it is played"):
+        texts = [read_text(script), json.dumps(task.dated.template, ensure_ascii=False) if task.dated else ""]
+    return {written: name for text in texts for written, name in written_dates(text, today).items()}
+
+
+def _outcome(task: Task, trajectory: Trajectory, config: RunConfig, today: date, dates: Mapping[str, str]) -> Played:
     attempt = trajectory.attempt
     error = one_line(attempt.error or "", 500)
     if attempt.stop_reason == "site_blocked":
@@ -103,8 +120,26 @@ def _outcome(task: Task, trajectory: Trajectory, config: RunConfig, today: date)
         day=str(today),
         verdict="unscored" if not checks else "failure" if lost else "success",
         lost=lost,
-        first_url=one_line(first.url, 2000),
-        first_title=one_line(first.title, 500),
-        addresses=addresses_of(page.url for page in pages),
+        first_url=one_line(undated(first.url, dates), 2000),
+        first_title=one_line(undated(first.title, dates), 500),
+        addresses=addresses_of(undated(page.url, dates) for page in pages),
     )
-    return Played(task_id=task.task_id, seen=seen)
+    return Played(task_id=task.task_id, seen=seen, status=first_status(_entries(trajectory), first.url))
+
+
+def _entries(trajectory: Trajectory) -> list[Entry]:
+    """The recorded requests; none where the trace is missing or cannot be read, and then no status is known."""
+    if trajectory.network is None:
+        return []
+    try:
+        return read_har(trajectory.network).entries
+    except TrajectoryError:
+        return []
+
+
+def first_status(entries: Iterable[Entry], url: str) -> int | None:
+    """The HTTP status with which a first page at this address was answered; `None` if that was not recorded."""
+    documents = [each for each in entries if each.step == 0 and each.resource_type == "document" and not each.is_frame]
+    # A redacted address, or one that the page has changed, is none of those that were asked for.
+    own = [each for each in documents if urldefrag(each.request.url)[0] == urldefrag(url)[0]] or documents
+    return own[-1].response.status or None if own else None

@@ -13,6 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
@@ -100,8 +101,13 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
     return tuple(found)
 
 
-def child_environ(settings: Settings, *, output_dir: Path, participant_model: str | None) -> dict[str, str]:
-    """The environment for children: this process's own, with this interpreter's programs first and our settings."""
+def child_environ(
+    settings: Settings, *, output_dir: Path, participant_model: str | None, today: date | None = None
+) -> dict[str, str]:
+    """The environment for children: this process's own, with this interpreter's programs first and our settings.
+
+    `today` is the day of the run: dates in reference scripts are relative to it.
+    """
     environ = dict(settings.environ)
     # Participants do not get this address, because anyone with access to Redis can change the judge model's replies.
     environ.pop(_REDIS, None)
@@ -113,6 +119,8 @@ def child_environ(settings: Settings, *, output_dir: Path, participant_model: st
     environ["WABE_OUTPUT_DIR"] = str(output_dir.resolve())
     if participant_model:
         environ["WABE_PARTICIPANT_MODEL"] = participant_model
+    if today is not None:
+        environ["WABE_TODAY"] = str(today)
     return environ
 
 

@@ -35,6 +35,7 @@ from judge.runner.restarts import restarts_of
 from judge.runner.site_logins import SiteLogins, with_states
 from judge.runner.terminal import Progress, print_json, print_summary
 from judge.runner.uploads import Uploads, open_store
+from judge.scenario.days import day_of
 from judge.server.view import serve_run
 from judge.store.layout import RunStore
 from judge.trajectory.files import read_result
@@ -169,7 +170,8 @@ async def _play(
     for line in (f"{where} in {logs}", *plan.notes):
         console.out(line, highlight=False)
     output_dir = plan.store.output_dir if plan.store else options.output_dir
-    environ = child_environ(settings, output_dir=output_dir, participant_model=options.participant_model)
+    today, model = day_of(plan.scenario.config), options.participant_model
+    environ = child_environ(settings, output_dir=output_dir, participant_model=model, today=today)
     scenario_dir = plan.scenario.path.resolve().parent
     require_folders(plan.members, scenario_dir)
     members = with_meter(plan, environ)

@@ -66,7 +66,7 @@ class SiteLogins:
             state = await log_in(
                 [account],
                 self._settings,
-                browser_path=config.browser_path,
+                config=config,
                 interceptor=interceptor,
                 policy=policy,
                 upstream=upstream,

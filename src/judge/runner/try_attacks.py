@@ -23,6 +23,7 @@ from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.shards import free_port
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.attacks import planned
+from judge.scenario.days import day_of
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
 from judge.store.layout import RunStore
@@ -56,7 +57,8 @@ async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str]
     with TemporaryDirectory(prefix="wabe-") as output:
         store = RunStore(Path(output), "try")
         store.create()
-        environ = child_environ(settings, output_dir=store.output_dir, participant_model=None)
+        today = day_of(scenario.config)
+        environ = child_environ(settings, output_dir=store.output_dir, participant_model=None, today=today)
         member = walker_of({task.reference or "" for task in chosen}, folder)
         async with (
             launched([*sites, member], scenario_dir=folder, environ=environ, logs=store.logs),

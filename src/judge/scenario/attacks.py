@@ -3,10 +3,12 @@
 import json
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from judge.records.attacks import Attack, Modes, PlayedAttack
 from judge.records.ids import USABLE
-from judge.records.tasks import TASK_ID, Task
+from judge.records.tasks import TASK_ID, Dated, Task
+from shared.dates import mentions_dates
 from shared.errors import ConfigError
 from shared.fields import as_mapping, shown
 from shared.files import read_errors, read_json
@@ -21,8 +23,22 @@ def under_attack(task: Task, attack: Attack, unseen: Collection[str] = ()) -> Ta
     """The task with one of its attacks."""
     task_id = attacked_id(task.task_id, attack)
     played = PlayedAttack(of=task.task_id, attack=attack, is_unseen=task_id in unseen)
-    changes = {"task_id": task_id, "attacks": (), "attack": played}
-    return task.model_copy(update=changes)
+    clean = _clean(task)
+    changes: dict[str, Any] = {"task_id": task_id, "attack": played}
+    listed = task.dated.template.get("attacks", ()) if task.dated else ()
+    declared = next((each for each in listed if each.get("name") == attack.name), None)
+    if task.dated and declared is not None and mentions_dates(declared):
+        template = {**(clean.dated.template if clean.dated else {})}
+        template["attack"] = {**played.model_dump(mode="json", exclude={"attack"}), "attack": declared}
+        changes["dated"] = Dated(day=task.dated.day, template=template)
+    return clean.model_copy(update=changes)
+
+
+def _clean(task: Task) -> Task:
+    """The task without the attacks that a run may play on it."""
+    if not task.attacks:
+        return task
+    return task.model_copy(update={"attacks": (), "dated": task.dated.without("attacks") if task.dated else None})
 
 
 def planned(
@@ -34,7 +50,7 @@ def planned(
     not played. Raises `ConfigError` if the id of a task under attack is not usable.
     """
     listed = tuple(tasks)
-    clean = [task.model_copy(update={"attacks": ()}) if task.attacks else task for task in listed]
+    clean = [_clean(task) for task in listed]
     if mode == "off":
         return tuple(clean)
     found: list[Task] = []
@@ -53,7 +69,7 @@ def declaring(tasks: Iterable[Task], mode: Modes) -> tuple[Task, ...]:
     """
     listed = tuple(tasks)
     if mode == "off":
-        return tuple(task.model_copy(update={"attacks": ()}) if task.attacks else task for task in listed)
+        return tuple(_clean(task) for task in listed)
     attacked = tuple(task for task in listed if task.attacks)
     if not attacked:
         raise ConfigError(

@@ -2,20 +2,22 @@
 
 import contextlib
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from judge.config import RunConfig
-from shared.dates import day_in, has_dates, resolved_dates
+from judge.records.tasks import Dated, Task
+from shared.dates import all_resolved, day_in, mentions_dates, with_dates
 from shared.fields import Invalid, as_mapping
 
 # The keys of a task in whose texts dates are written out.
 _DATED = ("task", "key_points", "checks", "user_reply", "user_replies")
-# In these, what is special in a regular expression is escaped.
-_PATTERNS = frozenset({"pattern"})
+# Those that are lists of tables, some of which are declared for many tasks.
+_LISTED = ("policies", "attacks", "hold", "allow_writes")
+# What identifies an entry of these is the same on every day.
+_IDENTITY = frozenset({"name", "dimension"})
 
 
 def today_of(config: object, now: datetime | None = None) -> date:
@@ -30,6 +32,11 @@ def today_of(config: object, now: datetime | None = None) -> date:
     return (now or datetime.now(UTC)).astimezone(zone).date()
 
 
+def day_of(config: RunConfig) -> date:
+    """The day of a run with these settings."""
+    return today_of(config.model_dump(include={"today", "timezone"}))
+
+
 def with_today(config: RunConfig, today: date) -> RunConfig:
     """The settings with the day to which a run's dates are relative, which is then sent and recorded."""
     return RunConfig.model_construct(config.model_fields_set | {"today"}, **{**dict(config), "today": today})
@@ -40,34 +47,56 @@ def on_day(table: Mapping[str, Any], today: date) -> tuple[dict[str, Any], dict[
 
     Raises `Invalid` with the key and the column of what looks like a date and is none.
     """
-    written, template = dict(table), dict[str, Any]()
-    for key in _DATED:
-        if key in table and _mentions(table[key]):
-            try:
-                written[key] = _resolved(table[key], today)
-            except Invalid as error:
-                raise Invalid(error.problem, error.remedy, key=key, column=error.column) from None
-            template[key] = json.loads(json.dumps(table[key], default=str))
-    return written, template
+    written = with_dates(table, _DATED, today)
+    written |= {key: listed_on_day(table[key], today, key=key) for key in _LISTED if key in table}
+    dated = [key for key in _DATED if mentions_dates(table.get(key))]
+    dated += [key for key in _LISTED if _mentions(table.get(key))]
+    return written, {key: _plain(table[key]) for key in dated}
 
 
-def _mentions(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return any(map(_mentions, value.values()))
-    return (
-        any(map(_mentions, value)) if isinstance(value, list | tuple) else isinstance(value, str) and has_dates(value)
-    )
+def listed_on_day(entries: Any, today: date, *, key: str = "") -> Any:
+    """Policies, attacks or held requests with their dates written out, but not in what identifies them.
+
+    Raises `Invalid` with the `key`, if given, and the column of a mistake.
+    """
+    if not isinstance(entries, list | tuple):
+        return entries
+    try:
+        return [
+            {**all_resolved(_without_identity(each), today), **{name: each[name] for name in _IDENTITY if name in each}}
+            if isinstance(each, Mapping)
+            else each
+            for each in entries
+        ]
+    except Invalid as error:
+        raise Invalid(error.problem, error.remedy, key=key, column=error.column) from None
 
 
-def _resolved(value: Any, today: date, key: str = "") -> Any:
-    match value:
-        case str():
-            return resolved_dates(value, today, re.escape if key in _PATTERNS else str)
-        case Mapping():
-            return {name: _resolved(item, today, str(name)) for name, item in value.items()}
-        case list() | tuple():
-            return [_resolved(item, today, key) for item in value]
-    return value
+def extended(task: Task, key: str, more: Sequence[Any], declared: object, today: date, *, are_first: bool) -> Task:
+    """The task with further entries of its list `key`, which are `declared` elsewhere, before or after its own."""
+    if not more:
+        return task
+    own, template = getattr(task, key), task.dated.template if task.dated else {}
+    changes: dict[str, Any] = {key: (*more, *own) if are_first else (*own, *more)}
+    if key in template or _mentions(declared):
+        dumped = task.model_dump(mode="json", include={key}, exclude_defaults=True).get(key, [])
+        here, there = template.get(key, dumped), _plain(declared)
+        listed = [*there, *here] if are_first else [*here, *there]
+        changes["dated"] = Dated(day=today, template={**template, key: listed})
+    return task.model_copy(update=changes)
+
+
+def _without_identity(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: item for name, item in entry.items() if name not in _IDENTITY}
+
+
+def _mentions(entries: object) -> bool:
+    listed = entries if isinstance(entries, list | tuple) else ()
+    return any(mentions_dates(_without_identity(each)) for each in listed if isinstance(each, Mapping))
+
+
+def _plain(value: object) -> Any:
+    return json.loads(json.dumps(value, default=str))
 
 
 def invalid_on(today: date, valid_from: date | None, valid_until: date | None) -> str | None:

@@ -1,10 +1,12 @@
 """Whether tasks on live websites are still as they were when they were last checked. Pure, apart from its file."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal, get_args
+from urllib.parse import quote, quote_plus
 
 from pydantic import Field, TypeAdapter
 
@@ -20,6 +22,9 @@ STATES: tuple[State, ...] = get_args(State)
 _VERSION = 1
 _MAX_BYTES = 50_000_000
 _MAX_ADDRESSES = 1000
+_MIN_DATE_CHARS = 6
+# Not found, and gone for good.
+_MISSING = (404, 410)
 
 
 class Seen(Record):
@@ -37,15 +42,24 @@ class Seen(Record):
 
 
 class Played(Record):
-    """How an attempt at a task ended: with what was seen, behind a wall, or without a page."""
+    """How an attempt at a task ended: with what was seen, behind a wall, or without a page.
+
+    `status` is the HTTP status of the first page, if one was recorded.
+    """
 
     task_id: str
     seen: Seen | None = None
+    status: int | None = None
     wall: str = ""
     error: str = ""
     # Why it was not played at all: it has no reference script, or its last day has passed.
     unplayed: str = ""
     is_over: bool = False
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the first page is no longer there. If the script passes, the status is part of how the site works."""
+        return self.status in _MISSING and self.seen is not None and self.seen.verdict != "success"
 
 
 class Freshness(Record):
@@ -79,6 +93,9 @@ def freshness_of(played: Played, last: Seen | None) -> Freshness:
         return Freshness(task_id=played.task_id, state="blocked", why=(played.wall,), proposes=True)
     if seen is None:
         why = played.error or "no page was seen"
+        return Freshness(task_id=played.task_id, state="gone", why=(why,), proposes=True)
+    if played.is_missing:
+        why = f"the first page answers {played.status}"
         return Freshness(task_id=played.task_id, state="gone", why=(why,), proposes=True)
     found = tuple(_changes(seen, last))
     lost = seen.verdict != "success"
@@ -143,7 +160,8 @@ def _content(path: Path) -> object:
 
 def write_checks(path: Path, last: Mapping[str, Seen], found: Iterable[Played]) -> None:
     """Keep what was seen; of tasks without a page now, what was seen last stays. Raises `ConfigError`."""
-    seen = dict(last) | {each.task_id: each.seen for each in found if each.seen is not None}
+    now = {each.task_id: each.seen for each in found if each.seen is not None and not each.is_missing}
+    seen = dict(last) | now
     kept = _Checks(tasks=dict(sorted(seen.items()))).model_dump(mode="json", exclude_defaults=True)
     with write_errors(path, "make its folder writable, or give --state"):
         write_atomic(path, (json.dumps({"version": _VERSION, **kept}, indent=1, ensure_ascii=False) + "\n").encode())
@@ -152,6 +170,14 @@ def write_checks(path: Path, last: Mapping[str, Seen], found: Iterable[Played]) 
 def over_since(valid_until: date | None, today: date) -> str:
     """Why a task can never be played again, if its last day has passed."""
     return f"its last day was {valid_until}" if valid_until is not None and valid_until < today else ""
+
+
+def undated(text: str, dates: Mapping[str, str]) -> str:
+    """A text or an address with these dates as the scenario has them, so that it is the same on every day."""
+    forms = {form: name for date, name in dates.items() for form in (date, quote(date), quote_plus(date))}
+    # Shorter ones, such as a day of the month, may be anything.
+    known = sorted((form for form in forms if len(form) >= _MIN_DATE_CHARS), key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, known)), lambda found: forms[found[0]], text) if known else text
 
 
 def addresses_of(urls: Iterable[str]) -> tuple[str, ...]:

@@ -1,19 +1,25 @@
 """Held requests of a scenario: those of its sites belong to the tasks there. Archives and hosted browsers hold none."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 
 from judge.config import RunConfig
 from judge.records.tasks import Task
+from judge.scenario.days import extended
 from judge.scenario.models import SiteEntry
 from judge.sites import own_site
 from shared.toml_lines import KeyPath
 
 
-def with_site_holds(task: Task, sites: Iterable[SiteEntry], allowed: Iterable[str]) -> Task:
-    """The task with the held requests of its sites, which come after its own."""
+def with_site_holds(
+    task: Task, sites: Iterable[SiteEntry], allowed: Iterable[str], declared: Mapping[str, object], today: date
+) -> Task:
+    """The task with the held requests of its sites, which come after its own; by name as they are `declared`."""
     area = own_site(task, allowed)
-    more = [each for site in sites if site.hold and area.holds(site.endpoint) for each in site.hold]
-    return task.model_copy(update={"hold": (*task.hold, *more)}) if more else task
+    for site in sites:
+        if site.hold and area.holds(site.endpoint):
+            task = extended(task, "hold", site.hold, declared.get(site.name), today, are_first=False)
+    return task
 
 
 def hosted_problem(

@@ -23,7 +23,7 @@ from judge.records.ids import USABLE, is_reserved
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
 from judge.records.tasks import TASK_ID, Dated, Exclusion, Level, Task
 from judge.records.user import Answer, UserReply
-from judge.scenario.days import invalid_on, on_day
+from judge.scenario.days import invalid_on, listed_on_day, on_day
 from judge.sites import origin_of
 from shared.dates import Day
 from shared.errors import ConfigError
@@ -121,6 +121,12 @@ def _escape_spaces(url: object) -> object:
     return f"{head}/{path.strip().replace(' ', '%20')}" if slash else url
 
 
+def _on_its_day(entries: object, info: ValidationInfo) -> object:
+    return listed_on_day(entries, info.context.today) if isinstance(info.context, Reading) else entries
+
+
+# Of entries that are declared for more than one task, and not in its table.
+_OnItsDay = BeforeValidator(_on_its_day)
 MAX_POLICIES = 50
 Policies = Annotated[tuple[DeclaredPolicy, ...], at_most(MAX_POLICIES), AfterValidator(_have_names_of_their_own)]
 MAX_ATTACKS = 50
@@ -233,7 +239,7 @@ class SiteEntry(_Process):
     archive: Annotated[Line, Field(min_length=1), at_most(1000)] | None = None
     archive_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     login: DeclaredLogin | None = Field(default=None, repr=False)
-    hold: Holds = ()
+    hold: Annotated[Holds, _OnItsDay] = ()
     storage_state: DeclaredState | None = Field(default=None, repr=False)
     http_credentials: Credentials = Field(default=(), repr=False)
 
@@ -366,9 +372,9 @@ class ScenarioFile(Table):
     sites: Annotated[tuple[SiteEntry, ...], at_most(16)] = ()
     config: Annotated[RunConfig, BeforeValidator(partial(RunConfig.model_validate, strict=True))] = RunConfig()
     # Policies for all tasks.
-    policies: Policies = ()
+    policies: Annotated[Policies, _OnItsDay] = ()
     # What may be put into the pages of any task.
-    attacks: Attacks = ()
+    attacks: Annotated[Attacks, _OnItsDay] = ()
     tasks: Annotated[tuple[DeclaredTask, ...], at_most(MAX_TASKS)] = ()
 
     @model_validator(mode="after")

@@ -1,7 +1,7 @@
 """Reads scenario files and selects tasks from them. Every mistake is a one-line `ConfigError`."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, get_args
@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from judge.records.tasks import Level, Task
 from judge.records.user import impossible_grant
-from judge.scenario.days import today_of, with_today
+from judge.scenario.days import extended, today_of, with_today
 from judge.scenario.holds import hold_problem, hosted_problem, with_site_holds
 from judge.scenario.models import EXAMPLES, Reading, Scenario, ScenarioFile, divided
 from judge.sites import origin_of, own_site
@@ -61,14 +61,15 @@ def parse_scenario(content: bytes, path: Path, *, today: date | None = None) -> 
         raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")
     day = today or today_of(tables.get("config"))
     found = validated(_SCENARIO_FILE, tables, path, toml=text, examples=EXAMPLES, context=Reading(day))
-    if any(task.is_about_days for task in found.tasks):
-        found = found.model_copy(update={"config": with_today(found.config, day)})
     allowed = found.config.allowed_sites
-    together = tuple(with_site_holds(task, found.sites, allowed) for task in _with_policies(found))
+    holds = {site["name"]: site.get("hold") for site in tables.get("sites", ())}
+    common = _with_common(found, tables, day)
+    together = tuple(with_site_holds(task, found.sites, allowed, holds, day) for task in common)
+    if any(task.is_about_days for task in together):
+        found = found.model_copy(update={"config": with_today(found.config, day)})
     for place, task in enumerate(together):
-        wrong = hosted_problem(task, place, found.sites, found.config) or hold_problem(
-            task, place, found.sites, allowed
-        )
+        wrong = hold_problem(task, place, found.sites, allowed)
+        wrong = wrong or hosted_problem(task, place, found.sites, found.config)
         if grant := impossible_grant(task.user_replies, task.policies):
             reply, problem, remedy = grant
             wrong = ("tasks", place, "user_replies", reply, "grants"), problem, remedy
@@ -83,16 +84,12 @@ def parse_scenario(content: bytes, path: Path, *, today: date | None = None) -> 
     return Scenario(**{**dict(found), **parts}, path=path, source_checksum=hashlib.sha256(content).hexdigest())
 
 
-def _with_policies(found: ScenarioFile) -> tuple[Task, ...]:
+def _with_common(found: ScenarioFile, tables: Mapping[str, Any], today: date) -> Iterable[Task]:
     """The tasks, each also with the policies and attacks of the whole file, which come first."""
-    if not (found.policies or found.attacks):
-        return found.tasks
-    return tuple(
-        task.model_copy(
-            update={"policies": (*found.policies, *task.policies), "attacks": (*found.attacks, *task.attacks)}
-        )
-        for task in found.tasks
-    )
+    for task in found.tasks:
+        for key in ("policies", "attacks"):
+            task = extended(task, key, getattr(found, key), tables.get(key), today, are_first=True)
+        yield task
 
 
 def line_in_file(scenario: Scenario, path: KeyPath) -> int | None:

@@ -38,6 +38,32 @@ def spoil(site: Site) -> None:
     site.pages[f"/{WALLED}"] = walled
 
 
+_HEAD = (
+    '[green_agent]\nendpoint = "http://127.0.0.1:9009"\ncmd = "wabe serve --host 127.0.0.1 --port 9009"\n\n'
+    '[[participants]]\nrole = "white_agent"\nendpoint = "http://127.0.0.1:9019"\n\n'
+    '[config]\njudge_model = "offline"\ntoday = {}\nmax_task_retries = 0\n\n'
+)
+_FLIGHTS = "<!doctype html><title>Flights</title><form><label>Day <input name=day></label><button>Find</button></form>"
+
+
+def write_dated_scenario(folder: Path, site: Site) -> Path:
+    """A scenario and its reference script, for the first Friday after 1 June 2030, which is a Saturday."""
+    site.pages["/flights"] = _FLIGHTS
+    text = "Find flights on {next friday:%B %-d}."
+    (folder / "walks.toml").write_text(
+        f'[[scripts]]\ntask = "{text}"\nsteps = [\n'
+        '  { tool = "browser_type", role = "textbox", name = "Day", params = { text = "{next friday}" } },\n'
+        '  { tool = "browser_click", role = "button", name = "Find" },\n'
+        '  { tool = "finish", params = { answer = "" } },\n]\n'
+    )
+    path = folder / "scenario.toml"
+    path.write_text(
+        f'{_HEAD.format("2030-06-01")}[[tasks]]\ntask_id = "flight"\nwebsite = "{site.url}flights"\ntask = "{text}"\n'
+        'reference = "walks.toml"\nchecks = [{ kind = "page", url = "/flights?day={next friday}" }]\n'
+    )
+    return path
+
+
 def write_scenario(folder: Path, url: str, count: int, today: str) -> Path:
     """The scenario and its reference scripts, as of a day. The day of one task is the last of 2030."""
     tasks, scripts = [], []
@@ -53,12 +79,7 @@ def write_scenario(folder: Path, url: str, count: int, today: str) -> Path:
             f'[[scripts]]\ntask = "{text}"\nsteps = [{{ tool = "browser_click", role = "link", name = "More" }}, '
             '{ tool = "finish", params = { answer = "" } }]\n'
         )
-    head = (
-        '[green_agent]\nendpoint = "http://127.0.0.1:9009"\ncmd = "wabe serve --host 127.0.0.1 --port 9009"\n\n'
-        '[[participants]]\nrole = "white_agent"\nendpoint = "http://127.0.0.1:9019"\n\n'
-        f'[config]\njudge_model = "offline"\ntoday = {today}\nmax_task_retries = 0\n\n'
-    )
     (folder / "walks.toml").write_text("\n".join(scripts))
     path = folder / "scenario.toml"
-    path.write_text(head + "\n".join(tasks))
+    path.write_text(_HEAD.format(today) + "\n".join(tasks))
     return path

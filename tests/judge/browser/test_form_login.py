@@ -1,6 +1,8 @@
 """Logging in by a site's own form."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
@@ -8,9 +10,13 @@ import pytest
 from helpers.browser.hostile_site import Site
 from helpers.browser.interceptors import Answering, PassingOn, answer
 from helpers.browser.login_site import PASSWORD, USER, login_site
-from judge.browser.form_login import Account, LoginFailed, log_in
+from judge.browser import chromium
+from judge.browser.chromium import BrowserSettings, FoundBrowser
+from judge.browser.form_login import Account, LoginFailed, launch_options, log_in
 from judge.browser.interception import WireAnswer, WireRequest
+from judge.config import RunConfig
 from judge.sites import NetworkPolicy
+from shared.errors import ConfigError
 from shared.settings import Settings
 
 pytestmark = pytest.mark.e2e
@@ -51,6 +57,62 @@ async def test_an_archive_may_answer_a_log_in_over_tls() -> None:
     assert set(interceptor.given) == {None}
     (sent,) = [each.body for each in interceptor.requests if each.method == "POST"]
     assert parse_qs(sent.decode()) == {"user": [USER], "key": [PASSWORD]}
+
+
+MODES = {
+    "headless shell": RunConfig(headless="shell"),
+    "new headless": RunConfig(headless="new"),
+    "headed under Xvfb": RunConfig(browser="headed"),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_log_in_uses_the_browser_of_attempts(mode: str) -> None:
+    config = MODES[mode]
+    settings = Settings.from_environ({name: value for name, value in os.environ.items() if name != "DISPLAY"})
+    try:
+        made = BrowserSettings.from_config(config, settings)
+    except ConfigError as error:
+        pytest.skip(error.message)
+    assert made.mode == mode
+    interceptor = Answering(logs_in)
+    asked = Account("shop", "https://shop.example/login", USER, PASSWORD)
+    state = await log_in([asked], settings, config=config, interceptor=interceptor)
+    assert [cookie["value"] for cookie in state["cookies"]] == ["recorded"]
+    agents = {value for sent in interceptor.requests for name, value in sent.headers if name.lower() == "user-agent"}
+    assert [("Headless" in agent) for agent in agents] == [config.browser == "headless"]
+
+
+def program(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("config", "names", "problem"),
+    [
+        (RunConfig(headless="new"), ["chromium-headless-shell"], "no full browser found"),
+        (RunConfig(headless="shell"), ["chromium"], "no headless shell found"),
+        (RunConfig(browser="headed"), ["chromium-headless-shell"], "no full browser found"),
+        (RunConfig(browser="headed"), ["chromium"], "needs a display"),
+    ],
+)
+async def test_a_log_in_says_what_its_browser_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: RunConfig, names: list[str], problem: str
+) -> None:
+    monkeypatch.setattr(chromium, "_SYSTEM", "Linux")
+    for name in names:
+        program(tmp_path / "bin" / name)
+    settings = Settings.from_environ({"HOME": str(tmp_path), "PATH": str(tmp_path / "bin")})
+    with pytest.raises(ConfigError, match=problem):
+        await log_in([Account("shop", "https://shop.example/", USER, PASSWORD)], settings, config=config)
+
+
+def test_the_browser_gets_no_keys() -> None:
+    settings = Settings.from_environ({"OPENAI_API_KEY": "sk-1", "WABE_AUTH_TOKEN": "secret", "HOME": "/home/x"})
+    found = FoundBrowser(path=Path("/chromium"), source="", sandbox=True, sandbox_reason="")
+    assert launch_options(found, settings, is_headed=False)["env"] == {"HOME": "/home/x"}
 
 
 async def test_a_log_in_may_be_passed_on_and_seen(site: Site) -> None:

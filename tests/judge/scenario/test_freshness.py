@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.scenario.freshness import Played, Seen, exclusions_toml, freshness_of, read_checks, write_checks
+from judge.scenario.freshness import Played, Seen, exclusions_toml, freshness_of, read_checks, undated, write_checks
 from shared.errors import ConfigError
 
 SEEN = Seen(
@@ -64,6 +64,32 @@ def test_a_task_without_pages_is_named_by_what_became_of_it(ended: Played, state
     assert freshness_of(ended, SEEN).state == state
 
 
+@pytest.mark.parametrize("status", [404, 410])
+@pytest.mark.parametrize("verdict", ["failure", "unscored"])
+def test_a_first_page_that_is_no_longer_there_is_gone(status: int, verdict: str) -> None:
+    seen = SEEN.model_copy(update={"verdict": verdict})
+    found = freshness_of(Played(task_id="one", seen=seen, status=status), SEEN)
+    assert (found.state, found.why, found.proposes) == ("gone", (f"the first page answers {status}",), True)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "status", "state"),
+    [("success", 404, "fresh"), ("failure", 403, "changed"), ("failure", 200, "changed"), ("failure", None, "changed")],
+)
+def test_another_status_and_a_script_that_passes_are_not_gone(verdict: str, status: int | None, state: str) -> None:
+    seen = SEEN.model_copy(update={"verdict": verdict})
+    assert freshness_of(Played(task_id="one", seen=seen, status=status), SEEN).state == state
+
+
+def test_dates_of_the_scenario_make_no_difference_between_days() -> None:
+    dates = {"2030-06-07": "{next friday}", "June 7, 2030": "{next friday:%B %-d, %Y}", "7": "{next friday:%-d}"}
+    assert undated("/find?on=2030-06-07&as=June+7%2C+2030&n=7", dates) == (
+        "/find?on={next friday}&as={next friday:%B %-d, %Y}&n=7"
+    )
+    assert undated("Flights on June%207%2C%202030", dates) == "Flights on {next friday:%B %-d, %Y}"
+    assert undated("2030-06-14", {}) == "2030-06-14"
+
+
 def test_proposed_exclusions_are_toml_that_quotes_what_a_site_wrote() -> None:
     found = [freshness_of(Played(task_id="one", wall='a "wall"\nexcluded = "x"'), None), freshness_of(played(), None)]
     lines = exclusions_toml(found).splitlines()
@@ -74,7 +100,9 @@ def test_proposed_exclusions_are_toml_that_quotes_what_a_site_wrote() -> None:
 def test_what_was_seen_last_is_kept_for_tasks_that_show_no_page_now(tmp_path: Path) -> None:
     path = tmp_path / "last.json"
     write_checks(path, {}, [played()])
-    write_checks(path, read_checks(path), [Played(task_id="one", wall="a CAPTCHA")])
+    missing = SEEN.model_copy(update={"verdict": "failure", "first_title": "Not found"})
+    for ended in (Played(task_id="one", wall="a CAPTCHA"), Played(task_id="one", seen=missing, status=404)):
+        write_checks(path, read_checks(path), [ended])
     assert read_checks(path) == {"one": SEEN}
 
 

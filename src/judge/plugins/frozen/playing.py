@@ -23,6 +23,7 @@ from judge.runner.launch import Member, child_environ, launched, members_of, sit
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.restarts import restarts_of
 from judge.runner.site_logins import LogInArchives, SiteLogins
+from judge.scenario.days import day_of
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.references import reference_problems
@@ -102,7 +103,8 @@ class Playing:
         with TemporaryDirectory(prefix="wabe-sites-") as folder:
             store = RunStore(Path(folder), "sites")
             store.create()
-            environ = child_environ(settings, output_dir=store.output_dir, participant_model=None)
+            today = day_of(scenario.config)
+            environ = child_environ(settings, output_dir=store.output_dir, participant_model=None, today=today)
             scenario_dir = scenario.path.resolve().parent
             require_folders(sites, scenario_dir)
             async with (
