@@ -44,7 +44,8 @@ class Replay(Protocol):
 class Archive(Protocol):
     """An open, validated archive.
 
-    `digest` is the SHA-256 of its file, in hexadecimal. `clock_ms` is the start of the recording, in milliseconds since
+    `digest` is a SHA-256 of what was recorded, in hexadecimal, which checks of the archive do not change.
+    `clock_ms` is the start of the recording, in milliseconds since
     1970. `matcher` is the version of the code that selects answers. `origins` are the recorded ones, with their
     schemes.
     """

@@ -64,6 +64,18 @@ def test_archives_are_merged(tmp_path: Path) -> None:
     assert "2 walks, 2 answers" in output
 
 
+def test_the_digest_that_is_printed_is_the_one_that_a_scenario_pins(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.wacz", "a")
+    assert f"archive_sha256 {FORMAT.open(path).digest}\n" in said("check", str(path))
+
+
+def test_a_check_does_not_change_the_digest_that_a_scenario_pins(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.wacz", "a")
+    before, read = FORMAT.open(path).digest, read_wacz(path)
+    write_wacz(path, read.recording, checked=Checked(matcher="1", of_tasks=(TaskChecked(task_id="t1"),)))
+    assert FORMAT.open(path).digest == before
+
+
 def test_a_check_without_a_scenario_lists_possible_credentials(tmp_path: Path) -> None:
     body = b'{"api_token": "9f8e7d6c5b4a39281706aabb"}'
     assert "Nothing in it looks like a credential" in said("check", str(archive(tmp_path / "a.wacz", "a")))

@@ -1,6 +1,5 @@
 """`wabe sites`: records websites into archives, checks archives, and combines them."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from judge.plugins.frozen.checking import checked, is_sound, lines_of
 from judge.plugins.frozen.credentials import credentials_in
 from judge.plugins.frozen.exchanges import Recording
 from judge.plugins.frozen.merging import merged
-from judge.plugins.frozen.playing import Played, Playing, participant_of, reference_tasks, script_player
+from judge.plugins.frozen.playing import Played, Playing, needed_sites, participant_of, reference_tasks, script_player
 from judge.plugins.frozen.recording import RecordingInterceptor
 from judge.plugins.frozen.wacz import read_wacz, write_wacz
 from judge.records.ledger import Frozen
@@ -75,8 +74,7 @@ def record(
     recording = recorded.recording()
     if not recording.exchanges:
         raise ConfigError("nothing was recorded, so no archive was written", remedy="see the messages above")
-    write_wacz(output, recording)
-    _tell_archive(output, recording)
+    _tell_archive(output, recording, write_wacz(output, recording))
     raise typer.Exit(code)
 
 
@@ -97,16 +95,16 @@ def check(
         raise ConfigError("--task needs --scenario", remedy="name the scenario, or leave --task out")
     settings = Settings.from_environ()
     read = read_wacz(archive)
-    code = EXIT_DONE
+    code, digest = EXIT_DONE, read.digest
     if scenario is not None:
         path = scenario_file(scenario, settings)
         played = _replayed(load_scenario(path), archive, task or (), settings)
         for line in lines_of(played, read.recording, f"wabe sites record {scenario}"):
             typer.echo(line)
         result = checked(played, path.name, read.checked)
-        write_wacz(archive, read.recording, checked=result, merged_from=read.merged_from)
+        digest = write_wacz(archive, read.recording, checked=result, merged_from=read.merged_from)
         code = EXIT_DONE if is_sound(played, read.recording) else EXIT_LOST
-    _tell_archive(archive, read.recording)
+    _tell_archive(archive, read.recording, digest)
     found = credentials_in(read.recording.exchanges)
     for each in found[:_MAX_CREDENTIALS]:
         typer.echo(f"looks like a credential: {each.what} in {each.where} of {each.record}, {each.url}: {each.begins}")
@@ -128,8 +126,8 @@ def merge(
         raise ConfigError("only one archive, nothing to merge", remedy="name two or more")
     read = [read_wacz(path) for path in archives]
     recording = merged([each.recording for each in read])
-    write_wacz(output, recording, merged_from=[each.digest for each in read])
-    _tell_archive(output, recording)
+    digest = write_wacz(output, recording, merged_from=[each.digest for each in read])
+    _tell_archive(output, recording, digest)
 
 
 @dataclass
@@ -211,7 +209,9 @@ async def _record_by_hand(scenario: Scenario, chosen: Sequence[Task], settings: 
     environ = child_environ(settings, output_dir=Path.cwd(), participant_model=None)
     folder = scenario.path.resolve().parent
     logs = Path.cwd() / ".output" / "logs"
-    async with launched(site_members(scenario, settings), scenario_dir=folder, environ=environ, logs=logs):
+    names = needed_sites(scenario, chosen)
+    members = [site for site in site_members(scenario, settings) if site.name in names]
+    async with launched(members, scenario_dir=folder, environ=environ, logs=logs):
         typer.echo(f"Recording {', '.join(websites)}. Close the browser to end.")
         await browse_by_hand(websites, settings, interceptor, policy, browser_path=config.browser_path)
     return EXIT_DONE
@@ -257,16 +257,15 @@ def _tell(event: Event) -> None:
         )
 
 
-def _tell_archive(path: Path, recording: Recording) -> None:
+def _tell_archive(path: Path, recording: Recording, digest: str) -> None:
     kinds = Counter(
         "failures" if each.answer is None else "sockets" if each.is_socket else "answers"
         for each in recording.exchanges
     )
     listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    data = path.read_bytes()
     typer.echo(
-        f"{path}: {counted(len(recording.walks), 'walk')}, {listed}, {len(data) / 1000:,.0f} kB,"
-        f" SHA-256 {hashlib.sha256(data).hexdigest()}"
+        f"{path}: {counted(len(recording.walks), 'walk')}, {listed}, {path.stat().st_size / 1000:,.0f} kB,"
+        f" archive_sha256 {digest}"
     )
 
 

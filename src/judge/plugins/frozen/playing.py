@@ -27,6 +27,7 @@ from judge.scenario.days import day_of
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.references import reference_problems
+from judge.sites import origin_of, own_site
 from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
 from shared.a2a.client import ParticipantClient
@@ -57,6 +58,23 @@ def reference_tasks(tasks: Sequence[Task], scenario: Scenario) -> tuple[Task, ..
         if problem:
             raise ConfigError(f"{scenario.path}: task {task.task_id}: {problem}", remedy="correct the script")
     return chosen
+
+
+def needed_sites(scenario: Scenario, tasks: Sequence[Task]) -> frozenset[str]:
+    """The names of the sites that these tasks use: all of them, unless the tasks are only some of the scenario's.
+
+    A task uses the sites that its `website`, `start_urls` and `allowed_sites` name.
+    """
+    allowed = scenario.config.allowed_sites
+    if len(tasks) == len(scenario.tasks):
+        return frozenset(site.name for site in scenario.sites)
+    areas = [own_site(task, allowed) for task in tasks]
+    begins = {origin_of(url) for task in tasks for url in task.start_urls}
+    return frozenset(
+        site.name
+        for site in scenario.sites
+        if origin_of(site.endpoint) in begins or any(area.holds(site.endpoint) for area in areas)
+    )
 
 
 def script_player(tasks: Sequence[Task], scenario: Scenario) -> Member:
@@ -94,7 +112,8 @@ class Playing:
     async def play(self, tasks: Sequence[Task]) -> list[Played]:
         """Start the sites and the player, and play each task once, one after the other."""
         settings, scenario = self.settings, self.scenario
-        sites = site_members(scenario, settings)
+        names = needed_sites(scenario, tasks)
+        sites = [site for site in site_members(scenario, settings) if site.name in names]
         logins = SiteLogins(scenario, settings, self.logins or self.archives)
         wanted = {task.task_id for task in tasks}
         chosen = [task for task in with_logins(scenario, scenario.tasks, settings.environ) if task.task_id in wanted]

@@ -25,6 +25,8 @@ _STREAMS = ("text/event-stream", "application/x-ndjson", "multipart/x-mixed-repl
 _LASTING_MS = 1_000
 # Their answers have no body.
 _WITHOUT_BODY = frozenset({204, 205, 304})
+# Of the encodings that browsers accept, those that `encodings.py` decodes, and the words for none and any.
+_DECODED = frozenset({"gzip", "x-gzip", "deflate", "identity", "*"})
 _ENDED_EARLY = "the connection ended without an answer"
 
 
@@ -83,7 +85,7 @@ class RecordingInterceptor:
         """See `judge.browser.interception.Interceptor`."""
         entry = self._begin(request)
         try:
-            answer = await _reachable(upstream).fetch(request)
+            answer = await _reachable(upstream).fetch(_in_known_encodings(request))
         except RequestFailed as failure:
             self._end(entry, str(failure) or _ENDED_EARLY)
             raise
@@ -190,6 +192,21 @@ class _Noting:
         if site.answer.status == 101:
             self._entry.answer = site.answer
         return site
+
+
+def _in_known_encodings(request: WireRequest) -> WireRequest:
+    """The request, accepting only encodings that can be decoded: otherwise neither secrets nor times would be found."""
+    headers = tuple(
+        (name, _known_encodings(value) if name.lower() == "accept-encoding" else value)
+        for name, value in request.headers
+    )
+    return replace(request, headers=headers)
+
+
+def _known_encodings(accepted: str) -> str:
+    offered = (each.strip() for each in accepted.split(","))
+    known = [each for each in offered if each.partition(";")[0].strip().lower() in _DECODED]
+    return ", ".join(known) or "identity"
 
 
 def _stored(answer: WireAnswer, body: bytes) -> Answer:

@@ -1,6 +1,5 @@
 """Implements the judge's seam for archives (`judge.browser.archives`) with WACZ files."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,10 +34,10 @@ class WaczReplay:
 class WaczArchive:
     """An open archive. Its index is built once."""
 
-    def __init__(self, archive: Archive, digest: str) -> None:
+    def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._index = Index(archive.recording)
-        self.digest = digest
+        self.digest = archive.digest
         self.matcher = MATCHER
 
     @property
@@ -82,7 +81,7 @@ class WaczFormat:
     def open(self, path: Path) -> WaczArchive:
         """Read an archive. Raises `ConfigError` for anything wrong with it."""
         data = read_archive_file(path)
-        return WaczArchive(parse_wacz(data, path), hashlib.sha256(data).hexdigest())
+        return WaczArchive(parse_wacz(data, path))
 
 
 FORMAT = WaczFormat()

@@ -86,7 +86,7 @@ class Checked(Record):
 
 @dataclass(frozen=True)
 class Archive:
-    """An archive's contents. `digest` covers the recording, not the results of later checks."""
+    """An archive's contents. `digest` covers the recording, which the results of later checks do not change."""
 
     recording: Recording
     digest: str
@@ -96,8 +96,8 @@ class Archive:
 
 def write_wacz(
     path: Path, recording: Recording, *, checked: Checked | None = None, merged_from: Iterable[str] = ()
-) -> None:
-    """Write an archive. Raises `ConfigError` if the file cannot be written."""
+) -> str:
+    """Write an archive, and return its `Archive.digest`. Raises `ConfigError` if the file cannot be written."""
     warc = io.BytesIO()
     written = list(write_warc(recording.exchanges, warc, file_name=_WARC.rpartition("/")[2], software=_SOFTWARE))
     about = About(
@@ -118,6 +118,7 @@ def write_wacz(
     data = _zip({**files, _PACKAGE: package, _PACKAGE_DIGEST: signed}, recording.clock_ms)
     with write_errors(path, "choose another -o"):
         write_atomic(path, data)
+    return _recorded({name: _hash(files[name]) for name in (_WARC, _ABOUT)})
 
 
 def read_wacz(path: Path) -> Archive:
@@ -156,12 +157,11 @@ def parse_wacz(data: bytes, path: Path) -> Archive:
             except ValidationError:
                 # Written by an older or newer version; the check can be repeated at any time.
                 checked = None
-        recorded = "".join(f"{name} {resources[name]}\n" for name in (_WARC, _ABOUT))
     walks = tuple(Walk(**walk.model_dump()) for walk in about.walks)
     known = {walk.name for walk in walks}
     if strangers := {exchange.walk for exchange in exchanges} - known:
         raise _error(path, f"damaged: unknown walk {min(strangers)[:80]!r}", _AGAIN)
-    return Archive(Recording(walks, exchanges), _hash(recorded.encode()), checked, about.merged_from)
+    return Archive(Recording(walks, exchanges), _recorded(resources), checked, about.merged_from)
 
 
 class _Files:
@@ -260,6 +260,12 @@ def _error(path: Path, problem: str, remedy: str) -> ConfigError:
 
 def _hash(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _recorded(hashes: Mapping[str, str]) -> str:
+    """The digest of what was recorded, in hexadecimal, from those of an archive's files."""
+    listed = "".join(f"{name} {hashes[name]}\n" for name in (_WARC, _ABOUT))
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 def _json(value: object) -> bytes:
