@@ -2,28 +2,24 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import urldefrag
 
-from judge.browser.chromium import BrowserSettings
 from judge.browser.hosted import require_hostable
-from judge.browser.pool import browser_pool
 from judge.browser.upstream_proxy import require_upstream
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.evaluators.checks import evaluate
 from judge.judges.factory import OFFLINE, open_judge
 from judge.records.tasks import Task
-from judge.runner.launch import child_environ, launched, site_members
-from judge.runner.playable import require_folders
+from judge.runner.launch import site_members
+from judge.runner.rehearsal import rehearsing, walker_of
 from judge.runner.site_logins import SiteLogins
-from judge.runner.try_attacks import Kept, walker_of
 from judge.scenario.freshness import Played, Seen, addresses_of, over_since, undated
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
-from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.network import Entry, read_har
 from judge.trajectory.record import Trajectory
@@ -69,32 +65,26 @@ async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings
     folder = scenario.path.resolve().parent
     sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings, None)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
-    require_folders(sites, folder)
-    with TemporaryDirectory(prefix="wabe-") as output:
-        store = RunStore(Path(output), "check")
-        store.create()
-        environ = child_environ(settings, output_dir=store.output_dir, participant_model=None, today=today)
-        member = walker_of({task.reference or "" for task in chosen}, folder)
-        async with (
-            launched([*sites, member], scenario_dir=folder, environ=environ, logs=store.logs),
-            browser_pool(BrowserSettings.from_config(config, settings)) as pool,
-            ParticipantClient(
-                member.endpoint, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
-            ) as walker,
-        ):
-            # Unlike before a run, first pages are not required: which of them are missing is what is asked.
-            tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
-            assessment = Assessment(
-                tasks,
-                config,
-                browser=pool.browser,
-                connect=lambda: Kept(walker),
-                judge=judge,
-                store=store,
-                emit=lambda _: None,
-            )
-            await assessment.run()
-        found = [(task, load_trajectory(store.task(task.task_id).folder)) for task in tasks]
+    member = walker_of({task.reference or "" for task in chosen}, folder)
+    async with (
+        rehearsing(scenario, settings, config, [*sites, member], today=today) as rehearsal,
+        ParticipantClient(
+            member.endpoint, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
+        ) as walker,
+    ):
+        # Unlike before a run, first pages are not required: which of them are missing is what is asked.
+        tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
+        assessment = Assessment(
+            tasks,
+            config,
+            browser=rehearsal.pool.browser,
+            connect=lambda: nullcontext(walker),
+            judge=judge,
+            store=rehearsal.store,
+            emit=lambda _: None,
+        )
+        await assessment.run()
+        found = [(task, load_trajectory(rehearsal.store.task(task.task_id).folder)) for task in tasks]
         return [_outcome(task, trajectory, config, today, _dates_of(task, folder, today)) for task, trajectory in found]
 
 

@@ -3,30 +3,22 @@
 An attack must not change how a check of the task is decided, and a walk that does not obey must not reach its goals.
 """
 
-import os
-import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from contextlib import nullcontext
 
-from judge.browser.chromium import BrowserSettings
-from judge.browser.pool import browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.checks import evaluate
 from judge.judges.factory import OFFLINE, open_judge
 from judge.records.tasks import Task
-from judge.runner.launch import Member, child_environ, launched, site_members
-from judge.runner.playable import require_first_pages, require_folders
-from judge.runner.shards import free_port
+from judge.runner.launch import site_members
+from judge.runner.playable import require_first_pages
+from judge.runner.rehearsal import rehearsing, walker_of
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.attacks import planned
-from judge.scenario.days import day_of
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
-from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.a2a.client import ParticipantClient
@@ -53,57 +45,27 @@ async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str]
     folder = scenario.path.resolve().parent
     sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings, None)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
-    require_folders(sites, folder)
-    with TemporaryDirectory(prefix="wabe-") as output:
-        store = RunStore(Path(output), "try")
-        store.create()
-        today = day_of(scenario.config)
-        environ = child_environ(settings, output_dir=store.output_dir, participant_model=None, today=today)
-        member = walker_of({task.reference or "" for task in chosen}, folder)
-        async with (
-            launched([*sites, member], scenario_dir=folder, environ=environ, logs=store.logs),
-            browser_pool(BrowserSettings.from_config(config, settings)) as pool,
-            ParticipantClient(
-                member.endpoint, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
-            ) as walker,
-        ):
-            await require_first_pages(sites, tasks)
-            tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
-            assessment = Assessment(
-                tasks,
-                config,
-                browser=pool.browser,
-                connect=lambda: Kept(walker),
-                judge=judge,
-                store=store,
-                emit=lambda _: None,
-            )
-            await assessment.run()
-        played = {task.task_id: load_trajectory(store.task(task.task_id).folder) for task in tasks}
-        return _compared(tasks, played, config, notes)
-
-
-class Kept:
-    """One connection for all attempts."""
-
-    def __init__(self, walker: ParticipantClient) -> None:
-        self._walker = walker
-
-    async def __aenter__(self) -> ParticipantClient:
-        """The connection."""
-        return self._walker
-
-    async def __aexit__(self, *_: object) -> None:
-        """It is closed with the last attempt."""
-
-
-def walker_of(references: set[str], folder: Path) -> Member:
-    """The participant that plays these reference scripts, on a free port."""
-    with ExitStack() as held:
-        port = free_port(held)
-    scripts = os.pathsep.join(str(folder / each) for each in sorted(references))
-    cmd = f"wabe participant replay --script {shlex.quote(scripts)} --host 127.0.0.1 --port {port}"
-    return Member(name="reference", endpoint=f"http://127.0.0.1:{port}", cmd=cmd, is_agent=True)
+    member = walker_of({task.reference or "" for task in chosen}, folder)
+    async with (
+        rehearsing(scenario, settings, config, [*sites, member]) as rehearsal,
+        ParticipantClient(
+            member.endpoint, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
+        ) as walker,
+    ):
+        await require_first_pages(sites, tasks)
+        tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
+        assessment = Assessment(
+            tasks,
+            config,
+            browser=rehearsal.pool.browser,
+            connect=lambda: nullcontext(walker),
+            judge=judge,
+            store=rehearsal.store,
+            emit=lambda _: None,
+        )
+        await assessment.run()
+        played = {task.task_id: load_trajectory(rehearsal.store.task(task.task_id).folder) for task in tasks}
+    return _compared(tasks, played, config, notes)
 
 
 def _compared(

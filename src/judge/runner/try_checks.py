@@ -4,26 +4,22 @@ A check that passes in such an attempt does not prove that the task was done.
 """
 
 from contextlib import nullcontext
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from judge.browser.archives import open_archives
-from judge.browser.chromium import BrowserSettings
 from judge.browser.hosted import require_hostable
-from judge.browser.pool import browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.evaluators.checks import evaluate
 from judge.evaluators.kinds.probe import expressions_read
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.factory import OFFLINE, open_judge
-from judge.runner.launch import child_environ, launched, site_members
-from judge.runner.playable import require_first_pages, require_folders
+from judge.runner.launch import site_members
+from judge.runner.playable import require_first_pages
+from judge.runner.rehearsal import rehearsing
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.frozen import on_archives
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
-from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
 from shared.models import Action
 from shared.protocol import FINISH, render_reply
@@ -52,37 +48,27 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     if archives is not None:
         archives.check(tasks)
     await require_hostable(config, tasks)
-    browser_settings = BrowserSettings.from_config(config, settings)
     problems: list[str] = []
     notes: list[str] = []
-    with TemporaryDirectory(prefix="wabe-") as folder:
-        store = RunStore(Path(folder), "try")
-        store.create()
-        environ = child_environ(settings, output_dir=store.output_dir, participant_model=None)
-        scenario_dir = scenario.path.resolve().parent
-        require_folders(sites, scenario_dir)
-        async with (
-            launched(sites, scenario_dir=scenario_dir, environ=environ, logs=store.logs),
-            browser_pool(browser_settings) as pool,
-        ):
-            await require_first_pages(sites, tasks)
-            tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
-            assessment = Assessment(
-                tasks,
-                config,
-                browser=pool.browser,
-                connect=lambda: nullcontext(_Idle()),
-                judge=judge,
-                store=store,
-                emit=lambda _: None,
-                archives=archives,
-            )
-            results = await assessment.run()
+    async with rehearsing(scenario, settings, config, sites) as rehearsal:
+        await require_first_pages(sites, tasks)
+        tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
+        assessment = Assessment(
+            tasks,
+            config,
+            browser=rehearsal.pool.browser,
+            connect=lambda: nullcontext(_Idle()),
+            judge=judge,
+            store=rehearsal.store,
+            emit=lambda _: None,
+            archives=archives,
+        )
+        results = await assessment.run()
         for task, result in zip(tasks, results, strict=True):
             if result.outcome == "aborted":
                 problems.append(f"task {task.task_id} cannot be tried: {result.entry['error']}")
                 continue
-            trajectory = load_trajectory(store.task(task.task_id).folder)
+            trajectory = load_trajectory(rehearsal.store.task(task.task_id).folder)
             for expression, read in zip(expressions_read(task), trajectory.steps[0].probes, strict=False):
                 # Other errors may go away once the page is used; this one stays.
                 if read.error and read.error.startswith("SyntaxError"):

@@ -1,29 +1,21 @@
 """Plays tasks for recording and for checking: with their reference scripts, or with a participant of the scenario."""
 
-import os
-import shlex
-import socket
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TypeVar
 
 from judge.browser.archives import Archives, Intercepted
-from judge.browser.chromium import BrowserSettings
-from judge.browser.pool import browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.events import Sink
 from judge.judges.factory import OFFLINE, open_judge
 from judge.records.ledger import LedgerEntry
 from judge.records.tasks import Task
-from judge.runner.launch import Member, child_environ, launched, members_of, site_members
-from judge.runner.playable import require_first_pages, require_folders
+from judge.runner.launch import Member, members_of, site_members
+from judge.runner.playable import require_first_pages
+from judge.runner.rehearsal import rehearsing, walker_of
 from judge.runner.restarts import restarts_of
 from judge.runner.site_logins import LogInArchives, SiteLogins
-from judge.scenario.days import day_of
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.references import reference_problems
@@ -34,10 +26,6 @@ from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError, TrajectoryError
 from shared.settings import Settings
 from shared.text import one_line
-
-_HOST = "127.0.0.1"
-_SCRIPTS = "the reference scripts"
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -79,14 +67,7 @@ def needed_sites(scenario: Scenario, tasks: Sequence[Task]) -> frozenset[str]:
 
 def script_player(tasks: Sequence[Task], scenario: Scenario) -> Member:
     """The participant that plays the tasks' reference scripts, on a free port."""
-    folder = scenario.path.resolve().parent
-    files = dict.fromkeys(str(folder / task.reference) for task in tasks if task.reference is not None)
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        port = probe.getsockname()[1]
-    words = ["wabe", "participant", "replay", "--script", os.pathsep.join(files), "--host", _HOST, "--port", str(port)]
-    endpoint = f"http://{_HOST}:{port}"
-    return Member(name=_SCRIPTS, endpoint=endpoint, cmd=shlex.join(words), is_agent=True)
+    return walker_of({task.reference for task in tasks if task.reference}, scenario.path.resolve().parent)
 
 
 def participant_of(scenario: Scenario, role: str, settings: Settings) -> Member:
@@ -119,38 +100,29 @@ class Playing:
         chosen = [task for task in with_logins(scenario, scenario.tasks, settings.environ) if task.task_id in wanted]
         if self.archives is not None:
             self.archives.check(chosen)
-        with TemporaryDirectory(prefix="wabe-sites-") as folder:
-            store = RunStore(Path(folder), "sites")
-            store.create()
-            today = day_of(scenario.config)
-            environ = child_environ(settings, output_dir=store.output_dir, participant_model=None, today=today)
-            scenario_dir = scenario.path.resolve().parent
-            require_folders(sites, scenario_dir)
-            async with (
-                launched(
-                    [*sites, self.player], scenario_dir=scenario_dir, environ=environ, logs=store.logs
-                ) as children,
-                restarts_of(scenario.sites, children, logins) as restarts,
-                browser_pool(BrowserSettings.from_config(with_addresses(scenario, settings).config, settings)) as pool,
-                self._connected() as client,
-            ):
-                await require_first_pages(sites, chosen)
-                states = await logins.first({site.name for site in sites})
-                ready = logins.applied(chosen, {site: state for site, state in states.items() if site not in restarts})
-                config = _settings_for(scenario.config, restarts)
-                assessment = Assessment(
-                    tuple(ready),
-                    config,
-                    browser=pool.browser,
-                    connect=lambda: _lent(client),
-                    judge=open_judge(config, settings, cache_dir=None),
-                    store=store,
-                    emit=self.emit,
-                    archives=self.archives,
-                    intercept=self.intercept,
-                )
-                await assessment.run()
-            return [_played(task, store) for task in chosen]
+        browsers = with_addresses(scenario, settings).config
+        async with (
+            rehearsing(scenario, settings, browsers, [*sites, self.player]) as rehearsal,
+            restarts_of(scenario.sites, rehearsal.children, logins) as restarts,
+            self._connected() as client,
+        ):
+            await require_first_pages(sites, chosen)
+            states = await logins.first({site.name for site in sites})
+            ready = logins.applied(chosen, {site: state for site, state in states.items() if site not in restarts})
+            config = _settings_for(scenario.config, restarts)
+            assessment = Assessment(
+                tuple(ready),
+                config,
+                browser=rehearsal.pool.browser,
+                connect=lambda: nullcontext(client),
+                judge=open_judge(config, settings, cache_dir=None),
+                store=rehearsal.store,
+                emit=self.emit,
+                archives=self.archives,
+                intercept=self.intercept,
+            )
+            await assessment.run()
+            return [_played(task, rehearsal.store) for task in chosen]
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[ParticipantClient]:
@@ -159,11 +131,6 @@ class Playing:
             self.player.endpoint, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
         ) as client:
             yield client
-
-
-@asynccontextmanager
-async def _lent(client: T) -> AsyncIterator[T]:
-    yield client
 
 
 def _settings_for(config: RunConfig, restarts: dict[str, str]) -> RunConfig:
