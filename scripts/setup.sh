@@ -34,7 +34,8 @@ if [ "$have" != "$want" ] && [ "$have" != "$full" ]; then
   # An environment that another tool made may come without pip.
   .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip --upgrade >/dev/null
   say "installing $lock"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
+  # The lock lists everything. Without --no-deps, older pips (23.2) look for a newer version of what is required with extras.
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r "$lock"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
   printf '%s\n' "$want" > "$stamp"
 fi
