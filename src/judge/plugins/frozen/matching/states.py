@@ -91,6 +91,10 @@ class Group:
                 found |= labels
                 yield labels
 
+    def compares(self, number: int) -> bool:
+        """Whether it was observed both with and without the write with this number."""
+        return len({any(write.number == number for write in each.context.writes) for each in self.observations}) == 2
+
     def is_own(self, label: Label) -> bool:
         """Whether this page is likely to show the effect of the write or cookie."""
         return _places(self.places, label).concern(self.path, self.prefix)
@@ -168,7 +172,7 @@ class Learnt:
         """
         if group.contexts == 1 or label in known.suspects:
             return False
-        if isinstance(label, Write) and self.is_idle(label.number) and group.is_one:
+        if isinstance(label, Write) and self.is_idle(label.number) and group.is_one and group.compares(label.number):
             return True
         if group.is_own(label):
             return False
@@ -220,17 +224,19 @@ def _causes(changing: Collection[tuple[Group, frozenset[Label]]]) -> frozenset[o
 def _idle(groups: Collection[Group], mixed: Collection[Group], written: Collection[Written]) -> frozenset[int]:
     """The numbers of the writes that changed nothing, as far as the archive shows."""
     changing = {label for group in groups for labels in group.changes() for label in labels}
-    unchanged: set[Label] = set()
+    writing = {one.exchange.record_id for each in written for one in each.observations}
+    shown: set[int] = set()
     for group in mixed:
-        if not group.is_timeless:
-            for labels, one, other in group.pairs:
-                if one.likeness == other.likeness:
-                    unchanged |= {label for label in labels if group.is_own(label)}
+        # What a write answers says little: one that sets a value always confirms it.
+        if not group.is_timeless and group.observations[0].exchange.record_id not in writing:
+            for (label, *others), one, other in group.pairs:
+                # Of several writes, one may have undone another. What sets a value changes nothing when it is repeated.
+                if isinstance(label, Write) and label.time == 1 and not others and group.is_own(label):
+                    shown |= {label.number} if one.likeness == other.likeness else set()
     numbers = {label.number for label in changing if isinstance(label, Write)}
-    shown = {label.number for label in unchanged if isinstance(label, Write)}
     idle: set[int] = set()
     for each in written:
-        if each.is_answered_alike and each.numbers & shown and each.numbers.isdisjoint(numbers):
+        if each.is_answered_alike and not each.numbers.isdisjoint(shown) and each.numbers.isdisjoint(numbers):
             idle |= each.numbers
     return frozenset(idle)
 
