@@ -78,16 +78,12 @@ def session_authorizations(exchanges: Iterable[Exchange]) -> frozenset[str]:
     walks: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for exchange in exchanges:
         said = header(exchange.request.headers, _AUTHORIZATION)
-        walks[exchange.walk, urlsplit(exchange.request.url).netloc].append(said)
-    by_origin: defaultdict[str, list[list[str]]] = defaultdict(list)
-    for (_, origin), in_walk in walks.items():
-        if any(in_walk):
-            by_origin[origin].append(in_walk)
+        walks[urlsplit(exchange.request.url).netloc, exchange.walk].append(said)
     found: set[str] = set()
-    for each in by_origin.values():
-        values = [value for in_walk in each for value in set(in_walk) if value]
-        is_own = len(values) == len(set(values)) == len(each)
-        if is_own and not any(in_walk[0] for in_walk in each) and all(_DIGEST.fullmatch(value) for value in values):
+    for origin in {origin for origin, _ in walks}:
+        in_walks = [said for (where, _), said in walks.items() if where == origin and any(map(_DIGEST.fullmatch, said))]
+        values = [value for said in in_walks for value in set(said) if _DIGEST.fullmatch(value)]
+        if len(values) == len(set(values)) == len(in_walks) and not any(said[0] for said in in_walks):
             found.update(values)
     return frozenset(found)
 

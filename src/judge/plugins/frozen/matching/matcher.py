@@ -156,12 +156,14 @@ class Matcher:
             if choice.how != "nearest":
                 return found
             nearest = nearest or found
-        if nearest is None and (mixed := self.index.in_any_order(key)):
+        if mixed := self.index.in_any_order(key):
             choice = choose(mixed, context, self.index.learnt, walk=self.walk, asked=self._asked)
-            if not (mixed.is_one and self.index.is_idle(key)):
-                # The order may be what the request is about.
-                choice = choice._replace(how="nearest")
-            nearest = _Found(mixed, choice, False, choice.observation.exchange.answer)
+            is_idle = mixed.is_one and self.index.is_idle(key)
+            found = _Found(mixed, choice, False, choice.observation.exchange.answer)
+            if is_idle and choice.how != "nearest":
+                return found
+            # Otherwise, the order may be what the request is about.
+            nearest = nearest or replace(found, choice=choice._replace(how="nearest"))
         return nearest
 
     def _made(self, asked: WireRequest, context: Context) -> _Found | None:
