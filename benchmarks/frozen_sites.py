@@ -67,7 +67,6 @@ from shared.snapshot import parse_snapshot
 
 Walks = Sequence[tuple[Case, Walk]]
 Opened = AbstractAsyncContextManager[PlaywrightBrowser]
-REPLAYS = 3
 LIMIT = 25
 DEMANDS = {"connections": 0, "repeated": 0.98, "as_recorded": 0.95, "missed": 0.003, "silent": 0, "false": 0.05}
 
@@ -98,6 +97,7 @@ class Figures:
     silent: list[str] = field(default_factory=list)
     misses: list[str] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
+    false_flags: list[str] = field(default_factory=list)
 
     def add_replays(self, name: str, first: Sequence[Look], replays: Sequence[Sequence[Look]]) -> None:
         """A recorded walk: the recording and its replays."""
@@ -127,7 +127,9 @@ class Figures:
         steps = [each for one in mixed for each in one]
         self.shuffled_steps += len(steps)
         self.shuffled_compared += sum(not each.why for each in steps)
-        self.false += sum(not each.why and each.look.is_uncertain for each in steps)
+        flagged = [each for each in steps if not each.why and each.look.is_uncertain]
+        self.false += len(flagged)
+        self.false_flags += [f"{each.case}, {each.look.action}: {_uncertain(each.look)}" for each in flagged]
 
     def add_unrecorded(self, name: str, live: Sequence[Sequence[Look]], frozen: Sequence[Look]) -> None:
         """A walk that was not recorded, live once or twice, and on the archive."""
@@ -154,6 +156,12 @@ class Figures:
             self.false += is_equal and look.is_uncertain
             if not is_equal:
                 return
+
+
+def _uncertain(look: Look) -> str:
+    """The requests of a step that are graded uncertain."""
+    found = [entry for entry in look.entries if entry.grade == "uncertain"]
+    return ", ".join(f"{entry.method} {entry.url} ({'; '.join(entry.differs)})" for entry in found)
 
 
 def _difference(shown: tuple[str, str] | None, look: Look) -> str:
@@ -269,48 +277,97 @@ class HardSite:
             return await Walker(browser, self.places).walk([one])
 
 
-async def hard_part(options: argparse.Namespace, folder: Path, output: Path) -> Figures:
+async def hard_part(options: argparse.Namespace, output: Path) -> Figures:
     """The hard cases."""
-    figures = Figures()
-    authority, places = Authority.made_in(folder), addresses()
-    cases = [case for case in CASES if not options.cases or case.name in options.cases]
+    path, kept = output / "hard.wacz", output / "hard.json"
+    if not (options.again and kept.is_file()):
+        with tempfile.TemporaryDirectory(prefix="wt") as folder:
+            (await hard_visited(options, Path(folder), path)).saved(kept)
+    visits, archive = HardVisits.read(kept), FORMAT.open(path)
+    figures = Figures(live_s=visits.live_s, archive_kb=round(path.stat().st_size / 1000))
+    if options.only_live:
+        return figures
+    places = Addresses(*visits.places)
+    site, cases = HardSite(places, policy_for(places)), chosen_cases(options)
+    with stopped(ports_of(places)) as wire:
+        async with browser_pool(browser_settings()) as pool:
+            replays = [await site.replayed(pool, recorded(cases), archive) for _ in range(options.replays)]
+            mixed = [await site.replayed(pool, shuffled(cases), archive) for _ in range(options.shuffles)]
+            for case in (*cases, *(() if options.cases else BEYOND)):
+                for seed in map(str, range(options.seeds)):
+                    task = task_for(places, case.path)
+                    async with archives.replaying(pool, site.policy, archive, task) as (browser, take):
+                        more = {"limit": options.steps, "take": take, "clock_ms": archive.clock_ms}
+                        found = await play(browser, task, at_random(int(seed)), **more)
+                    figures.add_unrecorded(f"{case.name}, seed {seed}", visits.others[case.name][seed], found)
+    for place, first in enumerate(visits.firsts_of(cases) if replays else ()):
+        figures.add_replays(recorded(cases)[place][0].name, first, [looks_of(each[place]) for each in replays])
+    figures.replay_s = [seen.look.seconds for one in replays[:1] for walk in one for seen in walk]
+    if mixed:
+        figures.add_cases(
+            len(cases), [one for each in replays[:1] for one in each], [one for each in mixed for one in each]
+        )
+    figures.connections = wire.touched
+    return figures
+
+
+async def hard_visited(options: argparse.Namespace, folder: Path, path: Path) -> "HardVisits":
+    """Record the hard cases into an archive, and see what they show on walks that are not recorded."""
+    authority, places, cases = Authority.made_in(folder), addresses(), chosen_cases(options)
     plain = browser_settings()
     flag = f"--ignore-certificate-errors-spki-list={authority.spki}"
     trusting = plain.model_copy(update={"found": plain.found.model_copy(update={"path": with_flags(folder, flag)})})
-    site = HardSite(places, policy_for(places))
-    pages = [(case, seed) for case in (*cases, *BEYOND) for seed in range(options.seeds)]
+    site, recorder = HardSite(places, policy_for(places)), archives.Recorder()
     os.environ["SSL_CERT_FILE"] = str(authority.ca)
-    live: dict[tuple[str, int], list[list[Look]]] = {}
-    recorder = archives.Recorder()
+    visits = HardVisits((places.own, places.other, places.closed))
     with running(places, authority):
         async with browser_pool(trusting) as pool:
             plain_walks = await site.live(pool, recorded(cases))
-            for case, seed in [*pages, *pages]:
-                async with pool.browser(site.policy) as browser:
-                    looks = await play(browser, task_for(places, case.path), at_random(seed), limit=options.steps)
-                    live.setdefault((case.name, seed), []).append(looks)
+            for case in (*cases, *(() if options.cases else BEYOND)):
+                task, seeds = task_for(places, case.path), visits.others.setdefault(case.name, {})
+                for seed in [*range(options.seeds)] * 2:
+                    async with pool.browser(site.policy) as browser:
+                        looks = await play(browser, task, at_random(seed), limit=options.steps)
+                    seeds.setdefault(str(seed), []).append(looks)
         async with browser_pool(plain) as pool:
             firsts = await site.recorded(pool, recorded(cases), recorder)
-    path = output / "hard.wacz"
-    archive = recorder.saved(path)
-    figures.archive_kb = round(path.stat().st_size / 1000)
-    with stopped(ports_of(places)) as wire:
-        async with browser_pool(plain) as pool:
-            replays = [await site.replayed(pool, recorded(cases), archive) for _ in range(REPLAYS)]
-            mixed = await site.replayed(pool, shuffled(cases), archive)
-            for case, seed in pages:
-                task = task_for(places, case.path)
-                async with archives.replaying(pool, site.policy, archive, task) as (browser, take):
-                    more = {"limit": options.steps, "take": take, "clock_ms": archive.clock_ms}
-                    found = await play(browser, task, at_random(seed), **more)
-                figures.add_unrecorded(f"{case.name}, seed {seed}", live[case.name, seed], found)
-    for place, first in enumerate(firsts):
-        figures.add_replays(first[0].case, looks_of(first), [looks_of(each[place]) for each in replays])
-    figures.live_s = [seen.look.seconds for one in plain_walks for seen in one]
-    figures.replay_s = [seen.look.seconds for one in replays[0] for seen in one]
-    figures.add_cases(len(cases), replays[0], mixed)
-    figures.connections = wire.touched
-    return figures
+    for (case, _), first in zip(recorded(cases), firsts, strict=True):
+        visits.firsts.setdefault(case.name, []).append(looks_of(first))
+    visits.live_s = [seen.look.seconds for one in plain_walks for seen in one]
+    recorder.saved(path)
+    return visits
+
+
+@dataclass
+class HardVisits:
+    """What was seen on the hard cases while they ran, kept beside their archive."""
+
+    places: tuple[str, str, str]
+    live_s: list[float] = field(default_factory=list)
+    firsts: dict[str, list[list[Look]]] = field(default_factory=dict)
+    """By case, a list for each recorded walk."""
+    others: dict[str, dict[str, list[list[Look]]]] = field(default_factory=dict)
+    """By case and seed: two visits."""
+
+    def saved(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> "HardVisits":
+        found = json.loads(path.read_text(encoding="utf-8"))
+        firsts = {case: [_looks(one) for one in each] for case, each in found["firsts"].items()}
+        others = {
+            case: {seed: [_looks(one) for one in twice] for seed, twice in each.items()}
+            for case, each in found["others"].items()
+        }
+        return cls(tuple(found["places"]), found["live_s"], firsts, others)
+
+    def firsts_of(self, cases: Iterable[Case]) -> list[list[Look]]:
+        return [one for case in cases for one in self.firsts[case.name]]
+
+
+def chosen_cases(options: argparse.Namespace) -> list[Case]:
+    return [case for case in CASES if not options.cases or case.name in options.cases]
 
 
 def looks_of(seen: Iterable[Seen]) -> list[Look]:
@@ -406,7 +463,7 @@ async def app_part(ground: Ground, options: argparse.Namespace, output: Path) ->
         return figures
     with stopped(ground.ports) as wire:
         for (task, script), first in zip(ground.walks, visits.firsts, strict=True):
-            replays = [await ground.frozen(archive, task, scripted(script)) for _ in range(REPLAYS)]
+            replays = [await ground.frozen(archive, task, scripted(script)) for _ in range(options.replays)]
             figures.add_replays(task.task_id, first, replays)
             figures.replay_s += [look.seconds for look in replays[0]]
         for (name, task, make), twice in zip(others, visits.others, strict=True):
@@ -577,9 +634,8 @@ async def measure(options: argparse.Namespace, output: Path) -> dict[str, Figure
     """The figures by site."""
     sites: dict[str, Figures] = {}
     if "hard" in options.parts:
-        with tempfile.TemporaryDirectory(prefix="wt") as folder:
-            sites["hard cases"] = await hard_part(options, Path(folder), output)
-            print(table(sites).splitlines()[2], file=sys.stderr, flush=True)
+        sites["hard cases"] = await hard_part(options, output)
+        print(table(sites).splitlines()[2], file=sys.stderr, flush=True)
     if "walks" in options.parts:
         async with grounds(installed(options.apps)) as found:
             for ground in found:
@@ -592,7 +648,12 @@ def report(sites: dict[str, Figures], abroad: set[str]) -> list[str]:
     """Print the table and every difference; the demands that are not met."""
     print(table(sites))
     for name, one in sites.items():
-        for kind, lines in (("differs", one.differences), ("decisive miss", one.misses), ("SILENT", one.silent)):
+        for kind, lines in (
+            ("differs", one.differences),
+            ("decisive miss", one.misses),
+            ("SILENT", one.silent),
+            ("false flag", one.false_flags),
+        ):
             for line in lines:
                 print(f"{kind}: {name}: {line}")
     total = summed(sites.values())
@@ -612,10 +673,12 @@ def main() -> int:
     parser.add_argument("--cases", nargs="*", default=[], help="hard cases; default: all")
     parser.add_argument("--seeds", type=int, default=3, help="random walks from each first page")
     parser.add_argument("--mixes", type=int, default=2, help="shuffled walks from each first page of an application")
+    parser.add_argument("--replays", type=int, default=3, help="how often each recorded walk is replayed")
+    parser.add_argument("--shuffles", type=int, default=3, help="how often the shuffled hard cases are replayed")
     parser.add_argument("--steps", type=int, default=8, help="of a walk that was not recorded")
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--output", type=Path, help="keep archives and runs here")
-    parser.add_argument("--only-live", action="store_true", help="record and visit applications, without replays")
+    parser.add_argument("--only-live", action="store_true", help="record and visit sites, without replays")
     parser.add_argument("--again", action="store_true", help="use the recordings and visits that --output has")
     options = parser.parse_args()
     began = time.monotonic()

@@ -60,7 +60,8 @@ def _elsewhere(case: Case) -> list[Walk]:
     if len(first) > 2:
         return [first[middle:] + first[:middle]]
     # A message that is sent twice on a socket has two answers, and a recording does not say which one a look showed.
-    return [first[1:]] if case.sockets else [first[1:], first[:1] + first]
+    # Otherwise, the first step is repeated, and taken again after the other one.
+    return [first[1:]] if case.sockets else [first[1:], first[:1] + first + first[:1]]
 
 
 def shuffled(cases: Iterable[Case]) -> list[tuple[Case, Walk]]:

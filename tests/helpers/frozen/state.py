@@ -333,7 +333,11 @@ CASES = (
             f"/form-log-in/{key}": handler
             for key, handler in {"": _office, "in": _in, "out": _out, "orders": _orders}.items()
         },
-        ((*_WRONG, *_LOG_IN, _ORDERS, _SIGN, _LOG_OUT), (*_LOG_IN, _ORDERS, _LOG_OUT), (*_LOG_IN, _SIGN, _SIGN)),
+        (
+            (*_WRONG, *_LOG_IN, _ORDERS, _SIGN, _LOG_OUT),
+            (*_LOG_IN, _ORDERS, _SIGN, _ORDERS, _LOG_OUT),
+            (*_LOG_IN, _SIGN, _SIGN),
+        ),
         (*_LOG_IN, _SIGN, _ORDERS, _LOG_OUT, *_WRONG),
     ),
     Case(

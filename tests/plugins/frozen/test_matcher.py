@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.browser.interception import Headers
+from judge.browser.interception import Headers, WireRequest
 from judge.plugins.frozen.exchanges import Exchange, header
 from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.index import Index
@@ -336,13 +336,15 @@ def said(token: str, field: str) -> bytes:
     return f"csrf_token={token}&{field}=1".encode()
 
 
-def test_a_write_that_changed_nothing_in_two_states_does_not_make_other_answers_uncertain() -> None:
-    page, one, two = request("/a/"), request("/a/do", "POST", b"1"), request("/a/do", "POST", b"2")
-    shown, done, other = answer(b"page"), answer(b"done"), answer(b"other")
-    first = walk("w1", (page, shown), (one, done), (page, shown), (two, other), (page, shown))
-    second = walk("w2", (page, shown), (two, other), (page, shown), (two, other), (one, done), (page, shown))
-    matcher = Matcher(Index(recording(first, second)))
-    assert [matcher.match(each).grade for each in (one, one, two, page)] == ["exact"] * 4
+def test_a_write_that_changed_nothing_at_its_place_does_not_make_answers_there_uncertain() -> None:
+    one, two, three = (request("/a/do", "POST", body) for body in (b"1", b"2", b"3"))
+    page, other, third = answer(b"page"), answer(b"other"), answer(b"third")
+    read, done = request("/a/"), answer(b"done")
+    first = walk("w1", (read, page), (one, done), (read, page), (two, other), (three, third), (read, page))
+    second = walk("w2", (two, other), (three, third), (read, page), (one, done), (read, page))
+    third_walk = walk("w3", (three, third), (one, done), (two, other))
+    matcher = Matcher(Index(recording(first, second, third_walk)))
+    assert [matcher.match(each).grade for each in (two, one, three, read)] == ["exact"] * 4
 
 
 def test_a_write_that_an_answer_changed_with_makes_others_uncertain() -> None:
@@ -352,3 +354,39 @@ def test_a_write_that_an_answer_changed_with_makes_others_uncertain() -> None:
     second = walk("w2", (two, other), (one, done), (page, answer(b"after")))
     matcher = Matcher(Index(recording(first, second)))
     assert [matcher.match(each).grade for each in (one, one, page)][-1] == "uncertain"
+
+
+def test_a_write_whose_repetition_changes_nothing_may_have_changed_something_the_first_time() -> None:
+    page, write = request("/a"), request("/b/do", "POST", b"1")
+    walk_once = walk(
+        "w1", (write, answer(b"now 1")), (page, answer(b"1")), (write, answer(b"now 1")), (page, answer(b"1"))
+    )
+    matcher = Matcher(Index(recording(walk_once)))
+    assert matcher.match(page).grade == "uncertain"
+
+
+def test_a_page_that_was_only_seen_after_a_write_is_uncertain_without_it() -> None:
+    shown, other, write = request("/a"), request("/b"), request("/b/do", "POST", b"1")
+    first = walk(
+        "w1", (shown, answer(b"0")), (write, answer(b"now 1")), (other, answer(b"b")), (write, answer(b"now 1"))
+    )
+    second = walk("w2", (shown, answer(b"0")), (other, answer(b"b")))
+    matcher = Matcher(Index(recording(first, second)))
+    assert [matcher.match(each).grade for each in (write, shown)] == ["exact", "uncertain"]
+
+
+@pytest.mark.parametrize(("tokens", "grade"), [(("1" * 16, "2" * 16), "exact"), (("1" * 16, "x" * 16), "uncertain")])
+def test_an_authorization_that_each_walk_obtains_identifies_a_session(tokens: tuple[str, str], grade: str) -> None:
+    page, log_in = request("/a"), request("/in", "POST", b"name=ada")
+
+    def asked(path: str, token: str) -> WireRequest:
+        return request(path, headers=(("Authorization", f"redacted-{token}"),))
+
+    walks = [
+        walk(f"w{number}", (page, answer(b"p")), (log_in, answer(b"in")), (asked(path, token), answer(b"mine")))
+        for number, (path, token) in enumerate(zip(("/one", "/two"), tokens, strict=True))
+    ]
+    matcher = Matcher(Index(recording(*walks)))
+    for each in (page, log_in, asked("/one", tokens[0])):
+        assert matcher.match(each).grade == "exact"
+    assert matcher.match(asked("/two", tokens[0])).grade == grade

@@ -102,6 +102,7 @@ class ReplayInterceptor:
             secrets=self._secrets,
             wait=self._caused,
             note=lambda message: self._note(request, message),
+            others=match.others,
         )
         await replay.run(self._progress.notify)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
@@ -25,6 +25,9 @@ class SocketReplay:
     Each message of the page is looked up among its recorded ones. A message of the site is sent once the page has sent
     everything that preceded it in the recording. If the page skips messages, its message is uncertain: the replies to
     the skipped ones are left out, and follow if the page sends them later. A message that was never recorded is a miss.
+
+    `others` are further recordings of this socket in the same state. If one of them went like this one so far, and then
+    continues with the page's message, it answers from then on.
     """
 
     exchange: Exchange
@@ -33,6 +36,10 @@ class SocketReplay:
     secrets: Secrets
     wait: Wait
     note: Callable[[Match], None]
+    others: Sequence[Exchange] = ()
+    _exchanged: list[tuple[bool, str]] = field(default_factory=list)
+    _since: int = 0
+    _released: "asyncio.Task[None] | None" = None
     _seen: set[int] = field(default_factory=set)
     _left_out: set[int] = field(default_factory=set)
     _skipped: set[int] = field(default_factory=set)
@@ -40,6 +47,10 @@ class SocketReplay:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
+        self._first = self.exchange
+        self._read()
+
+    def _read(self) -> None:
         self._messages = self.exchange.messages
         sent = [(place, self._key(message)) for place, message in enumerate(self._messages) if message.sent]
         self._sent = sent
@@ -52,38 +63,45 @@ class SocketReplay:
 
     async def run(self, notify: Callable[[], Awaitable[None]]) -> None:
         """Serve the page until the socket ends."""
-        released = asyncio.create_task(self._release())
+        self._since = len(self.matcher.writes)
+        self._released = asyncio.create_task(self._release(0))
         try:
             while isinstance(message := await self.page.receive(), SocketMessage):
                 if self._received(message):
                     await notify()
                 await self._release_late()
         finally:
-            released.cancel()
-            await asyncio.gather(released, return_exceptions=True)
+            self._released.cancel()
+            await asyncio.gather(self._released, return_exceptions=True)
 
-    async def _release(self) -> None:
-        since, at_ms = len(self.matcher.writes), 0
+    async def _release(self, start: int) -> None:
+        at_ms = 0
         for place, message in enumerate(self._messages):
+            if place < start:
+                continue
             if message.sent:
                 at_ms = message.at_ms
                 continue
             await self._until(place)
             if place in self._left_out:
                 continue
-            await self.wait(self.exchange, message.tick, message.at_ms - at_ms, since)
+            await self.wait(self.exchange, message.tick, message.at_ms - at_ms, self._since)
             at_ms = message.at_ms
-            await self.page.send(SocketMessage(False, message.is_text, message.data, message.at_ms))
+            await self._send(message)
         closed = self.exchange.closed
         if isinstance(closed, SocketClose) and not closed.sent:
             await self._until(len(self._messages))
             await self.page.close(closed.code, closed.reason)
 
+    async def _send(self, message: Message) -> None:
+        self._exchanged.append((False, self._key(message)))
+        await self.page.send(SocketMessage(False, message.is_text, message.data, message.at_ms))
+
     async def _release_late(self) -> None:
         """Send the replies to messages that the page had skipped and has now sent."""
         while self._late:
             for message in takewhile(lambda each: not each.sent, self._messages[self._late.pop(0) + 1 :]):
-                await self.page.send(SocketMessage(False, message.is_text, message.data, message.at_ms))
+                await self._send(message)
 
     async def _until(self, place: int) -> None:
         """Wait until the page has sent everything that precedes this place in the recording."""
@@ -95,6 +113,8 @@ class SocketReplay:
         """Look up a message of the page among the recorded ones. Returns whether it counts as a write."""
         recorded = Message(True, message.is_text, message.data, message.at_ms, 0)
         key = self._key(recorded)
+        self._follow(key)
+        self._exchanged.append((True, key))
         places = [place for place, each in self._sent if each == key]
         unseen = [place for place in places if place not in self._seen]
         if (places and all(place in self._repeated for place in places)) or is_signal(message.data):
@@ -120,16 +140,58 @@ class SocketReplay:
 
         Messages with no reply in between may come in any order.
         """
-        missing = [
-            each for each, _ in self._sent if each < place and each not in self._seen and each not in self._repeated
-        ]
-        answered = [each for each in missing if any(not self._messages[at].sent for at in range(each, place))]
+        missing, answered = self._before(place)
         if answered:
             self._left_out |= {at for at in range(answered[0], place) if not self._messages[at].sent}
             self._see(missing)
             self._skipped.update(missing)
+        if self._left_out:
             self._note("uncertain")
         self._see([place])
+
+    def _before(self, place: int) -> tuple[list[int], list[int]]:
+        """The earlier messages that the page has not sent, and those of them with a reply in between."""
+        missing = [
+            each for each, _ in self._sent if each < place and each not in self._seen and each not in self._repeated
+        ]
+        return missing, [each for each in missing if any(not self._messages[at].sent for at in range(each, place))]
+
+    def _follow(self, key: str) -> None:
+        """Change to the recording that went like this socket so far and has the page's message next, if need be."""
+        unseen = next((place for place, each in self._sent if each == key and place not in self._seen), None)
+        if unseen is not None and not self._before(unseen)[1]:
+            return
+        count = len(self._exchanged)
+        for other in self.others:
+            messages = [(each.sent, self._key(each)) for each in other.messages[: count + 1]]
+            if messages == [*self._exchanged, (True, key)]:
+                self._change(other, count)
+                self._seen = {place for place, _ in self._sent if place < count}
+                return
+        if self.exchange is not self._first and unseen is None:
+            self._return()
+
+    def _return(self) -> None:
+        """Go on with the first recording: what it has was exchanged in another order."""
+        self._change(self._first, 0)
+        said = Counter(key for is_sent, key in self._exchanged if is_sent)
+        is_said = True
+        for place, message in enumerate(self._messages):
+            if message.sent:
+                key = self._key(message)
+                is_said = said[key] > 0
+                said[key] -= 1
+            if is_said:
+                (self._seen if message.sent else self._left_out).add(place)
+
+    def _change(self, exchange: Exchange, start: int) -> None:
+        self.exchange = exchange
+        self._read()
+        for each in (self._seen, self._left_out, self._skipped):
+            each.clear()
+        if self._released is not None:
+            self._released.cancel()
+        self._released = asyncio.create_task(self._release(start))
 
     def _see(self, places: list[int]) -> None:
         self._seen.update(places)

@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -36,6 +36,8 @@ _OPAQUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w%:+/=-]{16,}")
 # `payload.time.signature` and `header.payload.signature`.
 _SIGNED = re.compile(r"(\.?[\w-]{4,})\.([\w-]+)\.[\w-]+")
 _AUTHORIZATION = "authorization"
+# The placeholder of a token. Those of passwords are shorter.
+_DIGEST = re.compile(r"redacted-[0-9a-f]{16}")
 
 
 class Context(NamedTuple):
@@ -61,6 +63,31 @@ def counted(numbers: Iterable[int]) -> tuple[Write, ...]:
     return tuple(found)
 
 
+class Sessions(NamedTuple):
+    """What only identifies a session: names of cookies, and values of `Authorization`."""
+
+    cookies: frozenset[str]
+    authorizations: frozenset[str]
+
+
+def session_authorizations(exchanges: Iterable[Exchange]) -> frozenset[str]:
+    """Values of `Authorization` that only identify a session.
+
+    Every walk has its own one, and began without it, so that the writes of the walk say how it was obtained.
+    """
+    walks: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for exchange in exchanges:
+        said = header(exchange.request.headers, _AUTHORIZATION)
+        walks[urlsplit(exchange.request.url).netloc, exchange.walk].append(said)
+    found: set[str] = set()
+    for origin in {origin for origin, _ in walks}:
+        in_walks = [said for (where, _), said in walks.items() if where == origin and any(map(_DIGEST.fullmatch, said))]
+        values = [value for said in in_walks for value in set(said) if _DIGEST.fullmatch(value)]
+        if len(values) == len(set(values)) == len(in_walks) and not any(said[0] for said in in_walks):
+            found.update(values)
+    return frozenset(found)
+
+
 def session_cookies(exchanges: Iterable[Exchange]) -> frozenset[str]:
     """Names of cookies that only identify a session."""
     found: set[str] = set()
@@ -81,15 +108,15 @@ def is_opaque(value: str) -> bool:
     return bool(PLACEHOLDER.fullmatch(value) or (_OPAQUE.fullmatch(value) and _data_in(value) is None))
 
 
-def cookies_of(headers: Headers, sessions: frozenset[str], now_ms: int) -> frozenset[tuple[str, str]]:
+def cookies_of(headers: Headers, sessions: Sessions, now_ms: int) -> frozenset[tuple[str, str]]:
     """The cookies of a request that may reflect the state, and its `Authorization` header."""
     found = {}
     for pair in header(headers, "cookie").split(";"):
         name, equals, value = pair.strip().partition("=")
-        if equals and name not in sessions and not _ANALYTICS.match(name):
+        if equals and name not in sessions.cookies and not _ANALYTICS.match(name):
             found[name] = loosened(_content(value), now_ms)
     if said := header(headers, _AUTHORIZATION):
-        found[_AUTHORIZATION] = said
+        found[_AUTHORIZATION] = "{session}" if said in sessions.authorizations else said
     return frozenset(found.items())
 
 

@@ -15,9 +15,11 @@ from judge.plugins.frozen.matching.answers import fingerprint, holds_in_any_stat
 from judge.plugins.frozen.matching.contexts import (
     Context,
     Places,
+    Sessions,
     cookies_of,
     counted,
     path_of,
+    session_authorizations,
     session_cookies,
     shared_prefix,
 )
@@ -50,7 +52,7 @@ class Index:
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         exchanges = sorted(recording.exchanges, key=lambda each: (each.walk, each.began))
-        self.sessions = session_cookies(exchanges)
+        self.sessions = Sessions(session_cookies(exchanges), session_authorizations(exchanges))
         self._varying = _varying(exchanges)
         self._tokens = frozenset(token for exchange in exchanges for token in tokens_in(exchange))
         self._numbers: dict[str, int] = {}

@@ -14,7 +14,7 @@ from judge.plugins.frozen.kinds import Kind, kind_of, miss_class
 from judge.plugins.frozen.matching.contexts import Context, cookies_of, counted
 from judge.plugins.frozen.matching.index import Index, is_writing_link
 from judge.plugins.frozen.matching.keys import differing, is_write
-from judge.plugins.frozen.matching.states import Choice, Group, choose
+from judge.plugins.frozen.matching.states import Choice, Group, choose, fitting_in
 from judge.plugins.frozen.matching.synthesis import (
     after_preflight,
     head_of,
@@ -30,14 +30,15 @@ from judge.records.ledger import Grade, MissClass
 # No page sees the answers to these.
 _UNSEEN = frozenset({"beacon", "report"})
 # Increased with every change that may give another answer.
-MATCHER = "2"
+MATCHER = "3"
 
 
 @dataclass(frozen=True)
 class Match:
     """The answer to a request. `exchange` is `None` for a miss, whose class is `miss`.
 
-    `answer` is the exchange's, or follows from it; `None` for a miss and for a recorded failure.
+    `answer` is the exchange's, or follows from it; `None` for a miss and for a recorded failure. `others` are the other
+    recordings of a socket in the same state.
     """
 
     kind: Kind
@@ -46,6 +47,7 @@ class Match:
     answer: Answer | None = None
     differs: tuple[str, ...] = ()
     miss: MissClass | None = None
+    others: tuple[Exchange, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,9 @@ class Matcher:
             match = Match(kind, "miss", miss=miss_class(asked, kind))
         else:
             match = self._matched(asked, kind, found)
+            if kind == "socket":
+                fitting = fitting_in(found.group, context, self.index.learnt)
+                match = replace(match, others=tuple(each.exchange for each in fitting))
         self._note(asked, match)
         return match
 
@@ -151,12 +156,14 @@ class Matcher:
             if choice.how != "nearest":
                 return found
             nearest = nearest or found
-        if nearest is None and (mixed := self.index.in_any_order(key)):
+        if mixed := self.index.in_any_order(key):
             choice = choose(mixed, context, self.index.learnt, walk=self.walk, asked=self._asked)
-            if not (mixed.is_one and self.index.is_idle(key)):
-                # The order may be what the request is about.
-                choice = choice._replace(how="nearest")
-            nearest = _Found(mixed, choice, False, choice.observation.exchange.answer)
+            is_idle = mixed.is_one and self.index.is_idle(key)
+            found = _Found(mixed, choice, False, choice.observation.exchange.answer)
+            if is_idle and choice.how != "nearest":
+                return found
+            # Otherwise, the order may be what the request is about.
+            nearest = nearest or replace(found, choice=choice._replace(how="nearest"))
         return nearest
 
     def _made(self, asked: WireRequest, context: Context) -> _Found | None:
