@@ -390,3 +390,27 @@ def test_an_authorization_that_each_walk_obtains_identifies_a_session(tokens: tu
     for each in (page, log_in, asked("/one", tokens[0])):
         assert matcher.match(each).grade == "exact"
     assert matcher.match(asked("/two", tokens[0])).grade == grade
+
+
+@pytest.mark.parametrize(
+    ("login", "path", "found"),
+    [
+        ("redacted-ab", "/a", ("state", b"inside")),
+        ("redacted-cd", "/a", ("uncertain", b"who?")),
+        ("redacted-ab", "/b", ("exact", b"inside")),
+        ("redacted-cd", "/b", ("miss", None)),
+        ("redacted-cd", "/c", ("miss", None)),
+    ],
+)
+def test_a_login_that_was_never_recorded_is_nobody_s(login: str, path: str, found: tuple[str, bytes | None]) -> None:
+    known = (("Authorization", "redacted-ab"),)
+    recorded = matcher(
+        walk(
+            "w",
+            (request("/a"), answer(b"who?", 401)),
+            (request("/a", headers=known), answer(b"inside")),
+            (request("/b", headers=known), answer(b"inside")),
+        )
+    )
+    match = recorded.match(request(path, headers=(("Authorization", login),)))
+    assert (match.grade, match.answer and match.answer.body) == found

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from judge.browser.interception import Headers
+from judge.browser.interception import Headers, WireRequest
 from judge.plugins.frozen.exchanges import Exchange, header
 from judge.plugins.frozen.matching.loose import loosened
 from judge.plugins.frozen.secrets import PLACEHOLDER
@@ -35,7 +35,7 @@ _ANALYTICS = re.compile(
 _OPAQUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w%:+/=-]{16,}")
 # `payload.time.signature` and `header.payload.signature`.
 _SIGNED = re.compile(r"(\.?[\w-]{4,})\.([\w-]+)\.[\w-]+")
-_AUTHORIZATION = "authorization"
+AUTHORIZATION = "authorization"
 # The placeholder of a token. Those of passwords are shorter.
 _DIGEST = re.compile(r"redacted-[0-9a-f]{16}")
 
@@ -70,6 +70,14 @@ class Sessions(NamedTuple):
     authorizations: frozenset[str]
 
 
+def chosen_login(request: WireRequest) -> tuple[str, str] | None:
+    """The origin and the placeholder of a login in `Authorization` that a person chose; `None` without one."""
+    said = header(request.headers, AUTHORIZATION)
+    if not PLACEHOLDER.fullmatch(said) or _DIGEST.fullmatch(said):
+        return None
+    return urlsplit(request.url).netloc, said
+
+
 def session_authorizations(exchanges: Iterable[Exchange]) -> frozenset[str]:
     """Values of `Authorization` that only identify a session.
 
@@ -77,7 +85,7 @@ def session_authorizations(exchanges: Iterable[Exchange]) -> frozenset[str]:
     """
     walks: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for exchange in exchanges:
-        said = header(exchange.request.headers, _AUTHORIZATION)
+        said = header(exchange.request.headers, AUTHORIZATION)
         walks[urlsplit(exchange.request.url).netloc, exchange.walk].append(said)
     found: set[str] = set()
     for origin in {origin for origin, _ in walks}:
@@ -115,8 +123,8 @@ def cookies_of(headers: Headers, sessions: Sessions, now_ms: int) -> frozenset[t
         name, equals, value = pair.strip().partition("=")
         if equals and name not in sessions.cookies and not _ANALYTICS.match(name):
             found[name] = loosened(_content(value), now_ms)
-    if said := header(headers, _AUTHORIZATION):
-        found[_AUTHORIZATION] = "{session}" if said in sessions.authorizations else said
+    if said := header(headers, AUTHORIZATION):
+        found[AUTHORIZATION] = "{session}" if said in sessions.authorizations else said
     return frozenset(found.items())
 
 

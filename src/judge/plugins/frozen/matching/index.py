@@ -16,6 +16,7 @@ from judge.plugins.frozen.matching.contexts import (
     Context,
     Places,
     Sessions,
+    chosen_login,
     cookies_of,
     counted,
     path_of,
@@ -53,6 +54,7 @@ class Index:
         self.recording = recording
         exchanges = sorted(recording.exchanges, key=lambda each: (each.walk, each.began))
         self.sessions = Sessions(session_cookies(exchanges), session_authorizations(exchanges))
+        self._logins = frozenset(filter(None, (chosen_login(exchange.request) for exchange in exchanges)))
         self._varying = _varying(exchanges)
         self._tokens = frozenset(token for exchange in exchanges for token in tokens_in(exchange))
         self._numbers: dict[str, int] = {}
@@ -91,6 +93,11 @@ class Index:
     def in_any_order(self, key: Key) -> Group | None:
         """The recorded requests with the same list items, even where the order of a list may be the change itself."""
         return self._any_order.get(key.any_order)
+
+    def knows_login(self, request: WireRequest) -> bool:
+        """Whether the login in a request was recorded at its origin, if it has one."""
+        login = chosen_login(request)
+        return login is None or login in self._logins
 
     def at(self, url: str) -> Sequence[Exchange]:
         """Everything that was recorded under an address."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from judge.browser.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, header
 from judge.plugins.frozen.kinds import Kind, kind_of, miss_class
-from judge.plugins.frozen.matching.contexts import Context, cookies_of, counted
+from judge.plugins.frozen.matching.contexts import AUTHORIZATION, Context, cookies_of, counted
 from judge.plugins.frozen.matching.index import Index, is_writing_link
 from judge.plugins.frozen.matching.keys import differing, is_write
 from judge.plugins.frozen.matching.states import Choice, Group, choose, fitting_in
@@ -138,6 +138,8 @@ class Matcher:
             self._writes.append(self.index.label(asked, self.now_ms, is_certain=certain))
 
     def _find(self, asked: WireRequest, context: Context) -> _Found | None:
+        if not self.index.knows_login(asked):
+            return self._as_nobody(asked)
         best = self._recorded(asked, context)
         if best is not None and best.choice.how != "nearest":
             return best
@@ -145,6 +147,15 @@ class Matcher:
         if made is None or (best is not None and made.choice.how == "nearest"):
             return best
         return made
+
+    def _as_nobody(self, asked: WireRequest) -> _Found | None:
+        """What somebody who is not logged in was answered: the answers to other logins would let anybody in."""
+        headers = tuple((name, value) for name, value in asked.headers if name.lower() != AUTHORIZATION)
+        bare = replace(asked, headers=headers)
+        best = self._recorded(bare, self.context(bare))
+        if best is None or header(best.choice.observation.exchange.request.headers, AUTHORIZATION):
+            return None
+        return replace(best, choice=best.choice._replace(how="nearest"))
 
     def _recorded(self, asked: WireRequest, context: Context) -> _Found | None:
         """The best recorded answer: a certain one, or else the first approximate one."""
