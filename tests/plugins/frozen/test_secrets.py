@@ -115,3 +115,16 @@ def test_applied_twice_nothing_more_changes(
 @given(st.text(min_size=1))
 def test_a_placeholder_is_recognisable(value: str) -> None:
     assert PLACEHOLDER.search(placeholder(value, is_chosen=True))
+
+
+def digest_login(user: str, answer: str) -> str:
+    login = (
+        f'Digest username="{user}", realm="Harbour", nonce="{answer}", uri="/", cnonce="{answer}", response="{answer}"'
+    )
+    return header(masked(request("/", headers=(("Authorization", login),))).headers, "authorization")
+
+
+def test_a_digest_login_is_the_same_in_every_request_of_a_user_and_another_one_for_another_user() -> None:
+    assert digest_login("ada", "1f2e") == digest_login("ada", "9a8b")
+    assert digest_login("ada", "1f2e") != digest_login("boris", "1f2e")
+    assert PLACEHOLDER.fullmatch(digest_login("ada", "1f2e"))

@@ -34,6 +34,8 @@ _MIN_TOKEN_CHARS = 16
 # Signed data: a JSON web token, or the session of a framework.
 _SIGNED = re.compile(r"((?:eyJ|\.eJ)[\w-]+\.[\w-]+)\.[\w-]+")
 _BASIC = re.compile(r"basic\s", re.IGNORECASE)
+_DIGEST_LOGIN = re.compile(r"digest\s", re.IGNORECASE)
+_DIGEST_PARTS = re.compile(r'\b(username|realm)="([^"]*)"')
 # The names look secret, but the browser needs the values.
 _NEEDED_HEADERS = frozenset({"www-authenticate", "proxy-authenticate", "authentication-info"})
 _HANDSHAKE = "sec-websocket-"
@@ -156,6 +158,10 @@ class Secrets:
             first, semicolon, attributes = value.partition(";")
             can_be_read = "httponly" not in attributes.lower()
             return _cookie_pair(first, only_secret=can_be_read) + semicolon + attributes
+        if _DIGEST_LOGIN.match(value) and lower.endswith("authorization"):
+            # Everything else in it changes with each request.
+            who = dict(_DIGEST_PARTS.findall(value))
+            return placeholder(f"digest login of {who.get('username', '')} in {who.get('realm', '')}")
         if is_secret_header(name):
             return placeholder(value, is_chosen=bool(_BASIC.match(value)))
         return self.address(value) if lower in ("referer", "location", "content-location") else self._text(value)
