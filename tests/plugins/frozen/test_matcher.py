@@ -414,3 +414,34 @@ def test_a_login_that_was_never_recorded_is_nobody_s(login: str, path: str, foun
     )
     match = recorded.match(request(path, headers=(("Authorization", login),)))
     assert (match.grade, match.answer and match.answer.body) == found
+
+
+def wanted(path: str, accept: str) -> WireRequest:
+    return request(path, headers=(("Accept", accept),))
+
+
+def test_an_address_that_changes_with_the_clock_is_not_mistaken_for_one_of_another_type() -> None:
+    # jQuery counts from the present time, so that the numbers of one request are later those of another.
+    recorded = matcher(
+        walk("v", (wanted(f"/nodes?_={START_MS + 7}", "application/json"), answer(b"[]", mime="application/json"))),
+        walk("w", (wanted(f"/nodes?_={START_MS + 8}", "text/html"), answer(b"<p>"))),
+    )
+    match = recorded.match(wanted(f"/nodes?_={START_MS + 7}", "text/html"))
+    assert (match.grade, match.answer and match.answer.body) == ("fuzzy", b"<p>")
+
+
+@pytest.mark.parametrize(
+    ("accept", "grade"),
+    [
+        ("*/*", "fuzzy"),
+        ("text/*;q=0.5", "fuzzy"),
+        ("text/html, application/xml", "fuzzy"),
+        ("", "fuzzy"),
+        ("application/json", "uncertain"),
+    ],
+)
+def test_what_was_recorded_for_another_accept_header_answers_only_if_its_type_is_accepted(
+    accept: str, grade: str
+) -> None:
+    recorded = matcher(walk("w", (wanted("/a", "text/html;q=0.9"), answer(b"page"))))
+    assert recorded.match(wanted("/a", accept)).grade == grade

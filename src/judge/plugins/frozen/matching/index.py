@@ -28,7 +28,7 @@ from judge.plugins.frozen.matching.keys import Key, is_write, key_of, varying_he
 from judge.plugins.frozen.matching.loose import loosened
 from judge.plugins.frozen.matching.protobuf import in_order
 from judge.plugins.frozen.matching.states import Group, Learnt, Observation, Written
-from judge.plugins.frozen.matching.synthesis import without_conditions
+from judge.plugins.frozen.matching.synthesis import accepts, without_conditions
 
 _NO_WRITES = frozenset({"beacon", "report", "prefetch", "icon", "source_map"})
 # Words in links with side effects, which sites should not have, but many do.
@@ -80,15 +80,19 @@ class Index:
         varying = self._varying.get(path_of(request.url), frozenset())
         return key_of(without_conditions(request), now_ms, varying, self._tokens)
 
-    def groups(self, key: Key) -> Iterator[tuple[Group, bool]]:
-        """The recorded requests with these keys, most specific first, and whether they match exactly."""
+    def groups(self, key: Key, accept: str) -> Iterator[tuple[Group, bool]]:
+        """The recorded requests with these keys, most specific first, and whether they match exactly.
+
+        Of what was recorded for another `Accept` header, only answers of a type that this one accepts.
+        """
         if full := self._full.get(key.full):
             yield full, True
         seen = full.observations if full else ()
         for group in (self._any_accept.get(key.any_accept), self._loose.get(key.loose)):
-            if group is not None and group.observations != seen:
-                seen = group.observations
-                yield group, False
+            accepted = group and _accepted(group, accept)
+            if accepted is not None and accepted.observations != seen:
+                seen = accepted.observations
+                yield accepted, False
 
     def in_any_order(self, key: Key) -> Group | None:
         """The recorded requests with the same list items, even where the order of a list may be the change itself."""
@@ -224,6 +228,21 @@ class Index:
             found[part(key)].append(observation)
         groups = ((key, _whole_ones(each)) for key, each in found.items())
         return {key: Group(each[0].exchange.path, each, self.places, self.prefix) for key, each in groups}
+
+
+def _accepted(group: Group, accept: str) -> Group | None:
+    """The part of a group that answers a request with this `Accept` header."""
+    kept = tuple(each for each in group.observations if _is_accepted(each.exchange, accept))
+    if len(kept) == len(group.observations):
+        return group
+    return replace(group, observations=kept) if kept else None
+
+
+def _is_accepted(exchange: Exchange, accept: str) -> bool:
+    answer = exchange.answer
+    # A server may ignore the header.
+    is_same = answer is None or header(exchange.request.headers, "accept") == accept
+    return is_same or (answer is not None and accepts(accept, header(answer.headers, "content-type")))
 
 
 def _whole_ones(observations: Sequence[Observation]) -> tuple[Observation, ...]:

@@ -161,7 +161,7 @@ class Matcher:
         """The best recorded answer: a certain one, or else the first approximate one."""
         nearest: _Found | None = None
         key = self.index.key(asked, self.now_ms)
-        for group, is_same in self.index.groups(key):
+        for group, is_same in self.index.groups(key, header(asked.headers, "accept")):
             choice = choose(group, context, self.index.learnt, walk=self.walk, asked=self._asked)
             found = _Found(group, choice, is_same, choice.observation.exchange.answer)
             if choice.how != "nearest":
@@ -205,7 +205,9 @@ class Matcher:
     def _preflight(self, asked: WireRequest) -> _Found | None:
         for exchange in self.index.at(asked.url):
             if exchange.request.method == after_preflight(asked) and exchange.answer is not None:
-                for group, _ in self.index.groups(self.index.key(exchange.request, exchange.at_ms)):
+                for group, _ in self.index.groups(
+                    self.index.key(exchange.request, exchange.at_ms), header(exchange.request.headers, "accept")
+                ):
                     if answer := preflight(asked, exchange.answer):
                         choice = Choice(group.observations[0], "certain")
                         return _Found(group, choice, is_same=False, answer=answer, is_made=True)

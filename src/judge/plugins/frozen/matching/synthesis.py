@@ -97,3 +97,14 @@ def after_preflight(request: WireRequest) -> str:
 
 def _cors(answer: Answer) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in answer.headers if name.lower().startswith("access-control-allow-"))
+
+
+def accepts(accept: str, content_type: str) -> bool:
+    """Whether an `Accept` header allows an answer of this type (RFC 9110, 12.5.1). One that is missing allows any."""
+    mime_type = content_type.partition(";")[0].strip().lower()
+    ranges = [each.partition(";")[0].strip().lower() for each in accept.split(",")]
+    if not mime_type or not any(ranges):
+        return True
+    return any(
+        each in ("*/*", mime_type) or (each.endswith("/*") and mime_type.startswith(each[:-1])) for each in ranges
+    )
