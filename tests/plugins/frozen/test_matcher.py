@@ -445,3 +445,19 @@ def test_what_was_recorded_for_another_accept_header_answers_only_if_its_type_is
 ) -> None:
     recorded = matcher(walk("w", (wanted("/a", "text/html;q=0.9"), answer(b"page"))))
     assert recorded.match(wanted("/a", accept)).grade == grade
+
+
+def test_the_answers_of_one_type_follow_in_their_order_beside_those_of_another() -> None:
+    def page(number: int, accept: str) -> WireRequest:
+        return wanted(f"/nodes?_={START_MS + number}", accept)
+
+    recorded = matcher(
+        walk(
+            "w",
+            (page(1, "application/json"), answer(b"[]", mime="application/json")),
+            (page(2, "text/html"), answer(b"first")),
+            (page(3, "text/html"), answer(b"second")),
+        )
+    )
+    found = [recorded.match(page(number, "text/html")) for number in (7, 8)]
+    assert [match.answer and match.answer.body for match in found] == [b"first", b"second"]

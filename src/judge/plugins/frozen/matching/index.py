@@ -71,6 +71,7 @@ class Index:
         self._any_accept = self._grouped(observations, lambda key: key.any_accept)
         self._loose = self._grouped(observations, lambda key: key.loose)
         self._any_order = self._grouped(observations, lambda key: key.any_order)
+        self._parts: dict[tuple[int | str, ...], Group] = {}
         self._paths: defaultdict[str, list[Exchange]] = defaultdict(list)
         for exchange in exchanges:
             self._paths[exchange.request.url].append(exchange)
@@ -89,10 +90,21 @@ class Index:
             yield full, True
         seen = full.observations if full else ()
         for group in (self._any_accept.get(key.any_accept), self._loose.get(key.loose)):
-            accepted = group and _accepted(group, accept)
+            accepted = group and self._accepted(group, accept)
             if accepted is not None and accepted.observations != seen:
                 seen = accepted.observations
                 yield accepted, False
+
+    def _accepted(self, group: Group, accept: str) -> Group | None:
+        """The part of a group that answers a request with this `Accept` header."""
+        kept = tuple(each for each in group.observations if _is_accepted(each.exchange, accept))
+        if len(kept) == len(group.observations):
+            return group
+        if not kept:
+            return None
+        # The same one each time, because what is learnt of a group, and asked of it, is found by its identity.
+        part = id(group), *(each.exchange.record_id for each in kept)
+        return self._parts.setdefault(part, replace(group, observations=kept))
 
     def in_any_order(self, key: Key) -> Group | None:
         """The recorded requests with the same list items, even where the order of a list may be the change itself."""
@@ -228,14 +240,6 @@ class Index:
             found[part(key)].append(observation)
         groups = ((key, _whole_ones(each)) for key, each in found.items())
         return {key: Group(each[0].exchange.path, each, self.places, self.prefix) for key, each in groups}
-
-
-def _accepted(group: Group, accept: str) -> Group | None:
-    """The part of a group that answers a request with this `Accept` header."""
-    kept = tuple(each for each in group.observations if _is_accepted(each.exchange, accept))
-    if len(kept) == len(group.observations):
-        return group
-    return replace(group, observations=kept) if kept else None
 
 
 def _is_accepted(exchange: Exchange, accept: str) -> bool:

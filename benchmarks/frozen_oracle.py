@@ -1,0 +1,134 @@
+"""Looks for wrong answers that the matcher of frozen sites gives without a flag, on many simulated small sites.
+
+    python benchmarks/frozen_oracle.py [--sites 20000] [--seed 0]
+
+The sites and servers are those of `tests/plugins/frozen/test_matching_oracle.py`. Each is recorded in one to three
+walks and then visited in another one: new requests, recorded requests in any order, or a recorded walk with gaps. A
+plain generator makes them, because Hypothesis keeps what it has tried, and ends long runs with errors of its own.
+
+Prints the number of answers by grade, and each wrong one with the shortest walks that still lead to it. Exit code 1 if
+there is any.
+"""
+
+import argparse
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+
+from judge.browser.interception import WireRequest
+from judge.plugins.frozen.matching.matcher import MATCHER, Matcher
+from plugins.frozen.made import request
+from plugins.frozen.test_matching_oracle import SURE, VARIABLES, Page, Server, Site, Write, recorded
+
+Requests = list[WireRequest]
+PAGES = ("/", "/a", "/a/more", "/b", "/list", "/x/y")
+WRITES = ("/a/do", "/b/do", "/a/undo", "/save", "/x/y/z")
+
+
+class Case(NamedTuple):
+    site: Site
+    walks: list[Requests]
+    asked: Requests
+
+
+def made(seed: int) -> Case:
+    """The case with this number."""
+    dice = random.Random(seed)
+    pages = (
+        Page(path, frozenset(dice.sample(VARIABLES, dice.randint(0, 2))), dice.random() < 0.3)
+        for path in dice.sample(PAGES, dice.randint(1, 5))
+    )
+    writes = (
+        Write(path, dice.choice(VARIABLES), dice.choice(("set", "add", "reset", "copy")), dice.choice(("", *VARIABLES)))
+        for path in dice.sample(WRITES, dice.randint(1, 4))
+    )
+    site = Site(tuple(pages), tuple(writes))
+    walks = [walk(dice, site) for _ in range(dice.randint(1, 3))]
+    seen = [each for one in walks for each in one]
+    others = (
+        lambda: walk(dice, site),
+        lambda: dice.choices(seen, k=dice.randint(1, 14)),
+        lambda: [each for each in dice.choice(walks) if dice.random() < 0.7],
+    )
+    return Case(site, walks, dice.choice(others)())
+
+
+def walk(dice: random.Random, site: Site) -> Requests:
+    return [asked(dice, site) for _ in range(dice.randint(1, 14))]
+
+
+def asked(dice: random.Random, site: Site) -> WireRequest:
+    theme = dice.choice(["", "", "", "", "theme=dark", "theme=light"])
+    headers = (("Cookie", theme),) if theme else ()
+    if dice.random() < 0.66:
+        return request(dice.choice(site.pages).path, headers=headers)
+    return request(dice.choice(site.writes).path, "POST", str(dice.randint(0, 2)).encode(), headers)
+
+
+def wrong(case: Case, grades: Counter[str] | None = None) -> str | None:
+    """The first answer that is wrong without a flag."""
+    matcher, server = Matcher(recorded(case.site, [one for one in case.walks if one])), Server(case.site)
+    for each in case.asked:
+        live, match = server.answer(each), matcher.match(each)
+        if grades is not None:
+            grades[match.grade] += 1
+        if match.grade in SURE and (match.answer is None or match.answer.body != live.body):
+            return f"{match.grade}: {match.answer and match.answer.body!r}, live {live.body!r}"
+    return None
+
+
+def shortened(case: Case) -> Case:
+    """The case without the requests that its wrong answer does not need."""
+    is_shorter = True
+    while is_shorter:
+        is_shorter = False
+        for requests in (*case.walks, case.asked):
+            for place in reversed(range(len(requests))):
+                left = requests.pop(place)
+                if any(case.walks) and wrong(case):
+                    is_shorter = True
+                else:
+                    requests.insert(place, left)
+    return case
+
+
+def told(requests: Iterable[WireRequest]) -> str:
+    return ", ".join(
+        " ".join(filter(None, (each.method, each.url[len("http://shop.test") :], each.body.decode(), *_cookies(each))))
+        for each in requests
+    )
+
+
+def _cookies(each: WireRequest) -> Sequence[str]:
+    return [value for _, value in each.headers]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--sites", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0, help="the number of the first site")
+    options = parser.parse_args()
+    began, grades, bad = time.monotonic(), Counter[str](), 0
+    for seed in range(options.seed, options.seed + options.sites):
+        if wrong(made(seed), grades):
+            bad += 1
+            case = shortened(made(seed))
+            print(f"wrong, seed {seed}: {wrong(case)}\n  {case.site}")
+            print(
+                "\n".join([f"  recorded: {told(one)}" for one in case.walks if one] + [f"  asked: {told(case.asked)}"])
+            )
+    sure = sum(grades[grade] for grade in SURE)
+    print(f"matcher {MATCHER}: {options.sites} sites, {bad} wrong of {sure} certain answers; {dict(grades)}")
+    print(f"{time.monotonic() - began:.0f} s")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
