@@ -103,7 +103,7 @@ class Index:
         if not kept:
             return None
         # The same one each time, because what is learnt of a group, and asked of it, is found by its identity.
-        part = id(group), *(each.exchange.record_id for each in kept)
+        part: tuple[int | str, ...] = (id(group), *(each.exchange.record_id for each in kept))
         return self._parts.setdefault(part, replace(group, observations=kept))
 
     def in_any_order(self, key: Key) -> Group | None:
