@@ -5,7 +5,7 @@ FROM python:3.11-slim-bookworm AS dependencies
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 COPY requirements.lock /build/
 RUN python -m venv --without-pip /opt/wabe \
-  && python -m pip --python /opt/wabe/bin/python install --require-hashes -r /build/requirements.lock
+  && python -m pip --python /opt/wabe/bin/python install --require-hashes --no-deps -r /build/requirements.lock
 
 FROM dependencies AS wheel
 WORKDIR /build

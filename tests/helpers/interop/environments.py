@@ -52,6 +52,8 @@ def _make(name: str, folder: Path, lock: Path) -> None:
         "--retries",
         "1",
         "--require-hashes",
+        # The lock lists everything. Otherwise, older versions of pip look for newer ones of what has extras.
+        "--no-deps",
         "-r",
         lock,
     ]

@@ -31,7 +31,17 @@ def install(app: App, place: Path, environ: Mapping[str, str], *, python: str = 
     else:
         _run(app, (python, "-m", "venv", str(place)), place, environ)
         own_python = str(place / "bin" / "python")
-        words = ("-m", "pip", "install", "--quiet", "--no-input", "--require-hashes", "--only-binary", ":all:")
+        words = (
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-input",
+            "--require-hashes",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+        )
         _run(app, (own_python, *words, "-r", str(app.folder / PIP_LOCK)), place, environ)
     _prepare(app, place, own_python, environ)
     mark_installed(app, place)
