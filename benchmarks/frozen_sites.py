@@ -119,8 +119,11 @@ class Figures:
 
     def add_cases(self, count: int, again: Sequence[Sequence[Seen]], mixed: Sequence[Sequence[Seen]]) -> None:
         """The hard cases that worked without the site, on recorded and on shuffled walks."""
-        self.cases = self.shuffled_cases = count
+        # Without a replay nothing was shown.
+        self.cases, self.shuffled_cases = count if again else 0, count
         for walks, kind in ((again, "right"), (mixed, "shuffled_right")):
+            if not walks:
+                continue
             bad = [each for one in walks for each in one if each.why]
             setattr(self, kind, count - len({each.case for each in bad}))
             self.differences += [f"{each.case}, {each.look.action} ({kind}): {each.why}" for each in bad]

@@ -17,8 +17,7 @@ from judge.plugins.frozen.secrets import Secrets
 from judge.plugins.frozen.sockets import SocketReplay
 from judge.records.ledger import LedgerEntry
 
-# Replayed pages are faster than live ones, so streams are sped up as well.
-SPEED = 0.5
+# Streams pause as recorded, so that no look shows what a live page would only show later. Longer pauses are cut.
 MAX_PAUSE_S = 1.0
 _EXPIRES = re.compile(r"(;\s*expires=)([^;]+)", re.IGNORECASE)
 # These would make the browser connect elsewhere.
@@ -146,9 +145,9 @@ class ReplayInterceptor:
             await _failed(exchange)
 
     async def _caused(self, exchange: Exchange, tick: int, pause_ms: int, since: int) -> None:
-        """Wait for the writes that came before a tick, then for part of the recorded pause."""
+        """Wait for the writes that came before a tick, then for the recorded pause."""
         await self._progress.until(self._index.writes_before(exchange, tick), since)
-        await asyncio.sleep(min(max(0, pause_ms) / 1000 * SPEED, MAX_PAUSE_S))
+        await asyncio.sleep(min(max(0, pause_ms) / 1000, MAX_PAUSE_S))
 
     def _headers(self, headers: Headers) -> Headers:
         """The headers, with the expiry times of cookies shifted by the time since the recording."""
