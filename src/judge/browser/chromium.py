@@ -288,7 +288,7 @@ def _mcp_cli(settings: Settings) -> Path | None:
 class BrowserSettings(Record):
     """How a browser is started. `mcp_cli` is another version of Playwright's MCP server than the bundled one.
 
-    Nothing is `found` if the browser is `hosted`: then it is only connected to.
+    `found` is `None` for a `hosted` browser, which is not started here.
 
     `xvfb` is the program that draws the window where this machine has no display.
     """

@@ -90,7 +90,7 @@ async def require_hostable(config: RunConfig, tasks: Iterable[Task]) -> None:
 
 
 def _refusal(place: Place, config: RunConfig) -> str | None:
-    """Why the place must not be visited without a guard; `None` if it may, or if this machine cannot resolve it."""
+    """Why a hosted browser may not visit the place; `None` if it may, or if the name does not resolve here."""
     try:
         infos = socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from judge.browser import processes, responses
 from judge.browser.chromium import AUTHORITY_FILE, CONFIG_FILE, BrowserSettings
-from judge.browser.hosted import read_connection
+from judge.browser.hosted import Connection, read_connection
 from judge.browser.requests import documents_until_death
 from judge.browser.responses import Answer
 from judge.records.tools import tool_of
@@ -195,7 +195,7 @@ class McpServer:
         found = processes.family(processes.list_processes(), self.folder)
         self._groups = frozenset(one.group for one in found)
         self._watch.close()
-        # Of a hosted browser there is no process here. The server ends with the connection to it.
+        # A hosted browser has no process on this machine, but its server exits when the connection is lost.
         is_watched = processes.is_server if self.settings.hosted else processes.is_browser
         self._watch = processes.Watch([one.pid for one in found if is_watched(one, self.folder)])
         self._server_watch.close()
@@ -235,16 +235,19 @@ class McpServer:
         return self._fault
 
     def _refusal(self) -> str | None:
-        """Why there is no connection to the hosted browser, if that is why the server did not start."""
-        connection = read_connection(self.folder) if self.settings.hosted else None
+        """Why the hosted browser could not be reached; `None` if the server failed to start for another reason."""
+        connection = self._connection()
         return f"no connection: {connection.cause}" if connection and connection.state == "refused" else None
 
+    def _connection(self) -> Connection | None:
+        return read_connection(self.folder) if self.settings.hosted else None
+
     def _is_lost(self) -> bool:
-        connection = read_connection(self.folder) if self.settings.hosted else None
+        connection = self._connection()
         return connection is not None and connection.state == "lost"
 
     def _loss(self) -> str:
-        """What happened to a browser that is no longer the one that was started."""
+        """The message for a browser that died, was relaunched or was disconnected."""
         if self.settings.hosted is None:
             return _RELAUNCHED
         return _LOST if self._is_lost() else f"its server ended: {self._log_end()}"
@@ -252,7 +255,7 @@ class McpServer:
     @property
     def browser_version(self) -> str:
         """The version that the browser reports, such as `Chromium 156.0`; `unknown` if it cannot be queried."""
-        connection = read_connection(self.folder) if self.settings.hosted else None
+        connection = self._connection()
         return f"Chromium {connection.version}" if connection and connection.version else self.settings.version
 
     def _log_end(self) -> str:

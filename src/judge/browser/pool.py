@@ -100,12 +100,12 @@ class BrowserPool:
 
     @asynccontextmanager
     async def browser(
-        self, policy: NetworkPolicy | None, interceptor: Interceptor | None = None, *, session: str = ""
+        self, policy: NetworkPolicy | None, interceptor: Interceptor | None = None, *, task_id: str = ""
     ) -> AsyncIterator[PlaywrightBrowser]:
         """A browser for one task, without any trace of earlier ones, with network access as `policy` allows.
 
-        Without a policy there is no access, except in a pool without guards, or of hosted browsers, where it is
-        unrestricted. An `interceptor` needs a guard. `session` is the task's id in the address of a hosted browser.
+        Without a policy, all access is blocked. In pools without guards, and of hosted browsers, it is unrestricted.
+        An `interceptor` needs a guard. `task_id` goes into the address of a hosted browser.
         Raises `BrowserFault` if no browser can be started.
         """
         authority = None
@@ -114,7 +114,7 @@ class BrowserPool:
                 # Otherwise the requests would reach the network.
                 raise ValueError("an interceptor needs a guard")
             authority = self._authority = self._authority or _new_authority()
-        slot = await self._taken(authority) or await self._started(authority, session)
+        slot = await self._taken(authority) or await self._started(authority, task_id)
         is_sound = False
         try:
             yield slot.begin(policy, interceptor)
@@ -148,13 +148,13 @@ class BrowserPool:
                 await self._ended(slot)
         return None
 
-    async def _started(self, authority: "Authority | None", session: str) -> _Slot:
+    async def _started(self, authority: "Authority | None", task_id: str) -> _Slot:
         slot = _Slot(authority)
         # Before it starts, so that `end` also ends a browser that is just starting.
         self._slots.add(slot)
         async with AsyncExitStack() as unless_started:
             unless_started.push_async_callback(self._ended, slot)
-            await slot.start(self._settings.for_task(session), is_guarded=self._is_guarded)
+            await slot.start(self._settings.for_task(task_id), is_guarded=self._is_guarded)
             unless_started.pop_all()
         return slot
 

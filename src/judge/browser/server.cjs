@@ -24,16 +24,16 @@ const serve = (...more) => {
   require(cli);
 };
 
-// What is told of a failed connection. Messages repeat the address, which may contain a token.
+// All that is reported of a failed connection: Playwright's messages repeat the address, which may contain a token.
 const CAUSES = [
   "ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "CERT_", "SELF_SIGNED", "UNABLE_TO_VERIFY",
-  "400", "401", "402", "403", "404", "407", "408", "409", "410", "429", "500", "502", "503", "504", "imeout",
 ];
 const causeOf = ({ message }) => {
   const text = message.replace(/\b(?:wss?|https?):\/\/\S+/g, "");
+  const status = /\b(?:status|error:|response:) *([45]\d\d)\b/i.exec(text)?.[1];
   const found = CAUSES.find(cause => text.includes(cause));
-  if (found === "imeout") return "no answer in time";
-  return /^\d/.test(found ?? "") ? `status ${found}` : found ?? "it does not speak the DevTools protocol";
+  if (found || status) return found ?? `status ${status}`;
+  return /timeout/i.test(text) ? "no answer in time" : "it does not speak the DevTools protocol";
 };
 
 // A hosted browser: connected to once, by the server's own option for it. The server would connect again for each context, and

@@ -291,7 +291,7 @@ class Assessment:
         intercepted, holding = self._intercepted(task), holding_of(task, self.config.allowed_sites)
         browsers = partial(self.browser, self._policy(task))
         if self.config.cdp_url is not None:
-            browsers = partial(self.browser, self._policy(task), session=task.task_id)
+            browsers = partial(self.browser, self._policy(task), task_id=task.task_id)
         if holding is not None:
             browsers = partial(self.browser, self._policy(task), holding.interceptor)
         if intercepted is not None:

@@ -10,12 +10,11 @@ from urllib.parse import urldefrag
 from judge.browser.hosted import require_hostable
 from judge.browser.upstream_proxy import require_upstream
 from judge.config import RunConfig
-from judge.episode.assessment import Assessment
 from judge.evaluators.checks import evaluate
 from judge.judges.factory import OFFLINE, open_judge
 from judge.records.tasks import Task
 from judge.runner.launch import site_members
-from judge.runner.rehearsal import rehearsing, walker_of
+from judge.runner.rehearsal import client_of, rehearsing, walker_of
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.freshness import Played, Seen, addresses_of, over_since, undated
 from judge.scenario.logins import with_addresses, with_logins
@@ -23,7 +22,6 @@ from judge.scenario.models import Scenario
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.network import Entry, read_har
 from judge.trajectory.record import Trajectory
-from shared.a2a.client import ParticipantClient
 from shared.dates import written_dates
 from shared.errors import TrajectoryError
 from shared.files import read_errors, read_text
@@ -68,22 +66,11 @@ async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings
     member = walker_of({task.reference or "" for task in chosen}, folder)
     async with (
         rehearsing(scenario, settings, config, [*sites, member], today=today) as rehearsal,
-        ParticipantClient(
-            member.endpoint, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
-        ) as walker,
+        client_of(member, config) as walker,
     ):
         # Unlike before a run, first pages are not required: which of them are missing is what is asked.
         tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
-        assessment = Assessment(
-            tasks,
-            config,
-            browser=rehearsal.pool.browser,
-            connect=lambda: nullcontext(walker),
-            judge=judge,
-            store=rehearsal.store,
-            emit=lambda _: None,
-        )
-        await assessment.run()
+        await rehearsal.play(tasks, config, judge, lambda: nullcontext(walker))
         found = [(task, load_trajectory(rehearsal.store.task(task.task_id).folder)) for task in tasks]
         return [_outcome(task, trajectory, config, today, _dates_of(task, folder, today)) for task, trajectory in found]
 

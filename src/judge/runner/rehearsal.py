@@ -2,22 +2,30 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from judge.browser.archives import Archives, Intercepted
 from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.config import RunConfig
+from judge.episode.assessment import Assessment
+from judge.episode.episode import Connect
+from judge.events import Sink
+from judge.judges.base import Judge
+from judge.records.tasks import Task
+from judge.results.submission import TaskSummary
 from judge.runner.launch import Child, Member, child_environ, launched
 from judge.runner.playable import require_folders
 from judge.runner.shards import free_port
 from judge.scenario.days import day_of
 from judge.scenario.models import Scenario
 from judge.store.layout import RunStore
+from shared.a2a.client import ParticipantClient
 from shared.settings import Settings
 
 
@@ -28,6 +36,31 @@ class Rehearsal:
     store: RunStore
     children: Sequence[Child]
     pool: BrowserPool
+
+    async def play(
+        self,
+        tasks: tuple[Task, ...],
+        config: RunConfig,
+        judge: Judge,
+        connect: Connect,
+        *,
+        emit: Sink = lambda _: None,
+        archives: Archives | None = None,
+        intercept: Callable[[Task], Intercepted | None] | None = None,
+    ) -> tuple[TaskSummary, ...]:
+        """Play each task with the participant that `connect` leads to. The other parts are those of `Assessment`."""
+        assessment = Assessment(
+            tasks,
+            config,
+            browser=self.pool.browser,
+            connect=connect,
+            judge=judge,
+            store=self.store,
+            emit=emit,
+            archives=archives,
+            intercept=intercept,
+        )
+        return await assessment.run()
 
 
 @asynccontextmanager
@@ -56,6 +89,13 @@ async def rehearsing(
             browser_pool(browser_settings) as pool,
         ):
             yield Rehearsal(store, children, pool)
+
+
+def client_of(member: Member, config: RunConfig) -> ParticipantClient:
+    """The connection to a participant, to be entered."""
+    return ParticipantClient(
+        member.endpoint, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
+    )
 
 
 def walker_of(references: Collection[str], folder: Path) -> Member:

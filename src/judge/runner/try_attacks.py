@@ -7,21 +7,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 from judge.config import RunConfig
-from judge.episode.assessment import Assessment
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.checks import evaluate
 from judge.judges.factory import OFFLINE, open_judge
 from judge.records.tasks import Task
 from judge.runner.launch import site_members
 from judge.runner.playable import require_first_pages
-from judge.runner.rehearsal import rehearsing, walker_of
+from judge.runner.rehearsal import client_of, rehearsing, walker_of
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.attacks import planned
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
-from shared.a2a.client import ParticipantClient
 from shared.settings import Settings
 from shared.text import one_line
 
@@ -48,22 +46,11 @@ async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str]
     member = walker_of({task.reference or "" for task in chosen}, folder)
     async with (
         rehearsing(scenario, settings, config, [*sites, member]) as rehearsal,
-        ParticipantClient(
-            member.endpoint, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
-        ) as walker,
+        client_of(member, config) as walker,
     ):
         await require_first_pages(sites, tasks)
         tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
-        assessment = Assessment(
-            tasks,
-            config,
-            browser=rehearsal.pool.browser,
-            connect=lambda: nullcontext(walker),
-            judge=judge,
-            store=rehearsal.store,
-            emit=lambda _: None,
-        )
-        await assessment.run()
+        await rehearsal.play(tasks, config, judge, lambda: nullcontext(walker))
         played = {task.task_id: load_trajectory(rehearsal.store.task(task.task_id).folder) for task in tasks}
     return _compared(tasks, played, config, notes)
 

@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from judge.browser.archives import open_archives
 from judge.browser.hosted import require_hostable
 from judge.config import RunConfig
-from judge.episode.assessment import Assessment
 from judge.evaluators.checks import evaluate
 from judge.evaluators.kinds.probe import expressions_read
 from judge.evaluators.policies import evaluate_policies
@@ -53,17 +52,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     async with rehearsing(scenario, settings, config, sites) as rehearsal:
         await require_first_pages(sites, tasks)
         tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
-        assessment = Assessment(
-            tasks,
-            config,
-            browser=rehearsal.pool.browser,
-            connect=lambda: nullcontext(_Idle()),
-            judge=judge,
-            store=rehearsal.store,
-            emit=lambda _: None,
-            archives=archives,
-        )
-        results = await assessment.run()
+        results = await rehearsal.play(tasks, config, judge, lambda: nullcontext(_Idle()), archives=archives)
         for task, result in zip(tasks, results, strict=True):
             if result.outcome == "aborted":
                 problems.append(f"task {task.task_id} cannot be tried: {result.entry['error']}")

@@ -402,7 +402,9 @@ def test_an_authorization_that_each_walk_obtains_identifies_a_session(tokens: tu
         ("redacted-cd", "/c", ("miss", None)),
     ],
 )
-def test_a_login_that_was_never_recorded_is_nobody_s(login: str, path: str, found: tuple[str, bytes | None]) -> None:
+def test_a_login_that_was_never_recorded_gets_only_what_was_recorded_without_one(
+    login: str, path: str, found: tuple[str, bytes | None]
+) -> None:
     known = (("Authorization", "redacted-ab"),)
     recorded = matcher(
         walk(

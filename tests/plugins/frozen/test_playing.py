@@ -1,12 +1,15 @@
 """Which sites of a scenario are started."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from judge.plugins.frozen.playing import needed_sites
+from judge.plugins.frozen.playing import started_sites
+from judge.records.tasks import Task
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario
+from shared.settings import Settings
 
 SCENARIO = """
 [green_agent]
@@ -55,6 +58,10 @@ def scenario(tmp_path: Path) -> Scenario:
     return load_scenario(tmp_path / "scenario.toml")
 
 
+def names_of(scenario: Scenario, tasks: Collection[Task]) -> set[str]:
+    return {site.name for site in started_sites(scenario, tasks, Settings.from_environ({}))}
+
+
 @pytest.mark.parametrize(
     ("chosen", "started"),
     [
@@ -68,9 +75,15 @@ def test_of_some_tasks_only_the_sites_that_they_name_are_started(
     scenario: Scenario, chosen: set[str], started: set[str]
 ) -> None:
     tasks = [task for task in scenario.tasks if task.task_id in chosen]
-    assert needed_sites(scenario, tasks) == started
+    assert names_of(scenario, tasks) == started
 
 
 def test_all_tasks_together_need_all_sites_also_those_that_none_of_them_names(scenario: Scenario) -> None:
     without = scenario.model_copy(update={"tasks": scenario.tasks[:1]})
-    assert needed_sites(without, without.tasks) == {"shop", "bank", "wiki"}
+    assert names_of(without, without.tasks) == {"shop", "bank", "wiki"}
+
+
+def test_a_site_that_no_task_names_is_started_because_another_one_may_need_it(scenario: Scenario) -> None:
+    mail = scenario.sites[0].model_copy(update={"name": "mail", "endpoint": "http://127.0.0.1:9183"})
+    more = scenario.model_copy(update={"sites": (*scenario.sites, mail)})
+    assert names_of(more, more.tasks[:1]) == {"shop", "mail"}

@@ -19,13 +19,13 @@ from judge.plugins.frozen.checking import checked, is_sound, lines_of
 from judge.plugins.frozen.credentials import credentials_in
 from judge.plugins.frozen.exchanges import Recording
 from judge.plugins.frozen.merging import merged
-from judge.plugins.frozen.playing import Played, Playing, needed_sites, participant_of, reference_tasks, script_player
+from judge.plugins.frozen.playing import Played, Playing, participant_of, reference_tasks, script_player, started_sites
 from judge.plugins.frozen.recording import RecordingInterceptor
 from judge.plugins.frozen.wacz import read_wacz, write_wacz
 from judge.records.ledger import Frozen
 from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, run_interruptible
-from judge.runner.launch import child_environ, launched, site_members
+from judge.runner.launch import child_environ, launched
 from judge.scenario.frozen import on_archives
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario, select
@@ -209,8 +209,7 @@ async def _record_by_hand(scenario: Scenario, chosen: Sequence[Task], settings: 
     environ = child_environ(settings, output_dir=Path.cwd(), participant_model=None)
     folder = scenario.path.resolve().parent
     logs = Path.cwd() / ".output" / "logs"
-    names = needed_sites(scenario, chosen)
-    members = [site for site in site_members(scenario, settings) if site.name in names]
+    members = started_sites(scenario, chosen, settings)
     async with launched(members, scenario_dir=folder, environ=environ, logs=logs):
         typer.echo(f"Recording {', '.join(websites)}. Close the browser to end.")
         await browse_by_hand(websites, settings, interceptor, policy, browser_path=config.browser_path)

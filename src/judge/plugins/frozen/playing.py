@@ -1,28 +1,26 @@
 """Plays tasks for recording and for checking: with their reference scripts, or with a participant of the scenario."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from judge.browser.archives import Archives, Intercepted
 from judge.config import RunConfig
-from judge.episode.assessment import Assessment
 from judge.events import Sink
 from judge.judges.factory import OFFLINE, open_judge
 from judge.records.ledger import LedgerEntry
 from judge.records.tasks import Task
 from judge.runner.launch import Member, members_of, site_members
 from judge.runner.playable import require_first_pages
-from judge.runner.rehearsal import rehearsing, walker_of
+from judge.runner.rehearsal import client_of, rehearsing, walker_of
 from judge.runner.restarts import restarts_of
 from judge.runner.site_logins import LogInArchives, SiteLogins
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.references import reference_problems
-from judge.sites import origin_of, own_site
+from judge.scenario.toml import idle_sites
 from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
-from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError, TrajectoryError
 from shared.settings import Settings
 from shared.text import one_line
@@ -48,21 +46,10 @@ def reference_tasks(tasks: Sequence[Task], scenario: Scenario) -> tuple[Task, ..
     return chosen
 
 
-def needed_sites(scenario: Scenario, tasks: Sequence[Task]) -> frozenset[str]:
-    """The names of the sites that these tasks use: all of them, unless the tasks are only some of the scenario's.
-
-    A task uses the sites that its `website`, `start_urls` and `allowed_sites` name.
-    """
-    allowed = scenario.config.allowed_sites
-    if len(tasks) == len(scenario.tasks):
-        return frozenset(site.name for site in scenario.sites)
-    areas = [own_site(task, allowed) for task in tasks]
-    begins = {origin_of(url) for task in tasks for url in task.start_urls}
-    return frozenset(
-        site.name
-        for site in scenario.sites
-        if origin_of(site.endpoint) in begins or any(area.holds(site.endpoint) for area in areas)
-    )
+def started_sites(scenario: Scenario, tasks: Collection[Task], settings: Settings) -> list[Member]:
+    """The sites to start for these tasks. Raises `ConfigError` for an `env` that names an unset variable."""
+    idle = idle_sites(scenario, tasks)
+    return [site for site in site_members(scenario, settings) if site.name not in idle]
 
 
 def script_player(tasks: Sequence[Task], scenario: Scenario) -> Member:
@@ -93,8 +80,7 @@ class Playing:
     async def play(self, tasks: Sequence[Task]) -> list[Played]:
         """Start the sites and the player, and play each task once, one after the other."""
         settings, scenario = self.settings, self.scenario
-        names = needed_sites(scenario, tasks)
-        sites = [site for site in site_members(scenario, settings) if site.name in names]
+        sites = started_sites(scenario, tasks, settings)
         logins = SiteLogins(scenario, settings, self.logins or self.archives)
         wanted = {task.task_id for task in tasks}
         chosen = [task for task in with_logins(scenario, scenario.tasks, settings.environ) if task.task_id in wanted]
@@ -104,33 +90,22 @@ class Playing:
         async with (
             rehearsing(scenario, settings, browsers, [*sites, self.player]) as rehearsal,
             restarts_of(scenario.sites, rehearsal.children, logins) as restarts,
-            self._connected() as client,
+            client_of(self.player, scenario.config) as client,
         ):
             await require_first_pages(sites, chosen)
             states = await logins.first({site.name for site in sites})
             ready = logins.applied(chosen, {site: state for site, state in states.items() if site not in restarts})
             config = _settings_for(scenario.config, restarts)
-            assessment = Assessment(
+            await rehearsal.play(
                 tuple(ready),
                 config,
-                browser=rehearsal.pool.browser,
-                connect=lambda: nullcontext(client),
-                judge=open_judge(config, settings, cache_dir=None),
-                store=rehearsal.store,
+                open_judge(config, settings, cache_dir=None),
+                lambda: nullcontext(client),
                 emit=self.emit,
                 archives=self.archives,
                 intercept=self.intercept,
             )
-            await assessment.run()
             return [_played(task, rehearsal.store) for task in chosen]
-
-    @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[ParticipantClient]:
-        config = self.scenario.config
-        async with ParticipantClient(
-            self.player.endpoint, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
-        ) as client:
-            yield client
 
 
 def _settings_for(config: RunConfig, restarts: dict[str, str]) -> RunConfig:

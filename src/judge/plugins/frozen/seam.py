@@ -8,7 +8,7 @@ from judge.browser.interception import Interceptor
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import MATCHER
 from judge.plugins.frozen.replay import ReplayInterceptor
-from judge.plugins.frozen.wacz import Archive, parse_wacz, read_archive_file
+from judge.plugins.frozen.wacz import Archive, read_wacz
 from judge.records.ledger import LedgerEntry
 from shared.text import counted, one_line
 
@@ -80,8 +80,7 @@ class WaczFormat:
 
     def open(self, path: Path) -> WaczArchive:
         """Read an archive. Raises `ConfigError` for anything wrong with it."""
-        data = read_archive_file(path)
-        return WaczArchive(parse_wacz(data, path))
+        return WaczArchive(read_wacz(path))
 
 
 FORMAT = WaczFormat()

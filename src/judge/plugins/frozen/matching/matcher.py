@@ -139,7 +139,7 @@ class Matcher:
 
     def _find(self, asked: WireRequest, context: Context) -> _Found | None:
         if not self.index.knows_login(asked):
-            return self._as_nobody(asked)
+            return self._without_login(asked)
         best = self._recorded(asked, context)
         if best is not None and best.choice.how != "nearest":
             return best
@@ -148,8 +148,8 @@ class Matcher:
             return best
         return made
 
-    def _as_nobody(self, asked: WireRequest) -> _Found | None:
-        """What somebody who is not logged in was answered: the answers to other logins would let anybody in."""
+    def _without_login(self, asked: WireRequest) -> _Found | None:
+        """The answer that was recorded without a login, if any: answers to other logins would let anyone in."""
         headers = tuple((name, value) for name, value in asked.headers if name.lower() != AUTHORIZATION)
         bare = replace(asked, headers=headers)
         best = self._recorded(bare, self.context(bare))
