@@ -12,12 +12,15 @@ from judge.judges.code import installed_code
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
 from judge.records.verdicts import WITHOUT_CHECKS, ImageScore, JudgeInfo, Verdict, VerdictOutcome
-from judge.trajectory.record import CURRENT_RULES, Trajectory
+from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, SECOND_RULES, Trajectory
 
 METHOD = "checks"
 OFFLINE = "offline"
 # Limitations of the rules for older recordings.
-_UNRECORDED = "recorded without who wrote and sent what: decided by the rules of version 1"
+_NOTES = {
+    FIRST_RULES: "recorded without who wrote and sent what: decided by the rules of version 1",
+    SECOND_RULES: "recorded by an earlier version: decided by the rules of version 2",
+}
 _FOREIGN = (
     "recorded by another program: origins of frames, editors and senders of requests are unknown, and not checked"
 )
@@ -59,7 +62,7 @@ class ChecksJudge(Judge):
             )
         info = self.info
         if (rules := rules_of(trajectory)) != CURRENT_RULES:
-            note = _FOREIGN if trajectory.is_foreign else _UNRECORDED
+            note = _FOREIGN if trajectory.is_foreign else _NOTES.get(rules)
             info = info.model_copy(update={"prompt_version": rules, "note": note})
         assertions = evaluate(trajectory, self._allowed_sites)
         return Verdict(

@@ -30,7 +30,7 @@ SELF_RECORDED = "self_recorded"
 SHARED_STATE = "shared_state"
 # The rules that decide checks on a recording. Version 1 has to guess who wrote or sent what is recorded; recordings for
 # version 2 state it.
-FIRST_RULES, CURRENT_RULES = "1", "2"
+FIRST_RULES, SECOND_RULES, CURRENT_RULES = "1", "2", "3"
 BLAME_FACTS = "blame_facts"
 FETCHED = "fetched"
 FROZEN = "frozen"
