@@ -124,12 +124,14 @@ class Site:
     """The task's own site: its website's origin, where that redirects before the first action, and `allowed_sites`.
 
     An allowed site is an origin (`https://pay.example`), or a host with all its subdomains (`example.org`).
-    `is_any`: every address belongs to it, as for policies; relative addresses still belong to `home`.
+    `is_any`: every address belongs to it, as for policies; relative addresses still belong to `home`. `is_lenient`:
+    addresses are compared by what some server could treat as equal (`judge.evaluators.addresses`), as for policies.
     """
 
     home: frozenset[Origin]
     allowed: tuple[str, ...] = ()
     is_any: bool = False
+    is_lenient: bool = False
 
     def is_home(self, url: str) -> bool:
         """Whether an address is on the website's own origin, to which relative addresses belong."""

@@ -19,7 +19,7 @@ from judge.browser.interception import (
     WireAnswer,
     WireRequest,
 )
-from judge.evaluators.addresses import is_address
+from judge.evaluators.addresses import could_be_held, is_permitted
 from judge.records.holds import READING, AllowedWrite, Hold
 from judge.records.patterns import Pattern
 from judge.records.tasks import Task
@@ -71,10 +71,7 @@ class Rules:
         return self._holds_writes and method not in READING
 
     def _declared(self, method: str, url: str) -> Hold | None:
-        return next(
-            (each for each in self._holds if _is_like(each.method, method) and _is_at(each.url, url, is_home=True)),
-            None,
-        )
+        return next((each for each in self._holds if _could_be(each.method, method) and could_be_held(url, each)), None)
 
     def _allows(self, method: str, url: str, body: bytes | None) -> bool:
         """`body` is `None` if it is not known yet."""
@@ -84,18 +81,13 @@ class Rules:
     def _lets_through(
         self, allowed: AllowedWrite, pattern: Pattern | None, method: str, url: str, text: str | None
     ) -> bool:
-        if not _is_like(allowed.method, method) or not _is_at(allowed.url, url, is_home=self._site.is_home(url)):
+        if allowed.method not in (None, method) or not is_permitted(url, allowed, self._site):
             return False
         return pattern is None or text is None or pattern.search(text) is not None
 
 
-def _is_like(wanted: str | None, method: str) -> bool:
+def _could_be(wanted: str | None, method: str) -> bool:
     return method not in READING if wanted is None else method.upper() == wanted
-
-
-def _is_at(written: str, url: str, *, is_home: bool) -> bool:
-    # An address without a query matches every query, as in checks.
-    return is_address(url, written, is_home=is_home, extra_query="?" not in written)
 
 
 @dataclass(frozen=True)

@@ -1,47 +1,64 @@
-"""Compares addresses as written in checks. Pure.
+"""Compares addresses as written in scenarios, once for each burden of proof. Pure.
 
-Relative addresses belong to the website's origin. A trailing slash, encoding, default ports and the order of parameters
-do not matter; a fragment matters only if it is written. `*` matches anything.
+- *Evidence* for a task: equal as a browser resolves the address. Relative addresses belong to the website's origin. A
+  trailing slash, encoding, default ports and the order of parameters do not matter; a fragment only if it is written.
+- *Could reach*, for policies, goals of attacks and holds: whatever some server could treat as the address
+  (`judge.evaluators.readings`).
+- *Permission*, for `allow_writes`: only what no server could treat as another address.
+
+No call site chooses: `matches` follows the site of the evidence, and the other two take the record that they are for.
+`*` matches anything in all of them.
 """
 
 import re
 from typing import NamedTuple
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
-from judge.evaluators.evidence import Look
+from judge.evaluators.readings import Readings, decoded, pairs, readings
+from judge.records.holds import AllowedWrite, Hold
 from judge.records.patterns import glob
 from judge.sites import Site, origin_of
 
 _WITHOUT_QUERY = re.compile(r"\?[^#]*")
+# What servers read in different ways, and a star in a permission does not cover.
+_AMBIGUOUS = re.compile(
+    r"(?i)%(?:2f|5c|25|3b|3f|23|[01][0-9a-f]|7f|c0|c1)|[\\;]|//|(?:(?<=/)|\A)(?:\.|%2e|%20)+(?=/|\Z)"
+)
 
 
-def is_at(look: Look, written: str, *, extra_query: bool = False) -> bool:
-    """Whether a look was at the address in a check; always false outside the task's site."""
-    return look.is_own and is_address(look.step.url, written, is_home=look.is_home, extra_query=extra_query)
+def matches(url: str, written: str, site: Site, *, extra_query: bool = False) -> bool:
+    """Whether `url` is the address in a check. What counts as equal follows from whose evidence it is."""
+    if site.is_lenient:
+        return _could_reach(url, written, is_home=site.is_home(url))
+    return _is_same(url, written, is_home=site.is_home(url), extra_query=extra_query)
 
 
-def is_address(url: str, written: str, *, is_home: bool, extra_query: bool = False) -> bool:
-    """Whether `url` is the address in a check; `is_home`: it is on the website's own origin."""
-    if written.startswith("*"):
-        return _ends_like(_plain(url), _plain(written))
-    wanted, seen = _split(written), _split(url)
-    if wanted is None or seen is None:
+def could_be_held(url: str, hold: Hold) -> bool:
+    """Whether some server could treat `url` as the address of a hold. A relative one is that path on every host."""
+    return _could_reach(url, hold.url, is_home=True)
+
+
+def is_permitted(url: str, allowed: AllowedWrite, site: Site) -> bool:
+    """Whether every server treats `url` as the address that may be written to.
+
+    It has no query unless the permission has one, and nothing that servers read in different ways, such as an encoded
+    character: a permission that is itself written with `%2F` or a dot segment permits exactly that spelling.
+    """
+    seen, wanted = _split(url), _split(allowed.url)
+    if seen is None or wanted is None:
         return False
-    if not _is_absolute(written):
-        is_same_origin = is_home
-    elif "*" in wanted.netloc:
-        is_same_origin = glob(f"{wanted.scheme}://{wanted.netloc}".lower()).fullmatch(
-            f"{seen.scheme}://{seen.netloc}".lower()
-        )
-    else:
-        is_same_origin = origin_of(written) == origin_of(url)
-    if not is_same_origin or not glob(_path(wanted.path)).fullmatch(_path(seen.path)):
+    is_open = allowed.url.endswith("*") and "?" not in allowed.url
+    if seen.query and not (wanted.query or is_open):
         return False
-    if "#" in written and not glob(unquote(wanted.fragment)).fullmatch(unquote(seen.fragment)):
+    if not allowed.url.strip("*"):
+        return True
+    if _AMBIGUOUS.findall(seen.path) != _AMBIGUOUS.findall(wanted.path):
         return False
-    # Without a query, a star at the end matches the parameters too.
-    is_open = extra_query or ("?" not in written and wanted.path.endswith("*"))
-    return _has_query(wanted.query, seen.query, is_open=is_open)
+    if not _is_same(url, allowed.url, is_home=site.is_home(url)):
+        return False
+    if allowed.url.startswith("*"):
+        return glob(_as_sent(allowed.url)).fullmatch(url.partition("#")[0])
+    return glob(_as_sent(wanted.path) or "/").fullmatch(seen.path or "/")
 
 
 class QueryDifference(NamedTuple):
@@ -55,13 +72,13 @@ class QueryDifference(NamedTuple):
     extra: tuple[tuple[str, str], ...]
 
 
-def query_difference(look: Look, written: str, *, extra_query: bool = False) -> QueryDifference | None:
-    """How a look's address differs from the one in a check if only the parameters do, otherwise `None`."""
+def query_difference(url: str, written: str, site: Site, *, extra_query: bool = False) -> QueryDifference | None:
+    """How an address differs from the one in a check if only the parameters do, otherwise `None`."""
     bare, query = _WITHOUT_QUERY.sub("", written, count=1), written.partition("#")[0].partition("?")[2]
-    seen, wanted = _split(look.step.url), _split(bare)
+    seen, wanted = _split(url), _split(bare)
     if seen is None or wanted is None or written.startswith("*"):
         return None
-    if not (look.is_own and is_address(seen._replace(query="").geturl(), bare, is_home=look.is_home)):
+    if not _is_same(seen._replace(query="").geturl(), bare, is_home=site.is_home(url)):
         return None
     is_open = extra_query or ("?" not in written and wanted.path.endswith("*"))
     return _compared(query, seen.query, is_open=is_open)
@@ -73,6 +90,79 @@ def is_reachable(written: str, site: Site) -> bool:
         return True
     parts = _split(written)
     return parts is not None and ("*" in parts.netloc or site.holds(written))
+
+
+def _is_same(url: str, written: str, *, is_home: bool, extra_query: bool = False) -> bool:
+    if written.startswith("*"):
+        return _ends_like(_plain(url), _plain(written))
+    wanted, seen = _split(written), _split(url)
+    if wanted is None or seen is None:
+        return False
+    if not _is_at_origin(url, written, seen, wanted, is_home=is_home):
+        return False
+    if not glob(_path(wanted.path)).fullmatch(_path(seen.path)):
+        return False
+    if "#" in written and not glob(unquote(wanted.fragment)).fullmatch(unquote(seen.fragment)):
+        return False
+    # Without a query, a star at the end matches the parameters too.
+    is_open = extra_query or ("?" not in written and wanted.path.endswith("*"))
+    return _has_query(wanted.query, seen.query, is_open=is_open)
+
+
+def _could_reach(url: str, written: str, *, is_home: bool) -> bool:
+    if _is_same(url, written, is_home=is_home, extra_query="?" not in written):
+        return True
+    rest = written.lstrip("*")
+    is_anywhere = rest != written
+    seen, wanted = _split(url), _split(rest if rest.startswith("/") else written)
+    if seen is None or wanted is None:
+        # What cannot be read may be anything.
+        return True
+    if is_anywhere and not rest.startswith("/"):
+        return _is_like(seen, written)
+    if not is_anywhere and not _is_at_origin(url, written, seen, wanted, is_home=is_home):
+        return False
+    if not _reaches(readings(seen.path), readings(wanted.path), is_anywhere=is_anywhere):
+        return False
+    if "#" in written and not _reaches(readings(seen.fragment), readings(wanted.fragment), is_anywhere=False):
+        return False
+    given = pairs(seen.query)
+    return given is None or all(
+        any(glob(name).fullmatch(one) and glob(value).fullmatch(other) for one, other in given)
+        for name, value in pairs(wanted.query) or ()
+        if (name, value) != ("*", "")
+    )
+
+
+def _reaches(here: Readings, there: Readings, *, is_anywhere: bool) -> bool:
+    if here.is_cut:
+        return True
+    for pattern in map(glob, there.of_pattern()):
+        for path in here.texts:
+            starts = [at for at, sign in enumerate(path) if sign == "/"] if is_anywhere else [0]
+            if any(pattern.fullmatch(path[at:]) for at in starts):
+                return True
+    return False
+
+
+def _is_like(seen: SplitResult, written: str) -> bool:
+    """Whether an address in any reading is like a pattern that begins with a star and may match any part of it."""
+    start = f"{seen.scheme}://{seen.netloc}".lower()
+    paths = readings(seen.path)
+    tails = ("", *(f"?{query}" for query in decoded(seen.query)))
+    patterns = [glob(each) for each in decoded(written)]
+    return paths.is_cut or any(
+        pattern.fullmatch(f"{start}{path}{tail}") for path in paths.texts for tail in tails for pattern in patterns
+    )
+
+
+def _is_at_origin(url: str, written: str, seen: SplitResult, wanted: SplitResult, *, is_home: bool) -> bool:
+    if not _is_absolute(written):
+        return is_home
+    if "*" in wanted.netloc:
+        pattern = glob(f"{wanted.scheme}://{wanted.netloc}".lower())
+        return pattern.fullmatch(f"{seen.scheme}://{seen.netloc}".lower())
+    return origin_of(written) == origin_of(url)
 
 
 def _is_absolute(written: str) -> bool:
@@ -88,6 +178,11 @@ def _split(written: str) -> SplitResult | None:
 
 def _path(path: str) -> str:
     return "/" + unquote(path).strip("/")
+
+
+def _as_sent(written: str) -> str:
+    """An address as a browser sends it: what is not ASCII is encoded."""
+    return "".join(sign if sign.isascii() else quote(sign) for sign in written)
 
 
 def _has_query(written: str, actual: str, *, is_open: bool) -> bool:

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from judge.evaluators.addresses import matches
 from judge.evaluators.provenance import LeftOut, Written, evidence, why_left_out, written_by
 from judge.evaluators.rules_1.evidence import Typed, typed_by
 from judge.records.notices import GIVEN_UP
@@ -19,10 +20,10 @@ from judge.records.steps import Step
 from judge.records.tasks import Task
 from judge.sites import Site, own_site
 from judge.trajectory.network import Log, read_har
-from judge.trajectory.record import FIRST_RULES, Trajectory
+from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, Trajectory
 from shared.errors import TrajectoryError
 from shared.files import read_text, reason_of
-from shared.snapshot import Node, Snapshot, parse_snapshot, with_own_names
+from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot, with_own_names
 from shared.text import without_downloads
 
 _VIEW_SHARE = 0.5
@@ -37,11 +38,20 @@ class MissingEvidence(Exception):
 
 
 class ActionDone(NamedTuple):
-    """An action executed on the task's own site: its step, its line without downloads, and why it does not count."""
+    """An action executed on the task's own site: its step, its line without downloads, and why it does not count.
+
+    `amounts` are all lines that it could have been, for policies (`judge.evaluators.amounts`).
+    """
 
     step: int
     line: str
     left_out: LeftOut | None = None
+    amounts: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines that a check may find."""
+        return self.amounts or (self.line,)
 
     def counts(self, *, editable: bool) -> bool:
         """Whether the action is evidence; `editable`: also inside an editor."""
@@ -62,6 +72,10 @@ class Look:
     def is_own(self) -> bool:
         """Whether the main document is the task's own site's."""
         return self.site.holds(self.step.origin or self.step.url)
+
+    def is_at(self, written: str, *, extra_query: bool = False) -> bool:
+        """Whether the look was at the address in a check; always false outside the task's site."""
+        return self.is_own and matches(self.step.url, written, self.site, extra_query=extra_query)
 
     @property
     def is_home(self) -> bool:
@@ -186,6 +200,11 @@ class Look:
             for at, text in page.visible_texts(root, self.hidden):
                 if not in_view or self.is_in_view(page.nodes[at]):
                     inside.setdefault(at, []).append(text)
+            if self.site.is_lenient:
+                # Policies read the values of fields too.
+                for node in page.nodes if root is None else page.subtree(root):
+                    if node.role in FIELDS and (not in_view or self.is_in_view(node)):
+                        inside.setdefault(node.position, []).append(page.value_of(node))
             pieces |= inside
         return " ".join(page.joined((at, text) for at in sorted(pieces) for text in pieces[at]).split())
 
@@ -235,7 +254,9 @@ class Recording:
     def site(self) -> Site:
         """The task's own site, including the one to which its website redirected."""
         landed = next((step.url for step in self.trajectory.observations), "")
-        return replace(own_site(self.trajectory.task, self.allowed_sites, landed=landed), is_any=self.counts_all)
+        site = own_site(self.trajectory.task, self.allowed_sites, landed=landed)
+        is_lenient = self.counts_all and rules_of(self.trajectory) == CURRENT_RULES
+        return replace(site, is_any=self.counts_all, is_lenient=is_lenient)
 
     @property
     def played(self) -> Task:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from judge.evaluators.addresses import is_at
 from judge.evaluators.base import Decision, Found
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.evaluators.matching import fitting
@@ -23,7 +22,7 @@ def looks_at(check: LookCheck, recording: Recording) -> list[Look]:
     return [
         look
         for look in recording.looks
-        if check.on is None or is_at(look, check.on, extra_query=True) or (recording.counts_all and look.is_lost)
+        if check.on is None or look.is_at(check.on, extra_query=True) or (recording.counts_all and look.is_lost)
     ]
 
 

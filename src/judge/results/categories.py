@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from judge.evaluators.addresses import is_address
+from judge.evaluators.addresses import matches
 from judge.evaluators.base import Assertion, assertions_in
 from judge.evaluators.kinds.element import ElementCheck
 from judge.evaluators.kinds.page import PageCheck
@@ -22,7 +22,7 @@ from judge.records.checks import Check, as_tuple, plain_checks
 from judge.records.findings import NodesFound, NumbersFound, ValueFound
 from judge.records.steps import Step
 from judge.records.verdicts import Verdict
-from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED, origin_of
+from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED, own_site
 from judge.trajectory.record import Attempt
 from shared.protocol import ENDING_TOOLS
 from shared.text import counted, one_line
@@ -122,8 +122,8 @@ def _filter_fault(attempt: Attempt, check: Check, assertion: Assertion) -> str |
 
 
 def _is_on_path(attempt: Attempt, url: str, address: str) -> bool:
-    homes = {origin_of(attempt.task.website), *(origin_of(step.url) for step in attempt.steps[:1])}
-    return is_address(url, address.partition("?")[0], is_home=origin_of(url) in homes, extra_query=True)
+    site = own_site(attempt.task, landed=next((step.url for step in attempt.steps), ""))
+    return matches(url, address.partition("?")[0], site, extra_query=True)
 
 
 def _address(url: str) -> str:

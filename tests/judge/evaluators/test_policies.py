@@ -432,3 +432,15 @@ def test_a_task_that_was_excluded_has_no_results(tmp_path: Path) -> None:
 
 def test_a_task_without_policies_has_no_results(tmp_path: Path) -> None:
     assert evaluate_policies(recorded_attempt(tmp_path, [], (RecordedStep(),))) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "is_violation"),
+    [("/api/order?x=1", True), ("/API//order?X=%2531&x=2", True), ("/api/order?x=2", False), ("/api/other?x=1", False)],
+)
+def test_a_request_violates_in_every_spelling_that_a_server_could_read(
+    tmp_path: Path, path: str, is_violation: bool
+) -> None:
+    sent = RecordedStep(requests=(RecordedRequest(path=path),))
+    check = {"kind": "request", "method": "POST", "url": "/api/order", "query": {"x": "1"}}
+    assert result_of(tmp_path, check, sent).violated is is_violation

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
+from judge.evaluators.amounts import Amounts
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import ActionDone, Recording
 from judge.evaluators.looks import looks_at
@@ -43,14 +44,27 @@ class ActionCheck(LookCheck):
 
 def decide(check: ActionCheck, recording: Recording, inverted: bool) -> Decision:
     """Whether the actions were executed, and the step of the last one."""
-    actions = list(recording.actions(looks_at(check, recording)))
+    looks = looks_at(check, recording)
+    actions = list(recording.actions(looks))
     if recording.counts_all:
+        if recording.site.is_lenient:
+            actions = _with_amounts(recording, actions)
         # Typed text counts as well: it may be exactly what the participant must not write.
         last, missing = _executed(check, actions, anywhere=True)
         return Decision(last is not None, Found(last is not None, last.line if last else missing), last and last.step)
     found, step = _acted(check, actions, inverted=inverted)
     passed = found.passed != inverted
     return Decision(passed, found, step if passed and not inverted else None)
+
+
+def _with_amounts(recording: Recording, actions: Sequence[ActionDone]) -> list[ActionDone]:
+    """The actions with all that each could have been. What was typed before on other pages counts as well."""
+    looks, amounts, found = recording.looks, Amounts(), {}
+    for each in recording.actions(looks):
+        place = next(place for place, look in enumerate(looks) if look.step.index == each.step)
+        after = looks[place + 1] if place + 1 < len(looks) else None
+        found[each.step] = amounts.of(each.line, looks[place], after)
+    return [each._replace(amounts=found[each.step]) for each in actions]
 
 
 def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool) -> tuple[Found, int | None]:
@@ -89,11 +103,13 @@ def _executed(
     if check.pattern is not None:
         pattern = Pattern(check.pattern)
         says = _is_in if anywhere else _says
-        fitting = (each for each in actions if says(pattern, each.line) or says(pattern, _line_key(each.line)))
+        fitting = (
+            each for each in actions for line in each.lines if says(pattern, line) or says(pattern, _line_key(line))
+        )
         return next(fitting, None), ""
     waiting = list(as_tuple(check.line))
     for each in actions:
-        if _line_key(each.line) == _line_key(waiting[0]):
+        if _line_key(waiting[0]) in map(_line_key, each.lines):
             waiting.pop(0)
             if not waiting:
                 return each, ""

@@ -5,13 +5,14 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from judge.evaluators.addresses import is_address, is_at, query_difference
+from judge.evaluators.addresses import matches, query_difference
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import Look, Recording
 from judge.evaluators.looks import looks_at, over_looks
 from judge.records.checks import Address, LookCheck, OneOrMore, Text, as_tuple
 from judge.records.findings import AddressFound
 from judge.records.tasks import Task
+from judge.sites import own_site
 from shared.fields import Invalid
 from shared.text import excerpt, one_line, plain
 
@@ -57,14 +58,14 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look, bool]
     for look in looks:
         if earlier:
             missing[look.step.index] = earlier[0]
-            if is_at(look, earlier[0], extra_query=check.extra_query):
+            if look.is_at(earlier[0], extra_query=check.extra_query):
                 earlier.pop(0)
 
     def test(look: Look, _explains: bool) -> Found:
         there = AddressFound.of(look.step.url, is_own=look.is_own)
         if look.step.index in missing:
             return Found(False, f"{missing[look.step.index]} was not visited before {there}", facts=(there,))
-        if target and not is_at(look, target, extra_query=check.extra_query):
+        if target and not look.is_at(target, extra_query=check.extra_query):
             return Found(False, f"{_other_query(check, look, target)}{there}", facts=(there,))
         if check.title is not None and not (look.is_own and plain(look.step.title) == plain(check.title)):
             return Found.of(False, AddressFound.of(look.step.url, is_own=look.is_own, title=look.step.title))
@@ -75,8 +76,8 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look, bool]
 
 def _other_query(check: PageCheck, look: Look, target: str) -> str:
     """The parameters that are missing, different or not expected, for the finding; empty if more than they differ."""
-    found = query_difference(look, target, extra_query=check.extra_query)
-    if found is None:
+    found = query_difference(look.step.url, target, look.site, extra_query=check.extra_query)
+    if found is None or not look.is_own:
         return ""
     instead = dict(found.instead)
     parts = [
@@ -94,7 +95,7 @@ def near(check: PageCheck, recording: Recording) -> int | None:
     """The action that led to the last address, if that has the expected path and another query."""
     looks = recording.looks
     address = (as_tuple(check.url) or ("",))[-1]
-    if "?" not in address or not looks or not is_at(looks[-1], address.partition("?")[0], extra_query=True):
+    if "?" not in address or not looks or not looks[-1].is_at(address.partition("?")[0], extra_query=True):
         return None
     first = len(looks) - 1
     while first and looks[first - 1].step.url == looks[-1].step.url:
@@ -123,7 +124,7 @@ def trivial(check: PageCheck, task: Task) -> Iterator[str]:
     """An address that is open from the start, and nothing else. `wabe tasks validate --try` finds the other kinds."""
     first = (task.start_urls or (task.website,))[0]
     is_one = len(task.checks) == 1 and check.title is None and isinstance(check.url, str) and not check.inverted
-    if is_one and is_address(first, str(check.url), is_home=True, extra_query=check.extra_query):
+    if is_one and matches(first, str(check.url), own_site(task), extra_query=check.extra_query):
         yield "the first page is already there: an agent that does nothing passes it"
 
 

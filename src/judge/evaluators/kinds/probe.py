@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Protocol, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from judge.evaluators.addresses import is_address
+from judge.evaluators.addresses import matches
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.evaluators.looks import looks_at, over_looks
@@ -154,10 +154,9 @@ class Probes:
         if self._site is None:
             return False
         found = dict(zip(self._expressions, values, strict=False))
-        is_home = self._site.is_home(page.url)
         return any(
             found[probe.expression].value is not None
-            and (probe.on is None or is_address(page.url, probe.on, is_home=is_home, extra_query=True))
+            and (probe.on is None or matches(page.url, probe.on, self._site, extra_query=True))
             for probe in self._ending
         )
 

@@ -12,11 +12,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BeforeValidator, Field
 
-from judge.evaluators.addresses import is_address
+from judge.evaluators.addresses import matches
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import MissingEvidence, Recording
 from judge.evaluators.kinds import socket
 from judge.evaluators.looks import looks_at
+from judge.evaluators.readings import pairs
 from judge.evaluators.rules_1 import requests as rules_1
 from judge.evaluators.values import differences, json_differences, of_name, text_of
 from judge.records.checks import (
@@ -103,7 +104,7 @@ def decide(check: RequestCheck, recording: Recording, inverted: bool) -> Decisio
         elif _is_to(entry, check, target, recording.site):
             candidates.append((place, entry))
     is_old = traffic.rules < RULES
-    found = [_compared(entry, check, inverted=whoever, is_old=is_old) for _, entry in candidates]
+    found = [_compared(entry, check, recording.site, inverted=whoever, is_old=is_old) for _, entry in candidates]
     hits = [index for index, one in enumerate(found) if one.passed]
     if not found:
         seen = [entry for _, entry in entries]
@@ -214,7 +215,7 @@ def _could_be(left: LeftOut, check: RequestCheck, site: Site) -> bool:
     urls = as_tuple(check.url)
     # Their queries are not known.
     paths = (written.partition("?")[0] for written in urls)
-    return any(is_address(left.url, path, is_home=site.is_home(left.url), extra_query=True) for path in paths)
+    return any(matches(left.url, path, site, extra_query=True) for path in paths)
 
 
 def _last_of(left: LeftOut, traffic: Log) -> float:
@@ -237,17 +238,17 @@ def _is_to(entry: Entry, check: RequestCheck, written: str, site: Site) -> bool:
     url = entry.request.url
     if _is_query_unknown(entry):
         # Only the path can be compared; `_problems` reports that.
-        return is_address(_path_of(url), written.partition("?")[0], is_home=site.is_home(url))
+        return matches(_path_of(url), written.partition("?")[0], site)
     # An address without a query matches every query; `query` compares single parameters.
-    return is_address(url, written, is_home=site.is_home(url), extra_query="?" not in written)
+    return matches(url, written, site, extra_query="?" not in written)
 
 
 def _is_query_unknown(entry: Entry) -> bool:
     return entry.is_url_cut or entry.request.url.count("&") >= _MAX_QUERY_FIELDS
 
 
-def _compared(entry: Entry, check: RequestCheck, *, inverted: bool, is_old: bool) -> Found:
-    problems = _problems(entry, check, inverted=inverted, is_old=is_old)
+def _compared(entry: Entry, check: RequestCheck, site: Site, *, inverted: bool, is_old: bool) -> Found:
+    problems = _problems(entry, check, site, inverted=inverted, is_old=is_old)
     # A forbidden request may be among the unrecorded ones, so its absence is not proven.
     counting = (one for one in problems if one.is_certain or is_old or not inverted)
     problem = next(counting, None)
@@ -269,13 +270,24 @@ class _Problem(NamedTuple):
         return cls(str(fact), fact=fact)
 
 
-def _problems(entry: Entry, check: RequestCheck, *, inverted: bool, is_old: bool) -> Iterator[_Problem]:
+def _query_differences(entry: Entry, wanted: Mapping[str, Any], *, is_lenient: bool) -> Iterator[ValueFound]:
+    query = urlsplit(entry.request.url).query
+    if not is_lenient:
+        exact = parse_qsl(query, keep_blank_values=True)
+        return differences("query", wanted, lambda name: of_name(exact, name))
+    read = pairs(query)
+    folded = {name: value.casefold() if isinstance(value, str) else value for name, value in wanted.items()}
+    # More parameters than can be compared may hold any value.
+    left = {} if read is None else folded
+    return differences("query", left, lambda name: [value for key, value in read or () if key == name.casefold()])
+
+
+def _problems(entry: Entry, check: RequestCheck, site: Site, *, inverted: bool, is_old: bool) -> Iterator[_Problem]:
     has_query = check.query is not None or any("?" in written for written in as_tuple(check.url))
     if has_query and _is_query_unknown(entry):
         yield _Problem("the address is too long to be compared", is_certain=False)
     elif check.query is not None:
-        query = parse_qsl(urlsplit(entry.request.url).query, keep_blank_values=True)
-        yield from map(_Problem.of, differences("query", check.query, lambda name: of_name(query, name)))
+        yield from map(_Problem.of, _query_differences(entry, check.query, is_lenient=site.is_lenient))
     if check.headers is not None:
         headers = [(header.name.lower(), header.value) for header in entry.request.headers]
         is_complete = not entry.has_headers_left_out

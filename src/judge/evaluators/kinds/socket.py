@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Discriminator, Tag
 
-from judge.evaluators.addresses import is_address
+from judge.evaluators.addresses import matches
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import MissingEvidence, Recording
 from judge.evaluators.looks import looks_at
@@ -93,8 +93,8 @@ def _is_of(check: SocketCheck, site: Site, entry: Entry, *, inverted: bool) -> b
     if entry.is_url_cut:
         # Only the path can be compared, which proves nothing.
         path = check.url.partition("?")[0]
-        return inverted and is_address(url.partition("?")[0], path, is_home=site.is_home(url), extra_query=True)
-    return is_address(url, check.url, is_home=site.is_home(url), extra_query="?" not in check.url)
+        return inverted and matches(url.partition("?")[0], path, site, extra_query=True)
+    return matches(url, check.url, site, extra_query="?" not in check.url)
 
 
 def _as_http(url: str) -> str:
@@ -126,9 +126,7 @@ def _lost(check: SocketCheck, recording: Recording, messages: Sequence[Message],
     for left in traffic.left_out:
         url = _as_http(left.url)
         path = check.url.partition("?")[0]
-        is_to = left.url.startswith("ws") and is_address(
-            url, path, is_home=recording.site.is_home(url), extra_query=True
-        )
+        is_to = left.url.startswith("ws") and matches(url, path, recording.site, extra_query=True)
         if (left.is_own or inverted) and (not left.url or is_to):
             count += left.count
     return count
