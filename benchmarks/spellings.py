@@ -1,8 +1,8 @@
 """Sends one path in many spellings to real servers that read paths differently, and compares what they did with what
 holds, policies and permissions make of the same addresses.
 
-`python benchmarks/spellings.py [--spellings N] [--seed S]`. Exit code 1 if a spelling reached the path on a server without
-being recognised as one that could, or was permitted although a server read it as another path.
+`python benchmarks/spellings.py [--spellings N] [--seed S]`. Exit code 1 if a spelling reached the path on a server and
+was not recognised as one that could, or if one was permitted although a server read it as another path.
 """
 
 import argparse

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from judge.evaluators.evidence import Look
 from judge.evaluators.readings import decoded, readings
 from judge.records.lines import MAX_NAME_CHARS, one_line, url
-from judge.records.tools import texts_of
+from judge.records.tools import texts_of, verb_of
 from judge.sites import origin_of
 from shared.snapshot import FIELDS, Node, Snapshot
 from shared.text import split_line
@@ -52,7 +52,7 @@ class Amounts:
         action = look.step.action
         if action is None:
             return
-        presses = verb == "TYPE AND ENTER" or (verb == "PRESS" and _PRESSING.fullmatch(value) is not None)
+        presses = verb_of(verb).enters or (verb == "PRESS" and _PRESSING.fullmatch(value) is not None)
         if verb == "PRESS" and _ERASING.fullmatch(value):
             self._typed = {name: text[:-1] if name in subjects else text for name, text in self._typed.items()}
         texts = [text for text in texts_of(action.tool, action.params) if text is not None]

@@ -67,13 +67,14 @@ class Verb:
 
     `grammar` is how Online-Mind2Web's second schema writes it. `texts` are the texts in a line's value that the
     participant wrote, `None` for one that was not recorded. With `asks` they reach the judge, but no page. `at_point`:
-    the line can end with coordinates.
+    the line can end with coordinates. `enters`: it presses Enter after it wrote.
     """
 
     grammar: str
     texts: Callable[[str], Iterable[str | None]] = lambda value: (value,)
     asks: bool = False
     at_point: bool = False
+    enters: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -505,7 +506,7 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
         "CLICK": Verb("CLICK {target} -> {verb} the {subject}{more}", texts=_none, at_point=True),
         "DRAG": Verb("CLICK {target} -> drag the {subject} {value}", texts=_none, at_point=True),
         "TYPE": Verb("TYPE {target} -> type '{value}'"),
-        "TYPE AND ENTER": Verb("TYPE {target} -> type '{value}' and press Enter"),
+        "TYPE AND ENTER": Verb("TYPE {target} -> type '{value}' and press Enter", enters=True),
         "FILL": Verb("TYPE {target} -> fill in {value}"),
         "SELECT": Verb("SELECT {target} -> select '{value}'", texts=_none),
         "PRESS": Verb("PRESS_KEY page -> press {value}", texts=_typed_by_key),
