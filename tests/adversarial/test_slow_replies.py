@@ -11,8 +11,8 @@ from helpers.a2a.envelopes import CONTEXT, body_agent, encode, in_envelope, repl
 from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.replies import understand
 from judge.browser.tools import offered_tools
-from shared.a2a.calls import MAX_VALUES
 from shared.a2a.client import ParticipantClient
+from shared.a2a.transport import MAX_VALUES
 from shared.errors import ParticipantError
 from shared.protocol import MAX_REPLY_CHARS
 from shared.snapshot import parse_snapshot
@@ -94,7 +94,7 @@ async def test_an_answer_of_many_values_is_refused_before_it_is_decoded(
 ) -> None:
     async with body_agent() as agent, ParticipantClient(agent.url) as client:
         agent.reply = encode(in_envelope(replaced(reply_documents("1.0")[0], ("message", "parts", 1, "data"), value)))
-        with pytest.raises(ParticipantError, match="more than 10000 JSON values") as caught:
+        with pytest.raises(ParticipantError, match="more than 30000 JSON values") as caught:
             await client.send("What now?", context_id=CONTEXT)
     record_property("outcome", caught.value.message)
 

@@ -7,6 +7,7 @@ import shutil
 import socket
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
@@ -52,14 +53,21 @@ def doctor(
     ] = None,
     browser: Annotated[bool, typer.Option("--browser", help="Check the browser only.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing, only exit with 0 or 1.")] = False,
-    agent: Annotated[str | None, typer.Option(help="Check only the agent card at this address.", metavar="URL")] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            help="Check only the agent card at this address; with a scenario, with its participant's headers.",
+            metavar="URL",
+        ),
+    ] = None,
     wait: Annotated[float, typer.Option(help="With --agent: retry for this many seconds.", min=0)] = 0.0,
     output_dir: OutputDir = None,
 ) -> None:
     """Report what is missing to run, and how to get it. Looks at the browser, keys, ports and the disk."""
     settings = Settings.from_environ()
     if agent is not None:
-        findings = [asyncio.run(check_agent(agent, wait))]
+        headers = {} if scenario is None else _headers_at(agent, scenario_file(scenario, settings), settings)
+        findings = [asyncio.run(check_agent(agent, wait, headers))]
     elif browser:
         findings = [check_browser(settings)]
     else:
@@ -163,7 +171,9 @@ def check_member(member: "Member", settings: Settings, scenario_dir: Path) -> li
     from shared.llm.opening import find_provider
 
     if member.cmd is None:
-        return [asyncio.run(check_agent(member.endpoint, 0))._replace(subject=member.name)] if member.is_agent else []
+        if not member.is_agent:
+            return []
+        return [asyncio.run(check_agent(member.endpoint, 0, member.headers))._replace(subject=member.name)]
     try:
         words = shlex.split(member.cmd)
         path = f"{Path(sys.executable).parent}{os.pathsep}{member.env.get('PATH', settings.path)}"
@@ -205,15 +215,24 @@ def check_disk(output_dir: Path) -> Finding:
     return Finding("ok", "disk", text)
 
 
-async def check_agent(url: str, wait_s: float) -> Finding:
-    """Whether the agent at `url` serves a usable card; retried for up to `wait_s` seconds."""
+def _headers_at(url: str, path: Path, settings: Settings) -> dict[str, str]:
+    from judge.scenario.credentials import headers_at
+
+    return headers_at(load_scenario(path), url, settings.environ)
+
+
+async def check_agent(url: str, wait_s: float, headers: Mapping[str, str]) -> Finding:
+    """Whether the agent at `url` serves a usable card to callers with these credentials.
+
+    Retried for up to `wait_s` seconds.
+    """
     from shared.a2a.client import fetch_card
 
     clock = asyncio.get_running_loop().time
     deadline, answered = clock() + wait_s, False
     while True:
         try:
-            card = await fetch_card(url, timeout_s=_CARD_TIMEOUT_S)
+            card = await fetch_card(url, timeout_s=_CARD_TIMEOUT_S, headers=headers)
         except WabeError as error:
             reason = str(error)
             # Retrying helps if nothing is listening yet, but hardly ever after a wrong answer.

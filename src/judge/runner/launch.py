@@ -23,7 +23,8 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
-from judge.scenario.models import Ready, Scenario, SiteEntry, resolved_env
+from judge.scenario.credentials import resolved_headers
+from judge.scenario.models import ParticipantEntry, Ready, Scenario, SiteEntry, resolved_env
 from shared.a2a.client import fetch_card
 from shared.concurrency import together
 from shared.errors import ConfigError, WabeError
@@ -53,7 +54,8 @@ def end_with_parent() -> None:
 class Member(Record):
     """A site or agent of a run, started here if it has a `cmd`.
 
-    An agent is up when its card can be read, a site when it answers, as `ready` says if that is given.
+    An agent is up when its card can be read, a site when it answers, as `ready` says if that is given. `headers` are
+    the credentials of a participant.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Member(Record):
     is_agent: bool
     env: dict[str, str] = Field(default_factory=dict, repr=False)
     ready: Ready | None = None
+    headers: dict[str, str] = Field(default_factory=dict, repr=False)
 
 
 def site_member(site: SiteEntry, env: Mapping[str, str] | None = None) -> Member:
@@ -85,7 +88,7 @@ def site_members(scenario: Scenario, settings: Settings) -> list[Member]:
 
 def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
     """All members in starting order: sites, participants, judge. Raises `ConfigError` for a missing endpoint
-    and for an `env` that names an unset variable.
+    and for an `env` or `headers` that name an unset variable.
     """
     found = site_members(scenario, settings)
     for agent in (*scenario.participants, scenario.green_agent):
@@ -97,7 +100,11 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
         env = resolved_env(agent.role, agent.env, settings.environ, scenario.path) if agent.cmd is not None else {}
         if agent is scenario.green_agent and settings.redis_url:
             env = {_REDIS: settings.redis_url.get_secret_value(), **env}
-        found.append(Member(name=agent.role, endpoint=agent.endpoint, cmd=agent.cmd, is_agent=True, env=env))
+        is_participant = isinstance(agent, ParticipantEntry)
+        headers = resolved_headers(agent, settings.environ, scenario.path) if is_participant else {}
+        found.append(
+            Member(name=agent.role, endpoint=agent.endpoint, cmd=agent.cmd, is_agent=True, env=env, headers=headers)
+        )
     return tuple(found)
 
 
@@ -267,7 +274,7 @@ async def wait_until_up(member: Member, child: Child | None) -> None:
                     raise _not_up(member, child, f"ended with exit code {child.process.returncode}")
                 try:
                     if member.is_agent:
-                        await fetch_card(member.endpoint, timeout_s=2.0)
+                        await fetch_card(member.endpoint, timeout_s=2.0, headers=member.headers)
                         return
                     if (last := await _site_lacks(member)) is None:
                         return

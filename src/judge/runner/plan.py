@@ -167,6 +167,7 @@ def _plan(options: RunOptions, settings: Settings, today: date | None = None) ->
     declared = on_archives(played_by(loaded, options.player) if options.player else loaded, options.archive)
     scenario = declared if options.shards is None else on_free_ports(declared)
     members = members_of(scenario, settings)
+    headers = {member.name: member.headers for member in members if member.headers}
     # With WABE_TRUST_CONFIG, as in containers, the judge trusts this runner and writes to the same folder.
     is_ours = scenario.green_agent.cmd is not None or settings.trust_config
     _require_own_judge(declared, options, is_ours=is_ours)
@@ -190,7 +191,7 @@ def _plan(options: RunOptions, settings: Settings, today: date | None = None) ->
         tasks = with_logins(scenario, tasks, settings.environ)
         notes += tuple(expired_logins(tasks, time.time()))
     if options.serve_only or not is_ours:
-        request = request_text(scenario, tasks=tasks, config=config)
+        request = request_text(scenario, tasks=tasks, config=config, headers=headers)
         return Plan(options, scenario, members, request, store=None, notes=notes, tasks=tasks)
     launch = _launch(declared, members, options, settings)
     if options.shards is not None:
@@ -203,7 +204,7 @@ def _plan(options: RunOptions, settings: Settings, today: date | None = None) ->
     config = config.model_copy(update={"run_id": store.run_id})
     if launch.shard and not tasks:
         return Plan(options, scenario, members, "", store, notes, shard=launch.shard)
-    request = request_text(scenario, tasks=tasks, config=config, launch=launch)
+    request = request_text(scenario, tasks=tasks, config=config, launch=launch, headers=headers)
     if resumes:
         notes += _resumed(store, request, has_tasks=bool(tasks))
     return Plan(

@@ -4,7 +4,7 @@ import shlex
 from contextlib import ExitStack
 
 from judge.runner.shards import free_port
-from judge.scenario.models import AgentEntry, Scenario
+from judge.scenario.models import ParticipantEntry, Scenario
 
 
 def played_by(scenario: Scenario, player: str) -> Scenario:
@@ -15,7 +15,7 @@ def played_by(scenario: Scenario, player: str) -> Scenario:
         )
 
 
-def _replaced(agent: AgentEntry, player: str, held: ExitStack) -> AgentEntry:
+def _replaced(agent: ParticipantEntry, player: str, held: ExitStack) -> ParticipantEntry:
     port = free_port(held)
     words = ["wabe", "participant", player, "--host", "127.0.0.1", "--port", str(port)]
-    return AgentEntry(role=agent.role, endpoint=f"http://127.0.0.1:{port}", cmd=shlex.join(words))
+    return ParticipantEntry(role=agent.role, endpoint=f"http://127.0.0.1:{port}", cmd=shlex.join(words))

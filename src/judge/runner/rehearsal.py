@@ -94,7 +94,10 @@ async def rehearsing(
 def client_of(member: Member, config: RunConfig) -> ParticipantClient:
     """The connection to a participant, to be entered."""
     return ParticipantClient(
-        member.endpoint, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
+        member.endpoint,
+        reply_timeout_s=config.reply_timeout_s,
+        max_reply_bytes=config.max_reply_bytes,
+        headers=member.headers,
     )
 
 

@@ -18,6 +18,7 @@ from judge.evaluators.kinds.probe import MAX_EXPRESSIONS, expressions_of
 from judge.records.access import Credentials, DeclaredLogin, DeclaredState, StateContent
 from judge.records.attacks import Attack, repeated_attack
 from judge.records.checks import Check
+from judge.records.credentials import Headers, HeadersByRole
 from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
 from judge.records.ids import USABLE, is_reserved
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
@@ -171,6 +172,12 @@ class AgentEntry(_Process):
             raise Invalid(f"role is {shown(role)}, but name is {shown(name)}", "keep one of the two keys", key="role")
         role = role or name
         return {key: value for key, value in data.items() if key != "name"} | ({"role": role} if role else {})
+
+
+class ParticipantEntry(AgentEntry):
+    """A participant. `headers` are credentials that are sent to it with its card's request and every call."""
+
+    headers: Headers = Field(default_factory=dict, repr=False, exclude=True)
 
 
 def resolved_env(name: str, env: Mapping[str, str], environ: Mapping[str, str], source: object) -> dict[str, str]:
@@ -368,7 +375,7 @@ class ScenarioFile(Table):
     """The tables of a scenario file. Numbers must be numbers and strings must be strings (`strict`)."""
 
     green_agent: GreenAgent
-    participants: Annotated[tuple[AgentEntry, ...], Field(min_length=1), at_most(16)]
+    participants: Annotated[tuple[ParticipantEntry, ...], Field(min_length=1), at_most(16)]
     sites: Annotated[tuple[SiteEntry, ...], at_most(16)] = ()
     config: Annotated[RunConfig, BeforeValidator(partial(RunConfig.model_validate, strict=True))] = RunConfig()
     # Policies for all tasks.
@@ -520,11 +527,16 @@ class RequestBody(Table):
     attacks: list[Any] | None = None
     # Keyed by the name that tasks use in `storage_state`.
     storage_states: Annotated[dict[str, StateContent], at_most(1000)] = Field(default_factory=dict, repr=False)
+    # Credentials by role, secret like the storage states.
+    participant_headers: HeadersByRole = Field(default_factory=dict, repr=False)
     launch: Launch | None = None
 
 
 class AssessmentRequest(Record):
-    """A validated assessment request. `participants` maps role to URL; `warnings` are one-line sentences."""
+    """A validated assessment request. `participants` maps role to URL; `warnings` are one-line sentences.
+
+    `participant_headers` are secret and excluded from every dump.
+    """
 
     participants: dict[str, str]
     config: RunConfig
@@ -532,6 +544,7 @@ class AssessmentRequest(Record):
     # Tasks that their scenario leaves out: none of the set, but named in results.
     excluded: tuple[Exclusion, ...] = ()
     launch: Launch | None = None
+    participant_headers: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False, exclude=True)
     warnings: tuple[str, ...] = ()
 
     @property

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
@@ -13,6 +14,7 @@ from judge.records.access import StorageState
 from judge.records.tasks import Exclusion, Task
 from judge.records.user import impossible_grant
 from judge.scenario.attacks import planned
+from judge.scenario.credentials import clear_text_note
 from judge.scenario.days import today_of, with_today
 from judge.scenario.logins import login_problem
 from judge.scenario.models import (
@@ -28,7 +30,7 @@ from judge.scenario.models import (
     divided,
 )
 from shared.errors import ConfigError
-from shared.fields import as_mapping, keys_of, remedy_for, shown
+from shared.fields import as_mapping, did_you_mean, keys_of, remedy_for, shown
 from shared.files import reason_of
 from shared.strict_json import parse_json
 from shared.text import counted
@@ -84,6 +86,7 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
         if problem := login_problem(task, config.allowed_sites):
             path, said, remedy = problem
             raise mistake(f"{_SOURCE}: task {task.task_id}", path, said, remedy)
+    warnings += _notes_on_headers(body)
     if len(warnings) > _MAX_WARNINGS:
         warnings = [*warnings[:_MAX_WARNINGS], f"{_SOURCE}: {counted(len(warnings) - _MAX_WARNINGS, 'more warning')}"]
     return AssessmentRequest(
@@ -92,8 +95,20 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
         tasks=tasks,
         excluded=exclusions_of(excluded),
         launch=body.launch,
+        participant_headers=body.participant_headers,
         warnings=tuple(warnings),
     )
+
+
+def _notes_on_headers(body: RequestBody) -> list[str]:
+    """Warnings about credentials. Raises `ConfigError` for those of an unknown participant."""
+    for role in body.participant_headers:
+        if role not in body.participants:
+            raise mistake(
+                _SOURCE, ("participant_headers", role), "no such participant", did_you_mean(role, body.participants)
+            )
+    notes = (clear_text_note(body.participants[role], each) for role, each in body.participant_headers.items())
+    return [f"{_SOURCE}: {note}" for note in notes if note]
 
 
 def exclusions_of(excluded: Iterable[Task]) -> tuple[Exclusion, ...]:
@@ -125,11 +140,13 @@ def request_text(
     tasks: tuple[Task, ...] | None = None,
     config: RunConfig | None = None,
     launch: Launch | None = None,
+    headers: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> str:
     """The request that `agentbeats-run` sends for `scenario`, with other tasks or another config where given.
 
     Only explicitly set settings are sent, so that other versions of the judge accept the request. `launch` is for a
-    judge that the runner itself started. Raises `ConfigError` when a participant has no endpoint.
+    judge that the runner itself started, `headers` are the participants' credentials by role. Raises `ConfigError` when
+    a participant has no endpoint.
     """
     chosen = scenario.tasks if tasks is None else tasks
     settings = scenario.config if config is None else config
@@ -152,6 +169,7 @@ def request_text(
         states: dict[str, dict[str, Any]] = {}
         body["tasks"] = _tasks_text(chosen, states)
         extra |= {"storage_states": states} if states else {}
+    extra |= {"participant_headers": {role: dict(values) for role, values in headers.items()}} if headers else {}
     return json.dumps({"participants": endpoints, "config": body, **extra}, ensure_ascii=False, allow_nan=False)
 
 
@@ -184,7 +202,9 @@ def _read_json(text: str) -> object:
         return parse_json(text)
     except ValueError as error:
         remedy = 'send {"participants": {role: url}, "config": {…}}'
-        raise mistake(_SOURCE, (), f"{reason_of(error)}: {shown(text)}", remedy) from None
+        # An object may contain credentials.
+        quoted = "" if "{" in text else f": {shown(text)}"
+        raise mistake(_SOURCE, (), f"{reason_of(error)}{quoted}", remedy) from None
 
 
 def _require_known_safety(value: object) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -199,7 +199,7 @@ class JudgeService:
 
             for warning in request.warnings:
                 emit(Noted(text=warning))
-            connect = _shared_connection(url, config, stack, store)
+            connect = _shared_connection(url, config, stack, store, request.participant_headers.get(role, {}))
             pool = await stack.enter_async_context(browser_pool(browser_settings))
             assessment = Assessment(
                 tasks,
@@ -262,7 +262,11 @@ def _logging_write_errors() -> Iterator[None]:
 
 
 def _shared_connection(
-    url: str, config: RunConfig, stack: contextlib.AsyncExitStack, store: RunStore
+    url: str,
+    config: RunConfig,
+    stack: contextlib.AsyncExitStack,
+    store: RunStore,
+    headers: Mapping[str, str],
 ) -> Callable[[], AbstractAsyncContextManager[ParticipantClient]]:
     """One connection for all episodes, opened by the first, because each connection reads the agent card again.
 
@@ -276,7 +280,10 @@ def _shared_connection(
         async with opening:
             if not opened:
                 client = ParticipantClient(
-                    url, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
+                    url,
+                    reply_timeout_s=config.reply_timeout_s,
+                    max_reply_bytes=config.max_reply_bytes,
+                    headers=headers,
                 )
                 opened.append(await stack.enter_async_context(client))
                 with _logging_write_errors():

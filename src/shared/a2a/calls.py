@@ -1,40 +1,30 @@
-"""Shared by every call to a foreign agent: choosing the endpoint, bounding the answer, attributing errors.
+"""Shared by every call to a foreign agent: choosing the endpoint, and attributing errors.
 
-Participants are adversaries. An answer is bounded, uncompressed JSON and never redirects; whatever reading it raises
-becomes an error that names the cause.
+Participants are adversaries: whatever reading their answers raises becomes an error that names the cause.
 """
 
-import functools
-import re
-import ssl
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import cast
+from http import HTTPStatus
 
 import httpx
 from a2a.types import AgentInterface
-from a2a.utils.errors import A2AError
-from pydantic import SecretStr
+from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP, A2AError, MethodNotFoundError, UnsupportedOperationError
 
 from shared.errors import InternalFault, ParticipantError, ParticipantUnreachable, WabeError, is_shortage
-from shared.text import excerpt
+from shared.text import escape_line, excerpt
 
 _MAX_QUOTE_CHARS = 500
-# The SDK takes up to 10 µs to decode a JSON value and blocks the event loop meanwhile. Normal replies have a few dozen.
-MAX_VALUES = 10_000
-# Common servers (uvicorn) close an idle connection after 5 s; no request should meet a closing one.
-_KEEP_ALIVE_S = 3.5
-_CONNECT_TIMEOUT_S = 10.0
-# Some servers send JSON under a generic type.
-_JSON_TYPES = ("json", "text/plain", "application/octet-stream")
 # Part of the error, because the judge's message shows the error but not the remedy.
 _TOO_LARGE = (
     ": it refuses messages of this size; raise the limit of its web framework"
     ' (Express: app.use(express.json({ limit: "20mb" })) before the A2A handler)'
 )
-# The closing quote is optional: otherwise each quote in a string without end would begin another search to the end.
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-_NOT_STRUCTURE = bytes(set(range(256)) - set(b"{[,"))
+_HIDDEN = "[redacted]"
+# Shorter values occur in other words, and are no credentials.
+_MIN_SECRET_CHARS = 6
+_UNSUPPORTED = (MethodNotFoundError, UnsupportedOperationError)
+_UNSUPPORTED_CODES = tuple(JSON_RPC_ERROR_CODE_MAP[each] for each in _UNSUPPORTED)
 
 
 def choose_interface(interfaces: Iterable[AgentInterface], dialled: str) -> AgentInterface:
@@ -45,7 +35,8 @@ def choose_interface(interfaces: Iterable[AgentInterface], dialled: str) -> Agen
     """
     offered = list(interfaces)
     for binding in ("JSONRPC", "HTTP+JSON"):
-        if matching := [interface for interface in offered if interface.protocol_binding == binding]:
+        # Agents write the binding in any case.
+        if matching := [each for each in offered if each.protocol_binding.strip().upper() == binding]:
             # False sorts first, and of equals `min` takes the one that the card lists first.
             best = min(matching, key=is_old)
             # The methods used here are the same in 0.2 and 0.3.
@@ -73,6 +64,28 @@ def _on_dialled_host(url: str, dialled: httpx.URL) -> str:
     return str(dialled.copy_with(raw_path=path or b"/"))
 
 
+def refuses_method(error: BaseException) -> bool:
+    """Whether the agent does not have the method that was called, and so has not taken the message."""
+    if isinstance(error, _UNSUPPORTED):
+        return True
+    cause = error.__cause__ if isinstance(error, A2AError) else error
+    if not isinstance(cause, httpx.HTTPStatusError):
+        return False
+    if cause.response.status_code in (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED):
+        return True
+    # The SDK does not read the JSON-RPC error in an answer with an HTTP status of failure.
+    try:
+        code = cause.response.json()["error"]["code"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return False
+    return code in _UNSUPPORTED_CODES
+
+
+def was_not_sent(error: BaseException) -> bool:
+    """Whether no connection was made, so that the agent cannot have received the message."""
+    return any(isinstance(each, httpx.ConnectError | httpx.ConnectTimeout) for each in _chain_of_causes(error))
+
+
 @contextmanager
 def blaming_the_agent() -> Iterator[None]:
     """Turn any error raised while calling an agent into a `ParticipantError`.
@@ -90,6 +103,24 @@ def blaming_the_agent() -> Iterator[None]:
             if is_shortage(cause):
                 raise InternalFault(f"this machine ran out of a resource: {_quoted(cause)}") from None
         raise _participant_error(error) from None
+
+
+@contextmanager
+def hiding(headers: Mapping[str, str]) -> Iterator[None]:
+    """Replace the credentials of an agent in errors that quote the agent, because some agents send them back."""
+    words = {
+        word for value in headers.values() for word in (value, value.split()[-1]) if len(word) >= _MIN_SECRET_CHARS
+    }
+    try:
+        yield
+    except ParticipantError as error:
+        message = error.message
+        # The longest first, because the others are parts of it.
+        for word in sorted(words, key=len, reverse=True):
+            message = message.replace(word, _HIDDEN).replace(escape_line(word).replace('"', "'"), _HIDDEN)
+        if message == error.message:
+            raise
+        raise type(error)(message, remedy=error.remedy) from None
 
 
 def _chain_of_causes(error: BaseException) -> Iterable[BaseException]:
@@ -129,109 +160,3 @@ def _quoted(error: BaseException) -> str:
     except Exception:  # noqa: BLE001  # its arguments may be values that the agent sent
         message = "(a message that cannot be shown)"
     return excerpt(message, _MAX_QUOTE_CHARS) if message else ""
-
-
-def bounded_client(*, max_bytes: int, streams: bool = False, token: SecretStr | None = None) -> httpx.AsyncClient:
-    """A client that refuses answers of more than `max_bytes` bytes. It has no read timeout: callers set a deadline.
-
-    Answers are JSON of at most `MAX_VALUES` values; with `streams` they may also be server-sent events, and the number
-    of values is not limited. Any other answer raises `ParticipantError`; a failed connection raises httpx's
-    errors. Raises `InternalFault` when this machine cannot set up a client.
-    """
-    # A small compressed answer can expand to any size.
-    headers = {"Accept-Encoding": "identity"}
-    if token is not None:
-        headers["Authorization"] = f"Bearer {token.get_secret_value()}"
-    try:
-        transport = _BoundedTransport(max_bytes, streams=streams)
-    except OSError as error:
-        raise InternalFault(f"cannot set up an HTTP client: {error.strerror or error}") from None
-    timeout = httpx.Timeout(None, connect=_CONNECT_TIMEOUT_S)
-    return httpx.AsyncClient(transport=transport, trust_env=False, timeout=timeout, headers=headers)
-
-
-@functools.cache
-def _tls_context() -> ssl.SSLContext:
-    # Shared by all clients: reading this machine's certificates takes 16 ms.
-    return httpx.create_ssl_context(trust_env=False)
-
-
-class _BoundedTransport(httpx.AsyncHTTPTransport):
-    def __init__(self, max_bytes: int, *, streams: bool) -> None:
-        limits = httpx.Limits(max_connections=256, max_keepalive_connections=256, keepalive_expiry=_KEEP_ALIVE_S)
-        super().__init__(limits=limits, trust_env=False, verify=_tls_context())
-        self._max_bytes = max_bytes
-        self._streams = streams
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        response = await super().handle_async_request(request)
-        stream = _BoundedStream(cast(httpx.AsyncByteStream, response.stream), self._max_bytes)
-        try:
-            self._check_headers(response)
-            body = stream if self._streams else await _checked_body(stream)
-        except BaseException:
-            await stream.aclose()
-            raise
-        response.stream = body
-        return response
-
-    def _check_headers(self, response: httpx.Response) -> None:
-        # A redirect could send the judge to a host that is not in the scenario.
-        if response.is_redirect:
-            raise ParticipantError(
-                f"the agent redirects to {excerpt(response.headers['location'])}, which is not allowed",
-                remedy="use the address at which the agent itself answers",
-            )
-        encoding = response.headers.get("content-encoding", "identity")
-        if encoding.strip().lower() != "identity":
-            raise ParticipantError(
-                f"the agent answered with content encoding {excerpt(encoding)}, which is not allowed"
-            )
-        if int(response.headers.get("content-length", 0)) > self._max_bytes:
-            raise _too_large(self._max_bytes)
-        media_type = response.headers.get("content-type", "json").lower()
-        allowed = (*_JSON_TYPES, "text/event-stream") if self._streams else _JSON_TYPES
-        # An error's body may have any type, such as a proxy's HTML: its status is what gets reported.
-        if response.is_success and not any(name in media_type for name in allowed):
-            raise ParticipantError(f"the agent answered with {excerpt(media_type)} instead of JSON")
-
-
-class _BoundedStream(httpx.AsyncByteStream):
-    def __init__(self, inner: httpx.AsyncByteStream, max_bytes: int) -> None:
-        self._inner = inner
-        self._max_bytes = max_bytes
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        received = 0
-        async for chunk in self._inner:
-            received += len(chunk)
-            if received > self._max_bytes:
-                raise _too_large(self._max_bytes)
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-async def _checked_body(stream: httpx.AsyncByteStream) -> httpx.ByteStream:
-    """The complete body. Raises `ParticipantError` if decoding it would block the event loop for long."""
-    body = b"".join([chunk async for chunk in stream])
-    await stream.aclose()
-    # JSON readers also accept UTF-16 and UTF-32, in which the bytes counted below mean something else.
-    if b"\0" in body or body.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ParticipantError("the agent's answer is not A2A: it is not UTF-8", remedy="answer with JSON in UTF-8")
-    # Every value but the first follows a structural character. Those inside strings do not count.
-    if _structure_count(body) >= MAX_VALUES and _structure_count(_STRING.sub(b"", body)) >= MAX_VALUES:
-        raise ParticipantError(
-            f"the agent's answer is not A2A: it has more than {MAX_VALUES} JSON values",
-            remedy="answer with fewer parts",
-        )
-    return httpx.ByteStream(body)
-
-
-def _structure_count(body: bytes) -> int:
-    return len(body.translate(None, _NOT_STRUCTURE))
-
-
-def _too_large(max_bytes: int) -> ParticipantError:
-    return ParticipantError(f"the agent's answer has more than {max_bytes} bytes", remedy="send a shorter answer")

@@ -8,12 +8,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, M
 from contextlib import suppress
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 from uuid import uuid4
 
 import httpx
 from a2a import types
-from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
 from a2a.client.errors import AgentCardResolutionError
 from a2a.helpers import get_text_parts
 from a2a.utils.errors import UnsupportedOperationError
@@ -21,7 +21,20 @@ from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 from google.protobuf.struct_pb2 import Struct
 from pydantic import SecretStr
 
-from shared.a2a.calls import blaming_the_agent, bounded_client, choose_interface, is_old
+from shared.a2a.calls import blaming_the_agent, choose_interface, hiding, is_old, refuses_method, was_not_sent
+from shared.a2a.replies import (
+    WORKING,
+    Answer,
+    EventFold,
+    OpenTask,
+    check_context,
+    check_task,
+    identity,
+    message_text,
+    new_texts,
+    reply_text,
+)
+from shared.a2a.transport import Bounds, bounded_client
 from shared.claims import ClaimedUsage
 from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnreachable
 from shared.models import Record
@@ -35,11 +48,15 @@ _POLL_S = (0.1, 0.2, 0.5)
 _POLL_LATER_S = 1.0
 # Nothing tells the client that a conversation is over, so the oldest task that waits for input is dropped.
 _MAX_OPEN_TASKS = 256
-_MAX_CARD_BYTES = 1_000_000
+_CARD = Bounds(body_bytes=1_000_000)
+# Of an answer, beside its text: names, ids and escapes, and what agents send back, such as the last message. An event
+# with one character has about 300 bytes.
+_MAX_ENVELOPE_BYTES = 4_000_000
+_MAX_EVENTS_BYTES = 16_000_000
 # One stream carries all progress of an assessment and its results.
-_MAX_STREAM_BYTES = 512_000_000
+_JUDGE = Bounds(body_bytes=512_000_000, stream_bytes=512_000_000, values=None)
 _MAX_QUOTE_CHARS = 500
-_WORKING = frozenset({types.TaskState.TASK_STATE_SUBMITTED, types.TaskState.TASK_STATE_WORKING})
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _ANSWERED = frozenset({types.TaskState.TASK_STATE_COMPLETED, types.TaskState.TASK_STATE_INPUT_REQUIRED})
 
 
@@ -75,9 +92,12 @@ class Final(NamedTuple):
 AgentEvent = StatusText | ArtifactTexts | Final
 
 
-async def fetch_card(url: str, timeout_s: float) -> AgentSummary:
-    """Read the card of the agent at `url`. Raises a `ParticipantError` that says why it cannot be used."""
-    card = await _read_card(url, timeout_s)
+async def fetch_card(url: str, timeout_s: float, *, headers: Mapping[str, str] = _NO_HEADERS) -> AgentSummary:
+    """Read the card of the agent at `url`; `headers` are the credentials for it.
+
+    Raises a `ParticipantError` that says why the card cannot be used.
+    """
+    card = await _read_card(url, timeout_s, headers)
     return _summary(card)
 
 
@@ -91,65 +111,88 @@ def _summary(card: types.AgentCard) -> AgentSummary:
     )
 
 
-async def _read_card(url: str, timeout_s: float) -> types.AgentCard:
+async def _read_card(url: str, timeout_s: float, headers: Mapping[str, str]) -> types.AgentCard:
     """The card of the agent at `url`, reduced to the one interface that is called."""
     # Not the client for replies, whose size limit differs.
-    client = bounded_client(max_bytes=_MAX_CARD_BYTES)
-    with blaming_the_agent():
+    client = bounded_client(_CARD, origin=url, credentials=headers)
+    with hiding(headers), blaming_the_agent():
         try:
             async with asyncio.timeout(timeout_s), client as http:
-                resolver = A2ACardResolver(http, url)
-                try:
-                    card = await resolver.get_agent_card()
-                except AgentCardResolutionError as error:
-                    if error.status_code != HTTPStatus.NOT_FOUND:
-                        raise
-                    card = await resolver.get_agent_card(relative_card_path=_OLD_CARD_PATH)
+                return await _find_card(http, url)
         except TimeoutError:
             raise ParticipantUnreachable(f"no agent card from {url} within {timeout_s:g} s") from None
+
+
+async def _find_card(http: httpx.AsyncClient, url: str) -> types.AgentCard:
+    try:
+        return await _card_at(http, url)
+    except ParticipantUnreachable:
+        raise
+    except ParticipantError as error:
+        missing = error
+    # Servers answer unknown paths in any way: with their first page, their log-in, or JSON that is no card.
+    try:
+        return await _card_at(http, url, _OLD_CARD_PATH)
+    except ParticipantError as error:
+        raise (error if isinstance(missing, _NoCard) else missing) from None
+
+
+class _NoCard(ParticipantError):
+    """There is nothing at the path of a card."""
+
+
+async def _card_at(http: httpx.AsyncClient, url: str, path: str | None = None) -> types.AgentCard:
+    with blaming_the_agent():
+        try:
+            card = await A2ACardResolver(http, url).get_agent_card(relative_card_path=path)
+        except AgentCardResolutionError as error:
+            if error.status_code == HTTPStatus.NOT_FOUND:
+                raise _NoCard(f"the agent answered HTTP {error.status_code}") from None
+            raise
         interface = choose_interface(card.supported_interfaces, url)
-        # The SDK would choose among the card's interfaces in its own order, so leave it only one.
-        del card.supported_interfaces[:]
-        card.supported_interfaces.append(interface)
-        return card
+    # The SDK would choose among the card's interfaces in its own order, so leave it only one.
+    del card.supported_interfaces[:]
+    card.supported_interfaces.append(interface)
+    return card
 
 
 class _AgentClient:
     """An agent whose card is read once, on entering; all calls go to the host that was dialled."""
 
-    def __init__(self, url: str, http: httpx.AsyncClient, *, streaming: bool) -> None:
+    def __init__(self, url: str, bounds: Bounds, headers: Mapping[str, str]) -> None:
         self._url = url
-        self._http = http
-        self._config = ClientConfig(streaming, httpx_client=http)
+        self._headers = headers
+        self._http = bounded_client(bounds, origin=url, credentials=headers)
 
     async def __aenter__(self) -> Self:
         """Read the card. Raises a `ParticipantError` with the reason why it cannot be used."""
-        card = await _read_card(self._url, _CARD_TIMEOUT_S)
+        card = await _read_card(self._url, _CARD_TIMEOUT_S, self._headers)
         self.card = _summary(card)
-        [interface] = card.supported_interfaces
+        self._card = card
         # A reply repeats that many messages, screenshots included. Before 1.0, a limit of 0 means no limit.
-        self._history_length = 1 if is_old(interface) else 0
-        self._config.supported_protocol_bindings = [interface.protocol_binding]
-        with blaming_the_agent():
-            self._client = ClientFactory(self._config).create(card)
+        self._history_length = 1 if is_old(card.supported_interfaces[0]) else 0
         return self
 
     async def __aexit__(self, *error: object) -> None:
         """Close the connections. Tasks that the agent has begun continue."""
         await self._http.aclose()
 
-
-class _OpenTask(NamedTuple):
-    """A task that waits for input. Its existing artifacts are not part of the next reply."""
-
-    task_id: str
-    artifacts: frozenset[tuple[str, int]]
+    def _client_of(self, *, streaming: bool) -> Client:
+        card = self._card
+        # Agents that only stream need not say so in the card, and the SDK streams only if the card says so.
+        card.capabilities.streaming |= streaming
+        bindings = [card.supported_interfaces[0].protocol_binding]
+        config = ClientConfig(streaming, httpx_client=self._http, supported_protocol_bindings=bindings)
+        with blaming_the_agent():
+            return ClientFactory(config).create(card)
 
 
 class ParticipantClient(_AgentClient):
     """One participant, called turn by turn: `async with ParticipantClient(url) as client`. Safe for parallel attempts.
 
-    `send` raises only `ParticipantError`s, and `InternalFault` when this machine runs out of a resource.
+    `headers` are the credentials for it, sent to its own origin only. `max_reply_bytes` limits the text of a reply. An
+    agent that does not have `message/send` is called by `message/stream`. `send` raises only `ParticipantError`s, and
+    `InternalFault` when this machine runs out of a resource.
     """
 
     def __init__(
@@ -158,11 +201,24 @@ class ParticipantClient(_AgentClient):
         *,
         reply_timeout_s: float = 120.0,
         max_reply_bytes: int = 1_000_000,
+        headers: Mapping[str, str] = _NO_HEADERS,
     ) -> None:
-        super().__init__(url, bounded_client(max_bytes=max_reply_bytes), streaming=False)
+        bounds = Bounds(
+            body_bytes=max_reply_bytes + _MAX_ENVELOPE_BYTES, stream_bytes=max_reply_bytes + _MAX_EVENTS_BYTES
+        )
+        super().__init__(url, bounds, headers)
         self._reply_timeout_s = reply_timeout_s
-        self._open: dict[str, _OpenTask] = {}
+        self._max_reply_bytes = max_reply_bytes
+        # Decided by the first message, because a message that may have been received must not be sent again.
+        self._way: Literal["send", "stream"] | None = None
+        self._open: dict[str, OpenTask] = {}
         self._claimed: dict[str, ClaimedUsage] = {}
+
+    async def __aenter__(self) -> Self:
+        """Read the card. Raises a `ParticipantError` with the reason why it cannot be used."""
+        await super().__aenter__()
+        self._client, self._streaming = self._client_of(streaming=False), self._client_of(streaming=True)
+        return self
 
     def claimed(self, context_id: str) -> ClaimedUsage | None:
         """What the replies in a conversation say that the agent's model used; `None` if none says anything."""
@@ -194,52 +250,78 @@ class ParticipantClient(_AgentClient):
         message.task_id = before.task_id if before else ""
         configuration = types.SendMessageConfiguration(history_length=self._history_length)
         request = types.SendMessageRequest(message=message, configuration=configuration)
-        with blaming_the_agent():
+        with hiding(self._headers), blaming_the_agent():
             try:
                 async with asyncio.timeout(self._reply_timeout_s):
-                    return await self._turn(request, context_id, before)
+                    text = await self._turn(request, context_id, before)
             except TimeoutError:
                 raise ParticipantTimeout(f"no reply within {self._reply_timeout_s:g} s") from None
+            if len(text.encode()) > self._max_reply_bytes:
+                raise ParticipantError(
+                    f"the agent's reply has more than {self._max_reply_bytes} bytes", remedy="send a shorter reply"
+                )
+            return text
 
-    async def _turn(self, request: types.SendMessageRequest, context_id: str, before: _OpenTask | None) -> str:
-        # Without streaming there is exactly one response.
-        [response] = [response async for response in self._client.send_message(request)]
-        if response.HasField("message"):
-            _check_context(response.message.context_id, context_id)
-            self._claim(context_id, response.message.metadata)
-            return _joined(get_text_parts(response.message.parts))
-        task = await self._until_done(response.task)
-        _check_context(task.context_id, context_id)
+    async def _turn(self, request: types.SendMessageRequest, context_id: str, before: OpenTask | None) -> str:
+        answer = await self._answer(request)
+        if answer.message is not None:
+            check_context(answer.message.context_id, context_id)
+            self._claim(context_id, answer.message.metadata)
+            return message_text(answer.message)
+        answer = answer._replace(task=await self._until_done(answer.task))
+        task = answer.task
+        check_context(task.context_id, context_id)
         self._claim(context_id, task.status.message.metadata)
         status_texts = get_text_parts(task.status.message.parts)
         if task.status.state not in _ANSWERED:
             quote = f": {excerpt(' '.join(status_texts), _MAX_QUOTE_CHARS)}" if any(status_texts) else ""
             raise ParticipantError(f"the agent's task is {_state_name(task.status)}{quote}")
-        # A task that waited for input comes back with all the artifacts of earlier turns.
-        known = before.artifacts if before else frozenset()
         if task.status.state == types.TaskState.TASK_STATE_INPUT_REQUIRED:
-            self._open[context_id] = _OpenTask(task.id, frozenset(map(_identity, task.artifacts)))
+            self._open[context_id] = OpenTask.of(task)
             if len(self._open) > _MAX_OPEN_TASKS:
                 del self._open[next(iter(self._open))]
-        new = [artifact for artifact in task.artifacts if _identity(artifact) not in known]
-        texts = [text for artifact in new for text in get_text_parts(artifact.parts)] + status_texts
-        return _joined(texts if any(texts) else await self._last_message(task) or texts)
+        # A task that waited for input comes back with all the artifacts of earlier turns.
+        artifacts = new_texts(answer, before)
+        if not any(map(any, artifacts)) and not any(status_texts):
+            status_texts = await self._last_message(answer) or status_texts
+        return reply_text(artifacts, status_texts)
+
+    async def _answer(self, request: types.SendMessageRequest) -> Answer:
+        if self._way != "stream":
+            try:
+                # Without streaming there is exactly one response.
+                [response] = [response async for response in self._client.send_message(request)]
+            except BaseException as error:
+                if self._way == "send" or not refuses_method(error):
+                    self._way = self._way if was_not_sent(error) else self._way or "send"
+                    raise
+                self._way = "stream"
+            else:
+                self._way = self._way or "send"
+                return Answer(response.message if response.HasField("message") else None, response.task)
+        events = EventFold()
+        async for response in self._streaming.send_message(request):
+            events.add(response)
+            # An agent may leave the stream open.
+            if events.is_done:
+                break
+        return events.answer
 
     async def _until_done(self, task: types.Task) -> types.Task:
         """Poll the task until the agent has finished it; some agents return a task before they have an answer."""
         task_id, pauses = task.id, iter(_POLL_S)
-        while task.status.state in _WORKING:
+        while task.status.state in WORKING:
             await asyncio.sleep(next(pauses, _POLL_LATER_S))
             task = await self._client.get_task(types.GetTaskRequest(id=task_id, history_length=self._history_length))
-            if task.id != task_id:
-                raise ParticipantError("the agent answered with another task than the requested one")
+            check_task(task.id, task_id)
         return task
 
-    async def _last_message(self, task: types.Task) -> list[str]:
+    async def _last_message(self, answer: Answer) -> list[str]:
         """The texts of the last message in the history, if it is the agent's."""
         # Some agents put their answer only here. The reply omits the history because that would repeat the screenshots.
+        task = answer.task
         history = task.history
-        if not history and self._history_length == 0:
+        if not history and self._history_length == 0 and not answer.is_streamed:
             history = (await self._client.get_task(types.GetTaskRequest(id=task.id, history_length=1))).history
         last = history[-1] if history else types.Message()
         return get_text_parts(last.parts) if last.role == types.Role.ROLE_AGENT else []
@@ -255,13 +337,20 @@ class AssessmentClient(_AgentClient):
         auth_token: SecretStr | None = None,
         reconnect_s: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 4.0),
     ) -> None:
-        http = bounded_client(max_bytes=_MAX_STREAM_BYTES, streams=True, token=auth_token)
-        super().__init__(url, http, streaming=True)
+        super().__init__(
+            url, _JUDGE, {"Authorization": f"Bearer {auth_token.get_secret_value()}"} if auth_token else {}
+        )
         self._reconnect_s = reconnect_s
         self._task_id: str | None = None
         self.metadata: dict[str, str] = {}
         """Texts that the judge attached to its task, such as `wabe_run_id`."""
-        self._seen: set[tuple[str, int]] = set()
+        self._seen: set[int] = set()
+
+    async def __aenter__(self) -> Self:
+        """Read the card. Raises a `ParticipantError` with the reason why it cannot be used."""
+        await super().__aenter__()
+        self._client = self._client_of(streaming=True)
+        return self
 
     async def run(self, text: str) -> AsyncGenerator[AgentEvent]:
         """Send the request and yield its events, a `Final` last. Reconnects when the connection breaks.
@@ -298,7 +387,7 @@ class AssessmentClient(_AgentClient):
         """The task as it is now and, unless it has ended, its further events."""
         task = await self._client.get_task(types.GetTaskRequest(id=task_id))
         yield types.StreamResponse(task=task)
-        if task.status.state in _WORKING:
+        if task.status.state in WORKING:
             with suppress(UnsupportedOperationError):  # it has ended in the meantime
                 async for response in self._client.subscribe(types.SubscribeToTaskRequest(id=task_id)):
                     yield response
@@ -318,8 +407,8 @@ class AssessmentClient(_AgentClient):
     def _new_artifacts(self, artifacts: Iterable[types.Artifact]) -> Iterator[ArtifactTexts]:
         # After a reconnect the task comes with all artifacts that it has so far.
         for artifact in artifacts:
-            if (identity := _identity(artifact)) not in self._seen:
-                self._seen.add(identity)
+            if (found := identity(artifact)) not in self._seen:
+                self._seen.add(found)
                 yield ArtifactTexts(tuple(get_text_parts(artifact.parts)))
 
     def _status(self, task_id: str, attached: Struct, status: types.TaskStatus) -> Iterator[AgentEvent]:
@@ -327,7 +416,7 @@ class AssessmentClient(_AgentClient):
         metadata = _metadata(attached)
         self.metadata.update({key: value for key, value in metadata.items() if isinstance(value, str)})
         text = "\n".join(get_text_parts(status.message.parts))
-        if status.state not in _WORKING:
+        if status.state not in WORKING:
             yield Final(_state_name(status), text)
         elif text:
             yield StatusText(text, metadata)
@@ -347,25 +436,5 @@ def _user_message(text: str, context_id: str = "") -> types.Message:
     return types.Message(message_id=uuid4().hex, role=types.Role.ROLE_USER, context_id=context_id, parts=parts)
 
 
-def _check_context(answered: str, asked: str) -> None:
-    if answered not in ("", asked):
-        raise ParticipantError(
-            f"the agent answered in another context: {excerpt(answered)} instead of {excerpt(asked)}"
-        )
-
-
-def _joined(texts: Iterable[str]) -> str:
-    """The text parts of a reply as lines, each text once: agents repeat the artifact's text in the status."""
-    different = dict.fromkeys(texts)
-    if not different:
-        raise ParticipantError("the agent's reply has no text part", remedy="reply with a text part")
-    return "\n".join(different)
-
-
 def _state_name(status: types.TaskStatus) -> str:
     return str(types.TaskState.Name(status.state)).removeprefix("TASK_STATE_").lower().replace("_", "-")
-
-
-def _identity(artifact: types.Artifact) -> tuple[str, int]:
-    # With the content, because an agent may use the same id for the artifacts of several turns.
-    return artifact.artifact_id, hash(artifact.SerializeToString(deterministic=True))

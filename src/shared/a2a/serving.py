@@ -4,7 +4,6 @@ import asyncio
 import base64
 import contextlib
 import hmac
-import ipaddress
 import re
 import socket
 from collections.abc import Awaitable, Callable, Collection, Iterator
@@ -26,6 +25,7 @@ from shared.a2a.connections import (
 )
 from shared.a2a.envelopes import refusal_of, refusal_of_head
 from shared.errors import ConfigError
+from shared.hosts import is_loopback
 
 SHUTDOWN_GRACE_S = 10.0
 # Longer than clients usually keep an idle connection (httpx: 5 s), so that they close it and not the server.
@@ -90,7 +90,7 @@ def _is_from_this_machine(scope: Scope) -> bool:
     is_forwarded = any(_FORWARDING.search(name.decode("latin-1")) for name, _ in scope["headers"])
     peer = scope["client"][0] if scope.get("client") else ""
     # With two `Host` headers it is unclear which one a browser or proxy meant.
-    return len(hosts) == 1 and not is_forwarded and _is_loopback(peer) and _is_loopback(_host_of(hosts[0]))
+    return len(hosts) == 1 and not is_forwarded and is_loopback(peer) and is_loopback(_host_of(hosts[0]))
 
 
 def _host_of(header: str) -> str:
@@ -100,17 +100,6 @@ def _host_of(header: str) -> str:
         return (parts.hostname or "") if parts.netloc == header and "@" not in header else ""
     except ValueError:
         return ""
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    # A socket for both IP versions reports IPv4 peers as ::ffff:127.0.0.1.
-    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def read_body_first(app: ASGIApp) -> ASGIApp:

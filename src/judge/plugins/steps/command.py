@@ -8,15 +8,19 @@ from typing import Annotated, Any
 import typer
 
 from judge.commands import AsJson, Command, OutputDir, plain_app
+from judge.commands.run import scenario_file
 from judge.plugins.steps.asking import Answered, ask_all
 from judge.plugins.steps.metrics import StepScore, averages
 from judge.plugins.steps.mind2web import is_mind2web, read_rows
 from judge.plugins.steps.reference import STEPS_FILE, make_references, read_references
 from judge.plugins.steps.report import StepsReport
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, run_interruptible
+from judge.scenario.credentials import clear_text_note, headers_at
+from judge.scenario.toml import load_scenario
 from judge.store.layout import new_run_id, output_folder, resolve_run
 from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError
+from shared.settings import Settings
 from shared.text import counted, one_line
 
 steps = plain_app(
@@ -51,6 +55,10 @@ def score(
         Path, typer.Argument(metavar="FILE", help="steps.jsonl, or Multimodal-Mind2Web rows (Parquet or JSON lines).")
     ],
     participant: Annotated[str, typer.Option(metavar="URL", help="The participant's A2A address.")],
+    scenario: Annotated[
+        str | None,
+        typer.Option(metavar="SCENARIO.toml", help="A scenario with this participant: its headers are sent."),
+    ] = None,
     output: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write the report.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N steps.")] = None,
     max_parallel: Annotated[int, typer.Option(min=1, max=64, help="How many steps run at once.")] = 4,
@@ -60,7 +68,14 @@ def score(
 ) -> None:
     """Score a participant's next actions. Asks for one on every recorded page."""
     pages = islice(read_rows(file) if is_mind2web(file) else read_references(file), limit)
-    runs = output_folder(output_dir)
+    settings = Settings.from_environ()
+    runs = output_folder(output_dir, settings)
+    headers = {}
+    if scenario is not None:
+        read = load_scenario(scenario_file(scenario, settings))
+        headers = headers_at(read, participant, settings.environ)
+        if note := clear_text_note(participant, headers):
+            typer.echo(note, err=True)
     scores: list[StepScore] = []
     failed: list[str] = []
     report = StepsReport(output or runs / "steps" / new_run_id())
@@ -72,7 +87,7 @@ def score(
             failed.append(answered.choice.complaint)
 
     async def ask() -> int:
-        async with ParticipantClient(participant, reply_timeout_s=reply_timeout) as client:
+        async with ParticipantClient(participant, reply_timeout_s=reply_timeout, headers=headers) as client:
             await ask_all(pages, client, max_parallel=max_parallel, done=done)
         return EXIT_LOST if failed else EXIT_DONE
 
