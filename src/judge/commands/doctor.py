@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
@@ -221,7 +222,7 @@ def _headers_at(url: str, path: Path, settings: Settings) -> dict[str, str]:
     return headers_at(load_scenario(path), url, settings.environ)
 
 
-async def check_agent(url: str, wait_s: float, headers: Mapping[str, str]) -> Finding:
+async def check_agent(url: str, wait_s: float, headers: Mapping[str, str] = MappingProxyType({})) -> Finding:
     """Whether the agent at `url` serves a usable card to callers with these credentials.
 
     Retried for up to `wait_s` seconds.

@@ -100,8 +100,9 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
         env = resolved_env(agent.role, agent.env, settings.environ, scenario.path) if agent.cmd is not None else {}
         if agent is scenario.green_agent and settings.redis_url:
             env = {_REDIS: settings.redis_url.get_secret_value(), **env}
-        is_participant = isinstance(agent, ParticipantEntry)
-        headers = resolved_headers(agent, settings.environ, scenario.path) if is_participant else {}
+        headers = {}
+        if isinstance(agent, ParticipantEntry):
+            headers = resolved_headers(agent, settings.environ, scenario.path)
         found.append(
             Member(name=agent.role, endpoint=agent.endpoint, cmd=agent.cmd, is_agent=True, env=env, headers=headers)
         )

@@ -9,9 +9,16 @@ from http import HTTPStatus
 
 import httpx
 from a2a.types import AgentInterface
-from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP, A2AError, MethodNotFoundError, UnsupportedOperationError
+from a2a.utils.errors import (
+    A2A_ERROR_REASONS,
+    JSON_RPC_ERROR_CODE_MAP,
+    A2AError,
+    MethodNotFoundError,
+    UnsupportedOperationError,
+)
 
 from shared.errors import InternalFault, ParticipantError, ParticipantUnreachable, WabeError, is_shortage
+from shared.fields import as_mapping, as_mappings
 from shared.text import escape_line, excerpt
 
 _MAX_QUOTE_CHARS = 500
@@ -25,6 +32,7 @@ _HIDDEN = "[redacted]"
 _MIN_SECRET_CHARS = 6
 _UNSUPPORTED = (MethodNotFoundError, UnsupportedOperationError)
 _UNSUPPORTED_CODES = tuple(JSON_RPC_ERROR_CODE_MAP[each] for each in _UNSUPPORTED)
+_UNSUPPORTED_REASONS = tuple(A2A_ERROR_REASONS[each] for each in _UNSUPPORTED)
 
 
 def choose_interface(interfaces: Iterable[AgentInterface], dialled: str) -> AgentInterface:
@@ -73,12 +81,14 @@ def refuses_method(error: BaseException) -> bool:
         return False
     if cause.response.status_code in (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED):
         return True
-    # The SDK does not read the JSON-RPC error in an answer with an HTTP status of failure.
+    # Not every transport of the SDK reads the error in an answer with an HTTP status of failure.
     try:
-        code = cause.response.json()["error"]["code"]
-    except (ValueError, LookupError, TypeError, RecursionError):
+        body = cause.response.json()
+    except (ValueError, RecursionError):
         return False
-    return code in _UNSUPPORTED_CODES
+    error_in_body = as_mapping(as_mapping(body).get("error"))
+    reasons = [each.get("reason") for each in as_mappings(error_in_body.get("details"))]
+    return error_in_body.get("code") in _UNSUPPORTED_CODES or any(each in _UNSUPPORTED_REASONS for each in reasons)
 
 
 def was_not_sent(error: BaseException) -> bool:

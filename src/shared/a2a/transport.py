@@ -156,7 +156,7 @@ class _Events(httpx.AsyncByteStream):
         self._bounds = bounds
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        received, rest = 0, b""
+        received, rest = 0, bytearray()
         async for chunk in self._inner:
             received += len(chunk)
             _check_size(received, self._bounds.stream_bytes)
@@ -164,12 +164,12 @@ class _Events(httpx.AsyncByteStream):
             searched = max(0, len(rest) - _LONGEST_END)
             rest += chunk
             ends = [0, *(found.end() for found in _END_OF_EVENT.finditer(rest, searched))]
-            if events := [self._checked(rest[begin:end]) for begin, end in pairwise(ends)]:
+            if events := [self._checked(bytes(rest[begin:end])) for begin, end in pairwise(ends)]:
                 yield b"".join(events)
-            rest = rest[ends[-1] :]
+            del rest[: ends[-1]]
             _check_size(len(rest), self._bounds.body_bytes)
         if rest:
-            yield self._checked(rest)
+            yield self._checked(bytes(rest))
 
     def _checked(self, event: bytes) -> bytes:
         _check_size(len(event), self._bounds.body_bytes)

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from helpers.paths import ROOT
+from shared.a2a.client import ParticipantClient
 from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import listen, serve_app
 from shared.a2a.tasks import TextExecutor, TextHandler
@@ -20,12 +21,13 @@ SRC = ROOT / "src"
 SKILL = Skill(id="test", name="Test", description="Is tested.", tags=("test",))
 JPEG = b"\xff\xd8\xff\xe0" + bytes(range(256)) * 261
 Answer = Callable[[dict[str, Any]], Any]
+CONTEXT = "episode-1"
 
 
 @contextlib.asynccontextmanager
-async def served(app: ASGIApp) -> AsyncIterator[str]:
-    """The application on a free port of loopback; gives its base URL."""
-    sock = listen("127.0.0.1", 0)
+async def served(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
+    """The application on loopback, by default on a free port; gives its base URL."""
+    sock = listen("127.0.0.1", port)
     url = f"http://127.0.0.1:{sock.getsockname()[1]}"
     stop = getattr(getattr(app, "state", None), "stop", None)
     task = asyncio.create_task(serve_app(app, sock, before_shutdown=stop))
@@ -101,6 +103,19 @@ class ForeignAgent:
         if isinstance(answer, Response):
             return answer
         return JSONResponse({"jsonrpc": "2.0", "id": body["id"], "result": answer})
+
+
+@contextlib.asynccontextmanager
+async def talking_to(agent: ForeignAgent, **options: Any) -> AsyncIterator[ParticipantClient]:
+    """The judge's client for the agent."""
+    async with served(agent.app) as url, ParticipantClient(url, **options) as client:
+        yield client
+
+
+async def reply_of(answer: Answer, card: Any = None, **options: Any) -> str:
+    """What the judge's client reads from an agent that answers so."""
+    async with talking_to(ForeignAgent(answer, card), **options) as client:
+        return await client.send("What now?", image=JPEG, context_id=CONTEXT)
 
 
 def sent_message(body: dict[str, Any]) -> dict[str, Any]:

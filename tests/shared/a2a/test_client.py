@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
 from helpers.a2a.agents import (
+    CONTEXT,
     JPEG,
     Answer,
     ForeignAgent,
@@ -20,8 +21,10 @@ from helpers.a2a.agents import (
     message_03,
     message_10,
     our_agent,
+    reply_of,
     sent_message,
     served,
+    talking_to,
     task_03,
     task_10,
     tcp_server,
@@ -31,20 +34,6 @@ from shared.a2a.client import AgentSummary, ParticipantClient, fetch_card
 from shared.a2a.tasks import Turn
 from shared.claims import ClaimedUsage
 from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnreachable
-
-CONTEXT = "episode-1"
-
-
-@contextlib.asynccontextmanager
-async def talking_to(agent: ForeignAgent, **options: Any) -> AsyncIterator[ParticipantClient]:
-    async with served(agent.app) as url, ParticipantClient(url, **options) as client:
-        yield client
-
-
-async def reply_of(answer: Answer, card: Any = None, **options: Any) -> str:
-    async with talking_to(ForeignAgent(answer, card), **options) as client:
-        return await client.send("What now?", image=JPEG, context_id=CONTEXT)
-
 
 # --- replies of every shape -------------------------------------------------------------------------------------------
 
