@@ -22,6 +22,7 @@ from helpers.a2a.agents import (
     reply_of,
     served,
     talking_to,
+    task_03,
     task_10,
 )
 from helpers.a2a.streaming import PROTOCOLS, in_characters, streaming_agent
@@ -42,28 +43,49 @@ async def reply_of_app(app: Any, *, turns: int = 1, **options: Any) -> list[str]
 
 @pytest.mark.parametrize("only_streams", [False, True], ids=["aggregated", "streamed"])
 @pytest.mark.parametrize(("binding", "protocol"), PROTOCOLS)
-@pytest.mark.parametrize("message", ["", REPLY], ids=["", "repeated"])
-async def test_a_reply_in_chunks_of_one_character_is_the_reply(
-    binding: str, protocol: str, only_streams: bool, message: str
-) -> None:
+async def test_a_reply_in_chunks_of_one_character_is_the_reply(binding: str, protocol: str, only_streams: bool) -> None:
     app = streaming_agent(
-        in_characters(REPLY), only_streams=only_streams, binding=binding, protocol=protocol, message=message
+        in_characters(REPLY), only_streams=only_streams, binding=binding, protocol=protocol, message=REPLY
     )
-    assert await reply_of_app(app, turns=2) == [REPLY, REPLY]
+    assert await reply_of_app(app) == [REPLY]
 
 
 @pytest.mark.parametrize("only_streams", [False, True], ids=["aggregated", "streamed"])
-@pytest.mark.parametrize(("binding", "protocol"), PROTOCOLS)
-async def test_four_kilobytes_in_chunks_of_one_character_are_read(
-    binding: str, protocol: str, only_streams: bool
-) -> None:
-    app = streaming_agent(in_characters("ab" * 2000), only_streams=only_streams, binding=binding, protocol=protocol)
-    assert await reply_of_app(app, max_reply_bytes=4000) == ["ab" * 2000]
+@pytest.mark.parametrize("card", [card_10(), card_03()], ids=["1.0", "0.3"])
+async def test_four_kilobytes_in_chunks_of_one_character_are_read(card: dict[str, Any], only_streams: bool) -> None:
+    is_old = card == card_03()
+    parts = [{"kind": "text", "text": each} if is_old else {"text": each} for each in "ab" * 2000]
+    ids = {"taskId": "t1", "contextId": CONTEXT, "metadata": {"model": "m" * 20}}
+    sent = 0
+
+    def answer(body: dict[str, Any]) -> Any:
+        nonlocal sent
+        if not only_streams:
+            artifacts = [{"artifactId": "a", "parts": parts}]
+            if is_old:
+                return task_03(CONTEXT, "completed", artifacts=artifacts)
+            return {"task": task_10(CONTEXT, "COMPLETED", artifacts=artifacts)}
+        if not is_streaming(body):
+            return refusal(body, UNSUPPORTED)
+        updates = [{"artifact": {"artifactId": "a" * 36, "parts": [part]}, "append": True, **ids} for part in parts]
+        if is_old:
+            done = {"kind": "status-update", "status": {"state": "completed"}, "final": True, **ids}
+            stream = event_stream(body, *({"kind": "artifact-update", **each} for each in updates), done)
+        else:
+            stream = event_stream(body, *({"artifactUpdate": each} for each in updates), status_10("COMPLETED"))
+        sent = len(stream.body)
+        return stream
+
+    assert await reply_of(answer, card, max_reply_bytes=4000) == "ab" * 2000
+    assert only_streams is (sent > 1_000_000)
 
 
 @pytest.mark.parametrize("only_streams", [False, True], ids=["aggregated", "streamed"])
 async def test_the_limit_of_a_reply_is_that_of_its_text(only_streams: bool) -> None:
-    app = streaming_agent(in_characters("é" * 600), only_streams=only_streams)
+    async def answer(_: Turn) -> Any:
+        return [["é" * 300]] * 2
+
+    app = streaming_agent(answer, only_streams=only_streams)
     with pytest.raises(ParticipantError, match="reply has more than 1199 bytes"):
         await reply_of_app(app, max_reply_bytes=1199)
     assert await reply_of_app(app, max_reply_bytes=1200) == ["é" * 600]
@@ -147,13 +169,13 @@ async def test_an_agent_that_refuses_to_send_is_asked_to_stream_once_and_for_all
         lambda body: PlainTextResponse("down", status_code=502),
         lambda body: PlainTextResponse("no", status_code=404),
         lambda body: Response("{", media_type="application/json"),
-        lambda body: asyncio.sleep(5),
+        lambda body: asyncio.sleep(1.5),
     ],
     ids=["reply", "failed", "internal error", "invalid", "502", "404", "not JSON", "no reply"],
 )
 async def test_after_a_message_that_may_have_been_received_no_message_is_streamed(first: Answer) -> None:
     agent = ForeignAgent(lambda body: first(body) if len(agent.requests) == 1 else refusal(body, METHOD_NOT_FOUND))
-    async with talking_to(agent, reply_timeout_s=0.5) as client:
+    async with talking_to(agent, reply_timeout_s=1) as client:
         with contextlib.suppress(ParticipantError):
             await client.send("What now?", context_id=CONTEXT)
         with pytest.raises(ParticipantError, match="answered with an error"):
