@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from helpers.a2a.guarded import guarded_agent
 from helpers.ports import free_port
 from helpers.scenario.texts import TASK
 from judge.commands import doctor
@@ -94,6 +95,26 @@ def test_an_agent_that_runs_elsewhere_is_asked_for_its_card() -> None:
     nobody = f"http://127.0.0.1:{free_port()}"
     (finding,) = check_member(Member(name="p", endpoint=nobody, cmd=None, is_agent=True), Settings(), Path())
     assert (finding.state, finding.subject) == ("missing", "p")
+
+
+def test_an_agent_that_wants_credentials_gets_those_of_the_scenario(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*arguments: str) -> str:
+        return CliRunner().invoke(command_app("doctor"), list(arguments)).stdout
+
+    monkeypatch.setenv("AGENT_TOKEN", "s3cr3t-t0ken")
+    with guarded_agent(tmp_path, "s3cr3t-t0ken") as agent:
+        said = [
+            asked("--agent", agent.url),
+            asked(str(agent.scenario), "--agent", agent.url),
+            asked(str(agent.scenario)),
+        ]
+    assert "MISSING" in said[0]
+    assert "HTTP 401" in said[0]
+    assert "ok  agent" in said[1]
+    assert "ok  p" in said[2]
+    assert "s3cr3t" not in "".join(said)
 
 
 def test_a_scenario_that_cannot_be_run_is_reported_with_its_mistake(tmp_path: Path) -> None:

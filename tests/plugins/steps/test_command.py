@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from helpers.a2a.guarded import guarded_agent
 from helpers.participants import serving_participant
 from helpers.results import a_result, a_step, a_verdict
 from judge.commands.app import app as wabe
@@ -18,6 +19,7 @@ from judge.store.layout import RunStore
 from participants.base import Observation
 from shared.errors import ConfigError
 from shared.models import Action, Page
+from shared.protocol import render_reply
 
 SNAPSHOT = '- textbox "Search" [ref=e1] [box=10,20,100,30]\n- button "Go" [ref=e2] [box=200,20,40,30]'
 PNG = (
@@ -144,3 +146,17 @@ def test_a_broken_file_is_a_clear_error(participant: str, tmp_path: Path) -> Non
     (tmp_path / "steps.jsonl").write_text('{"task_id": "t1"}\n')
     with pytest.raises(ConfigError, match="line 1"):
         invoke("score", str(tmp_path / "steps.jsonl"), "--participant", participant, "--output-dir", str(tmp_path))
+
+
+def test_a_participant_that_wants_credentials_gets_those_of_the_scenario(
+    run: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_TOKEN", "s3cr3t-t0ken")
+    invoke("make", "run-1", "--output-dir", str(tmp_path))
+    reply = render_reply(Action(tool="browser_click", params={"target": "e2"}))
+    with guarded_agent(tmp_path, "s3cr3t-t0ken", reply) as agent:
+        given = ["score", str(run.folder / "steps" / "steps.jsonl"), "--participant", agent.url, "--json"]
+        given += ["--scenario", str(agent.scenario), "--output-dir", str(tmp_path)]
+        said = invoke(*given)
+    assert json.loads(said.stdout)["failed"] == 0
+    assert not any(b"s3cr3t" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
