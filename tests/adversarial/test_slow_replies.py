@@ -94,7 +94,7 @@ async def test_an_answer_of_many_values_is_refused_before_it_is_decoded(
 ) -> None:
     async with body_agent() as agent, ParticipantClient(agent.url) as client:
         agent.reply = encode(in_envelope(replaced(reply_documents("1.0")[0], ("message", "parts", 1, "data"), value)))
-        with pytest.raises(ParticipantError, match="more than 30000 JSON values") as caught:
+        with pytest.raises(ParticipantError, match="more than 20000 JSON values") as caught:
             await client.send("What now?", context_id=CONTEXT)
     record_property("outcome", caught.value.message)
 

@@ -20,7 +20,7 @@ from shared.text import excerpt
 
 # The SDK takes up to 10 µs to decode a JSON value and blocks the event loop meanwhile. Normal replies have a few dozen;
 # one of 4 kB in parts of one character has 12,000.
-MAX_VALUES = 30_000
+MAX_VALUES = 20_000
 # Common servers (uvicorn) close an idle connection after 5 s; no request should meet a closing one.
 _KEEP_ALIVE_S = 3.5
 _CONNECT_TIMEOUT_S = 10.0
