@@ -112,14 +112,15 @@ def check_shape(scenario: Mapping[str, Any]) -> None:
     for name, agent in [("green_agent", scenario.get("green_agent", {})), *(("participants", one) for one in listed)]:
         if not isinstance(agent, dict):
             raise ValueError(f"{name} is not a table")
-        for key, kind in {"endpoint": str, "cmd": str, "image": str, "env": dict}.items():
+        for key, kind in {"endpoint": str, "cmd": str, "image": str, "env": dict, "headers": dict}.items():
             if not isinstance(agent.get(key, kind()), kind):
                 raise ValueError(f"{name}: {key} is not a {'table' if kind is dict else 'string'}")
         port_of(agent.get("endpoint", ""))
         _bundled(agent)
-        for key, value in agent.get("env", {}).items():
-            if not isinstance(value, str):
-                raise ValueError(f"{name}: env {key} is not a string")
+        for table in ("env", "headers"):
+            for key, value in agent.get(table, {}).items():
+                if not isinstance(value, str):
+                    raise ValueError(f"{name}: {table} {key} is not a string")
 
 
 def port_of(endpoint: str) -> int:
@@ -282,7 +283,7 @@ class Stage:
         scenario = f"{OUTPUT}/{self._detached.name}"
         command = ["agentbeats-run", scenario, "--output-dir", OUTPUT, *flags]
         entry = ["--entrypoint", "tini", self._judge_image, "--", *command]
-        return [*engine, *network, *self._user(), *self._keys(), *self._with_output(), *entry]
+        return [*engine, *network, *self._user(), *self._keys(), *self._credentials(), *self._with_output(), *entry]
 
     def _start(self, name: str) -> list[str]:
         pull = ["--pull", "always"] if self._options.pull else []
@@ -306,6 +307,13 @@ class Stage:
             found += ["--env", f"WABE_PARTICIPANT_MODEL={self._options.participant_model}"]
         # The judge works for the user who runs this: the scenario may name its run and its prompts.
         return [*found, "--env", "WABE_TRUST_CONFIG=1"]
+
+    def _credentials(self) -> list[str]:
+        """The variables that the participants' `headers` name, which the run resolves; they go by name as well."""
+        texts = [text for agent in self._scenario["participants"] for text in agent.get("headers", {}).values()]
+        names = dict.fromkeys(name for text in texts for name in VARIABLE.findall(text))
+        # What is only in the --env-file is passed on with it.
+        return [option for name in names if os.environ.get(name) for option in ("--env", name)]
 
     def _image(self, name: str) -> str:
         return f"{self._options.registry.rstrip('/')}/{name}:{self._options.tag}"

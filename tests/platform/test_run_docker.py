@@ -190,6 +190,17 @@ def test_a_third_party_image_gets_only_what_its_env_names(play: Play) -> None:
     assert participant[image + 1 :] == address
 
 
+def test_the_run_gets_the_variables_of_a_participants_headers_by_name(play: Play) -> None:
+    headers = 'headers = { Authorization = "Bearer ${AGENT_TOKEN}", X-Key = "${UNSET}" }\n'
+    _, calls = play(scenario=IMAGES + headers, keys={"OPENAI_API_KEY": "b", "AGENT_TOKEN": "secret-1"})
+    *agents, run = [call for call in calls if call[0] == "run"]
+    given = [run[at + 1] for at, word in enumerate(run) if word == "--env"]
+    assert "AGENT_TOKEN" in given
+    assert "UNSET" not in given
+    assert not any("AGENT_TOKEN" in call for call in agents)
+    assert "secret-1" not in json.dumps(calls)
+
+
 def test_a_scenario_without_addresses_gets_some(play: Play, tmp_path: Path) -> None:
     play(scenario=IMAGES, keys={"OPENAI_API_KEY": "b"})
     scenario = tomllib.loads((tmp_path / "calls.toml").read_text())

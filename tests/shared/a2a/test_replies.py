@@ -196,12 +196,11 @@ def test_a_stream_is_put_together_as_the_sdks_server_does(events: list[Event]) -
 @pytest.mark.parametrize("state", ["completed", "input_required", "failed", "auth_required"])
 def test_a_stream_is_done_with_its_first_message_or_final_state(state: str) -> None:
     fold = EventFold()
-    assert not fold.is_done
-    fold.add(in_response(TaskStatusUpdateEvent(task_id=TASK, status=TaskStatus(state=TaskState.TASK_STATE_WORKING))))
-    assert not fold.is_done
-    end = TaskStatus(state=TaskState.Value(f"TASK_STATE_{state.upper()}"))
-    fold.add(in_response(TaskStatusUpdateEvent(task_id=TASK, status=end)))
-    assert fold.is_done
+    done = [fold.is_done]
+    for each in (TaskState.TASK_STATE_WORKING, TaskState.Value(f"TASK_STATE_{state.upper()}")):
+        fold.add(in_response(TaskStatusUpdateEvent(task_id=TASK, status=TaskStatus(state=each))))
+        done.append(fold.is_done)
+    assert done == [False, False, True]
     fold = EventFold()
     fold.add(StreamResponse(message=said("ha")))
     assert fold.is_done

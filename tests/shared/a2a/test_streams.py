@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import random
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -25,6 +26,7 @@ from helpers.a2a.agents import (
     task_03,
     task_10,
 )
+from helpers.a2a.envelopes import encode, in_envelope, mutated
 from helpers.a2a.streaming import PROTOCOLS, in_characters, streaming_agent
 from helpers.ports import free_port
 from shared.a2a.client import ParticipantClient
@@ -266,3 +268,44 @@ async def test_a_stream_that_never_ends_is_a_timeout() -> None:
 
     with pytest.raises(ParticipantTimeout):
         await reply_of(answer, reply_timeout_s=0.3)
+
+
+@pytest.mark.parametrize("card", [card_10(), card_03()], ids=["1.0", "0.3"])
+async def test_any_events_are_a_reply_or_the_participants_error(card: dict[str, Any]) -> None:
+    ids = {"taskId": "t1", "contextId": CONTEXT}
+    if card == card_03():
+        artifact: dict[str, Any] = {"artifactId": "a", "parts": [{"kind": "text", "text": "x", "metadata": {"n": 1}}]}
+        valid: list[dict[str, Any]] = [
+            task_03(CONTEXT, "working", artifacts=[artifact], history=[message_03(CONTEXT, "x")]),
+            {"kind": "artifact-update", "artifact": artifact, "append": True, "lastChunk": False, **ids},
+            {
+                "kind": "status-update",
+                "status": {"state": "completed", "message": message_03(CONTEXT, "x")},
+                "final": True,
+            }
+            | ids,
+        ]
+    else:
+        valid = [
+            {"task": task_10(CONTEXT, "WORKING", artifacts=[{"artifactId": "a", "parts": [{"text": "x"}]}])},
+            update_10("x", append=True, metadata={"n": 1}),
+            status_10("COMPLETED"),
+        ]
+    dice = random.Random(f"events {card['version']}")
+    outcomes = {"reply": 0, "error": 0}
+
+    def answer(body: dict[str, Any]) -> Any:
+        if not is_streaming(body):
+            return refusal(body, METHOD_NOT_FOUND)
+        events = [encode({"jsonrpc": "2.0", "id": "1", "result": event}) for event in valid]
+        events[dice.randrange(len(events))] = mutated(in_envelope(dice.choice(valid)), dice)
+        return Response(b"".join(b"data: " + event + b"\n\n" for event in events), media_type="text/event-stream")
+
+    async with talking_to(ForeignAgent(answer, card), reply_timeout_s=0.5) as client:
+        for _ in range(100):
+            try:
+                assert isinstance(await client.send("What now?", context_id=CONTEXT), str)
+                outcomes["reply"] += 1
+            except ParticipantError:
+                outcomes["error"] += 1
+    assert min(outcomes.values()) > 10, outcomes
