@@ -335,7 +335,8 @@ _TAG = re.compile(r"<\s{0,9}json\s{0,9}>", re.IGNORECASE)
 _CLOSING = re.compile(r"<\s{0,9}/\s{0,9}json\s{0,9}>", re.IGNORECASE)
 _FENCE = re.compile(r"`{3,9}+[A-Za-z0-9]{0,20}+(?=[\s{])")
 _LINE_WITH_BRACE = re.compile(
-    r"^[ \t]*+(?:(?:`|<(?:answer|action|response|output|tool_call)>|json:)[ \t]*+)?\{", re.IGNORECASE | re.MULTILINE
+    r"^[ \t]*+(?:(?:`|<(?:answer|action|response|output|tool_call|\|\w{1,30}\|)>|json:)[ \t]*+)?\{",
+    re.IGNORECASE | re.MULTILINE,
 )
 # What may stand between a mark and its JSON: white space and the beginning of a code fence.
 _LEAD_IN = re.compile(r"\s*+(?:`{1,9}(?:json5?|JSON)?\s*+)?")
