@@ -18,7 +18,7 @@ _QUOTED = re.compile(
     r"|“[^“”\n]*+”|„[^„“\n]*+“|«[^«»\n]*+»|‹[^‹›\n]*+›|「[^「」\n]*+」|『[^『』\n]*+』|‘(?:[^‘’\n]++|(?<=\w)’(?=\w))*+’"
 )
 _CODE = re.compile(r"(?<!`)(`{1,8})(?!`)[^\n]+?(?<!`)\1(?!`)")
-_BLOCK_QUOTE = re.compile(r"[ \t]{0,8}>")
+_BLOCK_QUOTE = re.compile(r"^[ \t]{0,8}>.*", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t>]{0,12}(?P<mark>`{3,16}+|~{3,16}+)(?P<info>[^\n`]*)$", re.MULTILINE)
 JSON_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 # The longest text from a position that may be JSON.
@@ -32,8 +32,8 @@ def outside_quotations(pattern: re.Pattern[str], text: str, *, fenced: bool = Fa
     found = list(pattern.finditer(text))
     if not found:
         return []
-    blocks = [*_json(text), *(() if fenced else fences(text))]
-    spans = sorted([*blocks, *_in_lines(text, found)])
+    within_lines = (quoted.span() for kind in (_QUOTED, _CODE, _BLOCK_QUOTE) for quoted in kind.finditer(text))
+    spans = sorted([*within_lines, *_json(text), *(() if fenced else fences(text))])
     # The furthest end of all spans that begin at or before each one.
     ends = list(accumulate((end for _, end in spans), max))
     starts = [start for start, _ in spans]
@@ -63,22 +63,6 @@ def fences(text: str) -> Iterator[Span]:
             if opened.start() > first or fence.end() < last:
                 yield opened.start(), fence.end()
             opened = None
-
-
-def _in_lines(text: str, found: list[re.Match[str]]) -> Iterator[Span]:
-    """The quotations within the lines that have a match."""
-    done = -1
-    for match in found:
-        if match.start() < done:
-            continue
-        start = text.rfind("\n", 0, match.start()) + 1
-        done = text.find("\n", match.end())
-        done = len(text) if done < 0 else done
-        if _BLOCK_QUOTE.match(text, start):
-            yield start, done
-            continue
-        for pattern in (_QUOTED, _CODE):
-            yield from (quoted.span() for quoted in pattern.finditer(text, start, done))
 
 
 def _json(text: str) -> Iterator[Span]:

@@ -2,12 +2,13 @@
 
 import html
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from helpers.browser.hostile_site import hostile_site
-from helpers.episode.live_judge import ALWAYS_NO, LiveJudge, Script, finish, ref, tool_call
+from helpers.episode.live_judge import ALWAYS_NO, LiveJudge, ParticipantTurn, Script, finish, ref, tool_call
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from helpers.llm.servers import ModelCall, ModelServer, openai_answer
 from helpers.marks import MARKS
@@ -25,7 +26,7 @@ PAGES = {
     "page": f"<h1>Lamps</h1><button>{html.escape(TEXT[:80])}</button><p>{html.escape(TEXT)}</p>",
     "answer": "<h1>Lamps</h1>",
 }
-FIRST = {
+FIRST: dict[str, Callable[[ParticipantTurn], str]] = {
     "field": lambda turn: tool_call("browser_type", ref=ref(turn, 'textbox "Field"'), text=TEXT),
     "page": lambda turn: tool_call("browser_click", ref=ref(turn, "button ")),
     "answer": lambda _: finish(TEXT),
