@@ -20,9 +20,9 @@ _CORRECTION = re.compile(
     r"|on (?:second|further) (?:thought|reflection)|on reflection"
     r"|(?:up)?on (?:closer|further|re-?)\w{0,9}|scratch that|strike that|never ?mind|sorry|apologies|oops"
     r"|my (?:mistake|error|bad)|let me (?:correct|revise|reconsider|re-?check|re-?evaluate|re-?assess|fix|change)"
-    r"|i (?:was|am) (?:wrong|mistaken)|i made (?:a mistake|an error)|i take (?:that|it) back"
+    r"|i (?:was|am) (?:wrong|mistaken)|i made an? (?:mistake|error)|i take (?:that|it) back"
     r"|i (?:(?:must|need to|have to|should|will|now|hereby) ){0,2}(?:correct|revise|reconsider|withdraw|retract|change)"
-    r"|(?:that|this|the above) (?:is|was) (?:wrong|incorrect|a mistake|an error)|looking (?:again|closer)"
+    r"|(?:that|this|the above) (?:is|was) (?:wrong|incorrect|an? mistake|an? error)|looking (?:again|closer)"
     r"|no[,.:!—–]|edit:|(?:re-?check|re-?evaluat|re-?consider|re-?assess)ing)(?!\w)"
     r"|\b(?:revised|corrected|updated|adjusted|amended)[ _](?:\w{1,12}[ _]){0,2}"
     r"(?:score|rating|status|verdict|decision|outcome|result|conclusion|answer)\b",
