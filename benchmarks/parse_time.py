@@ -44,6 +44,9 @@ SNAPSHOT = parse_snapshot('- button "Go" [ref=e1]')
 PARAMS = '<json>{"tool":"browser_fill_form","params":{"fields":['
 
 REPLIES: dict[str, tuple[str, str, str]] = {
+    "marks of reasoning": ("", "<think>", ""),
+    "quoted marks": ("", '"<think>" ', ""),
+    "lines with an answer": ("ACTION: finish\n", "ANSWER: x\n", ""),
     "PARAMS with trailing commas": ("ACTION: finish\n", 'PARAMS: {"a":1,}\n', ""),
     "PARAMS": ("ACTION: finish\n", 'PARAMS: {"a":1}\n', ""),
     "ACTION lines": ("", "ACTION: finish\n", ""),

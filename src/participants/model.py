@@ -194,7 +194,7 @@ class ModelAgent:
                 log.warning("%s", caught)
                 error, image = caught, []
                 continue
-            reply = parse_reply(completion.text)
+            reply = parse_reply(completion.text, observation.tools)
             complaint = reply.complaint if reply.action is None else complaint_about(reply.action, observation)
             if complaint is None:
                 return reply.action

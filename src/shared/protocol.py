@@ -21,13 +21,15 @@ A judge's message in order (the first four lines where they apply)::
 Every value before the snapshot is one line, escaped by `shared.text.escape_line`, and text from pages is cut to the
 limits below, so no page can imitate another line of the message. The screenshot is a separate part of the message.
 
-A reply is read leniently in form and strictly in meaning. Candidates, in this order: `<json>` blocks,
+A reply is what follows the participant's reasoning (`shared.reasoning`); a mark inside a JSON object is part of the
+action. It is read leniently in form and strictly in meaning. Candidates, in this order: `<json>` blocks,
 `THOUGHT:`/`ACTION:`/`PARAMS:` lines, JSON objects in a code fence, and the only JSON object that begins a line (also
 behind a backtick, `JSON:` or a tag such as `<answer>`). Of several blocks the last one counts: earlier ones are
 drafts. If the last block is unreadable the reply is refused; an earlier block is never executed instead.
 Accepted: code fences, a missing closing tag, tags in any case, surrounding text, trailing commas, raw line breaks in
 strings. Refused, because a guess could change the meaning: repeated keys, NaN and infinities, integers beyond 2^53,
-NUL characters, parameters under another name, two objects in one block, more than `MAX_BLOCKS` blocks or `MAX_VALUES`
+NUL characters, parameters under another name or beside `params`, an end of the attempt with an answer elsewhere, two
+objects in one block, more than `MAX_BLOCKS` blocks or `MAX_VALUES`
 values. Each block is decoded at most twice, so the time is linear in the text.
 """
 
@@ -35,12 +37,15 @@ import contextlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from shared.claims import ClaimedUsage
 from shared.errors import ObservationError
 from shared.models import Action, Observation, Page, Reply, Tab, ToolSpec
+from shared.quotations import JSON_RUN, JSON_STRING, outside_quotations
+from shared.reasoning import end_of_reasoning
 from shared.strict_json import STRICT
 from shared.text import clip, escape_line, excerpt, unescape_line, without_surrogates
 
@@ -330,34 +335,47 @@ _TAG = re.compile(r"<\s{0,9}json\s{0,9}>", re.IGNORECASE)
 _CLOSING = re.compile(r"<\s{0,9}/\s{0,9}json\s{0,9}>", re.IGNORECASE)
 _FENCE = re.compile(r"`{3,9}+[A-Za-z0-9]{0,20}+(?=[\s{])")
 _LINE_WITH_BRACE = re.compile(
-    r"^[ \t]*+(?:(?:`|<(?:answer|action|response|output|tool_call)>|json:)[ \t]*+)?\{", re.IGNORECASE | re.MULTILINE
+    r"^[ \t]*+(?:(?:`|<(?:answer|action|response|output|tool_call|\|\w{1,30}\|)>|json:)[ \t]*+)?\{",
+    re.IGNORECASE | re.MULTILINE,
 )
 # What may stand between a mark and its JSON: white space and the beginning of a code fence.
 _LEAD_IN = re.compile(r"\s*+(?:`{1,9}(?:json5?|JSON)?\s*+)?")
 _LABEL = re.compile(r"^[ \t>*_#-]{0,9}(THOUGHTS?|ACTION|PARAMS)[ \t*_]{0,9}:[ \t*_]{0,9}", re.IGNORECASE | re.MULTILINE)
-# The longest text from a position that may be JSON; a label, a tag or a fence ends it.
-_JSON_RUN = re.compile(r'(?:"(?:[^"\\]++|\\.)*+"|[][{}:,\s0-9.eE+\-truefalsnINity]++)*+', re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 # Matches strings as well, so that a comma inside one is left alone.
-_TRAILING_COMMA = re.compile(rf"({_STRING.pattern})|,(?=\s*+[}}\]])", re.DOTALL)
+_TRAILING_COMMA = re.compile(rf"({JSON_STRING.pattern})|,(?=\s*+[}}\]])", re.DOTALL)
 # A decoder reports a trailing comma at the comma (Python 3.13) or at the bracket after it.
 _ENDS_AFTER_COMMA = re.compile(r",?\s*+[}\]]")
+_ANSWER_EXAMPLE = f'{{"tool": "{FINISH}", "params": {{"answer": "…"}}}}'
 _TOO_MANY_BLOCKS = f"holds more than {MAX_BLOCKS} JSON blocks"
-# Refused by name: otherwise such a reply would call its tool without parameters.
-_OTHER_NAMES = ("parameters", "arguments", "args", "param", "input")
+# Refused by name: otherwise such a reply would call its tool without parameters, or end the attempt without its answer.
+_OTHER_PARAMS = r"(?:(?:action|tool|function|call)[ _-]?)?(?:param(?:eter)?s?|arg(?:ument)?s?|kwargs|inputs?)"
+_OTHER_NAMES = re.compile(_OTHER_PARAMS, re.IGNORECASE)
+_OTHER_ANSWERS = re.compile(
+    r"(?:(?:final|task)[ _-]?)?(?:answer|result|response|output|value|message|content|text|data)", re.IGNORECASE
+)
+_OTHER_PARAMS_LABEL = re.compile(
+    rf"^[ \t>*_#-]{{0,9}}(?P<name>{_OTHER_PARAMS})[ \t*_]{{0,9}}:(?P<value>.*)", re.IGNORECASE | re.MULTILINE
+)
+_ANSWER_LABEL = re.compile(
+    r"^[ \t>*_#-]{0,9}(?P<name>(?:final[ _-]?)?answer)[ \t*_]{0,9}:[ \t*_]{0,9}\S", re.IGNORECASE | re.MULTILINE
+)
+_NO_PARAMS = frozenset({"", "{}", "none", "null", "n/a"})
+# Older names of parameters.
+OLDER_NAMES: Mapping[str, str] = MappingProxyType({"ref": "target", "startRef": "startTarget", "endRef": "endTarget"})
 
 
 class _Problem(ValueError):
     """The problem with a reply, as the predicate of a sentence that begins with `Your reply`."""
 
 
-def parse_reply(text: str) -> Reply:
+def parse_reply(text: str, tools: Sequence[ToolSpec] = ()) -> Reply:
     """The action of a participant's message, or one precise complaint in a sentence. Never raises.
 
-    Text longer than `MAX_REPLY_CHARS` is refused; a thought is cut at `MAX_THOUGHT_CHARS`.
+    Text longer than `MAX_REPLY_CHARS` is refused; a thought is cut at `MAX_THOUGHT_CHARS`. With `tools`, a parameter
+    of the tool beside "params" is refused.
     """
     try:
-        return Reply(action=_parse_action(_find_body(text)))
+        return Reply(action=_read_action(text, tools))
     except ValueError as problem:
         return Reply(complaint=f"Your reply {problem}; send exactly one action, such as {REPLY_EXAMPLE}")
 
@@ -372,11 +390,27 @@ def render_reply(action: Action) -> str:
     return "<json>" + json.dumps(body, allow_nan=False).replace("<", "\\u003c") + "</json>"
 
 
-def _find_body(text: str) -> Any:
+def _read_action(text: str, tools: Sequence[ToolSpec]) -> Action:
     if len(text) > MAX_REPLY_CHARS:
         raise _Problem(f"has {len(text)} characters, and at most {MAX_REPLY_CHARS} are read")
     if not text.strip():
         raise _Problem("is empty")
+    begin, unclosed = end_of_reasoning(text)
+    if unclosed is not None:
+        raise _Problem(f"ends inside its reasoning, which {excerpt(unclosed, 40)} opens")
+    if not text[begin:].strip():
+        raise _Problem("holds nothing after its reasoning")
+    # A line of its own, at the same position as before.
+    said = " " * (begin - 1) + "\n" + text[begin:] if begin else text
+    body = _find_body(said)
+    action = _parse_action(body)
+    _refuse_lost_params(action, body, tools)
+    if action.tool in ENDING_TOOLS and not action.params.get("answer"):
+        _refuse_lost_answer(action.tool, body, said)
+    return action
+
+
+def _find_body(text: str) -> Any:
     if (start := _next_block(text, _TAG, 0)) is not None:
         return _last_object(text, _TAG, start)
     labels = list(_LABEL.finditer(text))
@@ -456,7 +490,20 @@ def _from_lines(text: str, labels: list[re.Match[str]]) -> dict[str, Any]:
                 body["params"], end = _decode(text, start) if start < stop else ({}, stop)
             case _:
                 thought = text[label.end() : stop].strip()
+    if not body.get("params"):
+        _refuse_other_labels(body, text, [label.end() for label in labels if label[1].upper() == "ACTION"][-1])
     return {"thought": thought, **body}
+
+
+def _refuse_other_labels(body: dict[str, Any], text: str, after_action: int) -> None:
+    """Refuse an action in lines whose parameters are in none that is read, such as `Action Input:`."""
+    for label in _OTHER_PARAMS_LABEL.finditer(text, after_action):
+        if label["value"].strip(" \t*_`\"'").lower() not in _NO_PARAMS and label["name"].upper() != "PARAMS":
+            raise _Problem(f"has a line {excerpt(label['name'] + ':', 40)} where PARAMS: is meant")
+    rest = text[after_action:].strip().partition("\n")[2]
+    is_text = re.match(r"\W*+\w", rest) and not _LABEL.search(rest) and not _ANSWER_LABEL.search(rest)
+    if body["tool"] == FINISH and "params" not in body and is_text:
+        raise _Problem(f"has text after ACTION: {FINISH} and no PARAMS: line with the answer")
 
 
 def _tool_name(text: str) -> str:
@@ -468,10 +515,11 @@ def _tool_name(text: str) -> str:
 
 def _decode(text: str, start: int) -> tuple[Any, int]:
     """The JSON value at `start` and where it ends. Raises `_Problem`. Takes time linear in the text after `start`."""
-    run = _JSON_RUN.match(text, start)
+    # A label, a tag or a fence ends it.
+    run = JSON_RUN.match(text, start)
     written = run[0] if run else ""
     # Every value but the first follows one of these.
-    if sum(map(_STRING.sub("", written).count, "{[,")) >= MAX_VALUES:
+    if sum(map(JSON_STRING.sub("", written).count, "{[,")) >= MAX_VALUES:
         raise _Problem(f"holds more than {MAX_VALUES} JSON values")
     try:
         return _DECODER.raw_decode(text, start)
@@ -503,11 +551,38 @@ def _parse_action(body: Any) -> Action:
     return Action(tool=tool, params=_parse_params(body), thought=_parse_thought(body.get("thought")))
 
 
+def _refuse_lost_params(action: Action, body: dict[str, Any], tools: Sequence[ToolSpec]) -> None:
+    """Refuse parameters of the tool that are beside "params"."""
+    spec = next((tool for tool in tools if tool.name == action.tool), None)
+    known = spec.parameters.get("properties", {}) if spec else {}
+    for name in body.keys() - {"tool", "thought", "params"} - action.params.keys():
+        if name in known or OLDER_NAMES.get(name) in known:
+            raise _beside(name)
+
+
+def _refuse_lost_answer(tool: str, body: dict[str, Any], text: str) -> None:
+    """Refuse to end an attempt without an answer if the reply seems to give one."""
+    given = [name for name in body if _OTHER_ANSWERS.fullmatch(name) and body[name] not in (None, "", [], {})]
+    lines = outside_quotations(_ANSWER_LABEL, text)
+    if tool != FINISH and (lines or "answer" in given):
+        raise _Problem(f"gives an answer, which {tool} does not take; {FINISH} does")
+    if tool == FINISH and given:
+        raise _beside(given[0])
+    if lines:
+        shown = excerpt(f"{lines[-1]['name']}:", 20)
+        raise _Problem(f"has a line {shown}; an answer is given as {_ANSWER_EXAMPLE}")
+
+
+def _beside(name: str) -> _Problem:
+    example = f"; an answer is given as {_ANSWER_EXAMPLE}" if _OTHER_ANSWERS.fullmatch(name) else ""
+    return _Problem(f'has {excerpt(name, 20)} beside "params" instead of inside it{example}')
+
+
 def _parse_params(body: dict[str, Any]) -> dict[str, Any]:
-    if "params" not in body:
-        for name in _OTHER_NAMES:
-            if name in body:
-                raise _Problem(f'has "{name}" where "params" is meant')
+    for name, value in body.items():
+        is_meant = name != "params" and _OTHER_NAMES.fullmatch(name) is not None
+        if is_meant and ("params" not in body or (value and not body["params"])):
+            raise _Problem(f'has {excerpt(name, 20)} where "params" is meant')
     params = body.get("params")
     if params is None or (isinstance(params, str) and not params.strip()):
         return {}

@@ -13,6 +13,8 @@ _HIDDEN_CHARACTER = re.compile(f"[{_HIDDEN}]")
 # The backslash is escaped as well, so that escapes can be undone.
 _UNSAFE_CHARACTER = re.compile(f"[{_HIDDEN}\\t\\n\\\\]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|([nrt\\]))")
+# What cannot be shown as it is in one line.
+_UNSHOWN_CHARACTER = re.compile(f"[{_HIDDEN}\\t\\n]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 # `<subject> -> VERB (x, y): value`. No part contains angle brackets, so a page's text cannot imitate another part.
@@ -20,6 +22,7 @@ _ACTION_LINE = re.compile(r"<([^<>]+)> -> ([A-Z]+(?: [A-Z]+)*)(?: \(-?[0-9.]{1,2
 # An action line up to and including the note that `judge.browser.action_lines.with_downloads` adds.
 _DOWNLOADS = re.compile(r"(<[^<>]+> -> [A-Z]+(?: [A-Z]+)*(?: \([\d., -]*\))?) \(download: [^()<>]*\)")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
+_MARKS = (('"', '"'), ("'", "'"), ("`", "`"), ("«", "»"))
 _UNNAMED = {escape[1]: character for character, escape in _NAMED.items()}
 
 
@@ -59,8 +62,15 @@ def bounded_line(text: str, limit: int) -> str:
 
 
 def excerpt(text: str, limit: int = 60) -> str:
-    """A bounded, escaped, quoted piece of foreign text for use inside a sentence."""
-    return '"' + bounded_line(text, limit).replace('"', "'") + '"'
+    """A bounded piece of foreign text in one line, in quotation marks, for use inside a sentence.
+
+    Only breaks and hidden characters are escaped. The marks are of a kind that the text does not contain, so that its
+    own characters can be shown as they are.
+    """
+    escaped = _UNSHOWN_CHARACTER.sub(lambda match: _NAMED.get(match[0]) or _code_of(match), clip(text, limit))
+    shown = clip(escaped, limit)
+    before, after = next((marks for marks in _MARKS if not set(marks) & set(shown)), _MARKS[0])
+    return before + (shown if before not in shown else shown.replace('"', "'")) + after
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -256,7 +256,7 @@ async def test_without_a_screenshot_it_waits(picture: bytes | None) -> None:
 
 
 async def test_without_coordinates_the_error_names_the_setting() -> None:
-    with pytest.raises(ParticipantError, match=r"offers no actions by coordinates .*actions = 'both'"):
+    with pytest.raises(ParticipantError, match=r'offers no actions by coordinates .*actions = "both"'):
         await play([DONE], PAGE, tools=(TYPING, tool("finish")))
 
 

@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.models import Action
+from helpers.marks import MARKS, drafts, pairs
+from shared.models import Action, ToolSpec
 from shared.protocol import MAX_REPLY_CHARS, MAX_THOUGHT_CHARS, REPLY_EXAMPLE, TOOL_NAME, parse_reply, render_reply
+from shared.text import excerpt
 
 CLICK = Action(tool="browser_click", params={"target": "e12"})
 CLICK_JSON = '{"tool": "browser_click", "params": {"target": "e12"}}'
@@ -271,3 +273,175 @@ HOSTILE = [
 def test_hostile_repetition_is_answered(start: str, piece: str) -> None:
     reply = parse_reply((start + piece * MAX_REPLY_CHARS)[:MAX_REPLY_CHARS])
     assert (reply.action is None) != (reply.complaint is None)
+
+
+def with_tools(text: str) -> Any:
+    return parse_reply(text, TOOLS)
+
+
+TOOLS = (
+    ToolSpec(
+        name="browser_click",
+        description="Click",
+        parameters={"type": "object", "properties": {"target": {"type": "string"}, "element": {"type": "string"}}},
+    ),
+    ToolSpec(
+        name="browser_scroll",
+        description="Scroll",
+        parameters={"type": "object", "properties": {"direction": {"type": "string"}}},
+    ),
+)
+FORMS = ("{}", "<json>{}</json>", "```json\n{}\n```", "Done.\n{}")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            '{"tool": "finish", "answer": "42"}',
+            'has "answer" beside "params" instead of inside it; an answer is given as',
+        ),
+        ('{"tool": "finish", "params": {}, "answer": "42"}', 'has "answer" beside "params"'),
+        ('{"tool": "finish", "params": {"answer": ""}, "answer": "42"}', 'has "answer" beside "params"'),
+        ('{"answer": 42, "thought": "t", "tool": "finish"}', 'has "answer" beside "params"'),
+        ('{"tool": "finish", "Answer": ["a"]}', 'has "Answer" beside "params"'),
+        ('{"tool": "finish", "final_answer": "42"}', 'has "final_answer" beside "params"'),
+        ('{"tool": "finish", "result": {"a": 1}}', 'has "result" beside "params"'),
+        ('{"tool": "finish", "text": "42"}', 'has "text" beside "params"'),
+        ('{"tool": "finish", "arguments": {"answer": "42"}}', 'has "arguments" where "params" is meant'),
+        ('{"tool": "finish", "params": {}, "args": {"answer": "42"}}', 'has "args" where "params" is meant'),
+        ('{"tool": "finish", "action_input": {"answer": "42"}}', 'has "action_input" where "params" is meant'),
+        ('{"tool": "finish", "toolInput": "42"}', 'has "toolInput" where "params" is meant'),
+        ('{"tool": "finish", "Params": {"answer": "42"}}', 'has "Params" where "params" is meant'),
+        (
+            '{"tool": "browser_close", "answer": "42"}',
+            "gives an answer, which browser_close does not take; finish does",
+        ),
+        ('{"tool": "browser_click", "target": "e12"}', 'has "target" beside "params" instead of inside it; send'),
+        ('{"tool": "browser_click", "ref": "e12", "params": {}}', 'has "ref" beside "params" instead of inside it'),
+        ('{"tool": "browser_click", "element": "a", "params": {"target": "e1"}}', 'has "element" beside "params"'),
+        ('{"tool": "browser_scroll", "direction": "up"}', 'has "direction" beside "params" instead of inside it'),
+    ],
+)
+def test_a_parameter_outside_of_params_is_refused_by_name(form: str, body: str, said: str) -> None:
+    reply = with_tools(form.format(body))
+    assert reply.action is None
+    assert said in reply.complaint
+
+
+@pytest.mark.parametrize("before", ["", "THOUGHT: It is shown.\n"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "ACTION: finish\nANSWER: 42",
+            'has a line "ANSWER:"; an answer is given as {"tool": "finish", "params": {"answer"',
+        ),
+        ("ANSWER: 42\nACTION: finish", 'has a line "ANSWER:"'),
+        ("Action: finish\n**Final Answer:** 42", 'has a line "Final Answer:"'),
+        ("ACTION: finish\nPARAMS: {}\nAnswer: 42", 'has a line "Answer:"'),
+        ('{"tool": "finish"}\nANSWER: 42', 'has a line "ANSWER:"'),
+        ('Answer: 42\n<json>{"tool": "finish", "params": {}}</json>', 'has a line "Answer:"'),
+        ("ACTION: browser_close\nANSWER: 42", "gives an answer, which browser_close does not take"),
+        ('Action: finish\nAction Input: {"answer": "42"}', 'has a line "Action Input:" where PARAMS: is meant'),
+        ("Action: finish\nAction Input: 42", 'has a line "Action Input:" where PARAMS: is meant'),
+        ('Action: browser_click\nAction Input: {"target": "e1"}', 'has a line "Action Input:"'),
+        ('ACTION: browser_click\nParameters: {"target": "e1"}', 'has a line "Parameters:" where PARAMS: is meant'),
+        ('ACTION: browser_click\nARGS: {"target": "e1"}', 'has a line "ARGS:" where PARAMS: is meant'),
+        ('ACTION: browser_click\n- tool_input: {"target": "e1"}', 'has a line "tool_input:" where PARAMS: is meant'),
+        ("ACTION: finish\nThe price is 42.", "has text after ACTION: finish and no PARAMS: line with the answer"),
+        ("ACTION: finish 42", 'has as "tool" "finish 42", which is not the name of a tool'),
+        ('Action: finish("42")', 'has as "tool" \'finish("42")\', which is not the name of a tool'),
+    ],
+)
+def test_a_label_that_is_not_read_is_refused_by_name(before: str, text: str, said: str) -> None:
+    reply = with_tools(before + text)
+    assert reply.action is None
+    assert said in reply.complaint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tool": "finish", "params": {"answer": "42"}, "answer": "42"}',
+        '{"tool": "finish", "params": {"answer": "42"}}\nANSWER: 42',
+        'ACTION: finish\nPARAMS: {"answer": "42"}\nANSWER: 43',
+    ],
+)
+def test_an_answer_in_params_is_the_answer(text: str) -> None:
+    assert with_tools(text).action.params == {"answer": "42"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tool": "browser_navigate_back", "memory": "x", "result": "y"}',
+        "ACTION: browser_navigate_back\nAction Input: {}",
+        "Action: browser_navigate_back\nAction Input: None",
+        "ACTION: browser_navigate_back\nANSWER: none yet",
+        "ACTION: browser_navigate_back\nI go back.",
+        '{"tool": "finish", "memory": "x", "answer": null}',
+        "```\nACTION: finish\n```",
+        '{"tool": "browser_close", "message": "bye"}',
+    ],
+)
+def test_nothing_is_refused_where_nothing_is_lost(text: str) -> None:
+    found = with_tools(text)
+    assert found.complaint is None
+    assert found.action.params == {}
+
+
+def test_an_answer_may_look_like_a_label() -> None:
+    answer = "a\nANSWER: 42\nAction Input: {}"
+    assert action(render_reply(Action(tool="finish", params={"answer": answer}))).params == {"answer": answer}
+
+
+@given(pairs, drafts, drafts, st.sampled_from(["", "<json>", "\n```json\n", "<answer>", "<|begin_of_box|>"]))
+def test_no_action_is_read_from_reasoning(marks: tuple[str, str], before: str, inside: str, lead_in: str) -> None:
+    opening, closing = marks
+    assert action(f"{before}{opening}{inside}{closing}{lead_in}{CLICK_JSON}") == CLICK
+    assert action(f'{opening}{inside}{closing}ACTION: browser_click\nPARAMS: {{"target": "e12"}}') == CLICK
+    refused = complaint(f"{before}{opening}{inside}<json>{CLICK_JSON}</json>")
+    assert "ends inside its reasoning, which" in refused
+    assert "holds nothing after its reasoning" in complaint(f"<json>{CLICK_JSON}</json>{opening}{inside}{closing}\n")
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("text", ["{}", "a {} b", "\n{}\n", '"{}" said', "ACTION: finish\n{}"])
+def test_a_mark_in_an_action_is_part_of_it(mark: str, text: str) -> None:
+    typed = text.format(mark)
+    body = json.dumps({"thought": typed, "tool": "browser_type", "params": {"text": typed}}, ensure_ascii=False)
+    expected = Action(tool="browser_type", params={"text": typed}, thought=typed)
+    # Raw line breaks are accepted in strings.
+    for written in (body, body.replace("\\n", "\n"), body[:-1] + ",}"):
+        for form in FORMS:
+            assert action(form.format(written)) == expected
+        assert action(f"<think>Type it.</think>{written}") == expected
+    assert action(f"ACTION: browser_type\nPARAMS: {json.dumps({'text': typed})}").params == {"text": typed}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('{"tool": "a" "b"}', "near '\"b\"}'"),
+        ("{'tool': 'a'}", "near \"'tool': 'a'}\""),
+        ('{"tool": "a", "params": {"text": "C:\\dir"}}', "near '\\dir\"}}'"),
+        ("Ich wähle „Größe“ … 🙂", 'begins with "Ich wähle „Größe“ … 🙂"'),
+        ("no\tbreaks\nhere\u202e", 'begins with "no\\tbreaks\\nhere\\u202e"'),
+        ("a \"b\" 'c' `d`", "begins with «a \"b\" 'c' `d`»"),
+    ],
+)
+def test_a_complaint_shows_the_participants_own_characters(text: str, shown: str) -> None:
+    assert shown in complaint(text)
+    assert len(complaint(text).splitlines()) == 1
+
+
+@given(st.text(max_size=200), st.integers(2, 80))
+def test_an_excerpt_is_bounded_and_one_line(text: str, limit: int) -> None:
+    shown = excerpt(text, limit)
+    assert len(shown) <= limit + 2
+    assert len(shown.splitlines()) == 1
+    inner = shown[1:-1]
+    if text.isprintable() and text.isascii() and len(text) <= limit and not set("\"'`") <= set(text):
+        assert inner == text

@@ -40,7 +40,7 @@ def understand(
     text that breaks this code is an unreadable reply, not an internal error.
     """
     try:
-        reply = parse_reply(text)
+        reply = parse_reply(text, tools)
         if reply.action is None:
             return Understood(complaint=reply.complaint or "")
         # An action that cannot be recorded fails here, before it is executed.

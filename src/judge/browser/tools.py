@@ -18,7 +18,7 @@ from judge.browser.points import Viewport, point_outside
 from judge.config import Actions
 from judge.records.tools import ASK_USER, DESCRIPTIONS, TARGETS, Tool, tool_of, tools
 from shared.models import Action, Record, ToolSpec
-from shared.protocol import MAX_URL_CHARS
+from shared.protocol import MAX_URL_CHARS, OLDER_NAMES
 from shared.snapshot import REF, Snapshot
 from shared.text import clip, excerpt
 
@@ -29,7 +29,6 @@ MAX_ELEMENT_CHARS = 200
 MAX_ITEMS = 50
 
 _KEPT_KEYWORDS = ("type", "enum", "items", "minimum", "maximum")
-_OLDER_NAMES = {"ref": "target", "startRef": "startTarget", "endRef": "endTarget"}
 _LIMITS = {
     "text": MAX_TEXT_CHARS,
     "answer": MAX_TEXT_CHARS,
@@ -176,7 +175,7 @@ def _checked(action: Action, tools: Sequence[ToolSpec], snapshot: Snapshot | Non
 
 def _renamed(params: Mapping[str, Any]) -> dict[str, Any]:
     renamed = dict(params)
-    for older, name in _OLDER_NAMES.items():
+    for older, name in OLDER_NAMES.items():
         if older in renamed:
             value = renamed.pop(older)
             if renamed.setdefault(name, value) != value:

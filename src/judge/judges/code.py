@@ -45,6 +45,8 @@ _JUDGING_FILES = (
     "shared/concurrency.py",
     "shared/fields.py",
     "shared/images.py",
+    "shared/quotations.py",
+    "shared/reasoning.py",
     "judge/sites.py",
     "shared/snapshot.py",
     "shared/strict_json.py",

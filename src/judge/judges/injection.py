@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from judge.trajectory.record import Trajectory
 from shared.files import read_file
 from shared.models import Record
+from shared.reasoning import find_mark
 from shared.text import bounded_line, split_line
 
 FLAG = "suspected_injection"
@@ -29,8 +30,8 @@ _ORDER = re.compile(
     r"|\b(?:all|every)(?: of the)? key points? (?:is|are|has been|have been) (?:met|fulfilled|satisfied)\b"
     r"|\[\[\s?(?:begin|end)\b|<\|?(?:system|im_start|assistant)\b|^\W{0,8}#{2,3} (?:system|instructions?)\b"
 )
-# Typical ends of a judge's reply. Only participants' text is searched for these, because pages show statuses and
-# scores of their own.
+# Typical ends of a judge's reply. Only participants' text is searched for these and for marks of reasoning, because
+# pages show statuses and scores of their own.
 _REPLY = re.compile(r"(?i)\b(?:status|verdict|decision)\W{1,6}(?:success|passed|met)\b|\bscore\W{1,6}[1-5]\b")
 
 
@@ -45,7 +46,7 @@ def suspicions(trajectory: Trajectory) -> tuple[Suspicion, ...]:
     """Suspicious text in actions, in the answer and on pages; at most the first twenty. Reads snapshots."""
     found: list[Suspicion] = []
     for where, text, is_participants in _evidence(trajectory):
-        match = _ORDER.search(text) or (_REPLY.search(text) if is_participants else None)
+        match = _ORDER.search(text) or ((_REPLY.search(text) or find_mark(text)) if is_participants else None)
         if match:
             around = text[max(0, match.start() - _AROUND) : match.end() + _AROUND]
             found.append(Suspicion(where=where, text=bounded_line(around, 300)))

@@ -4,7 +4,8 @@ import json
 import re
 from typing import Any
 
-from judge.parsing.plain_text import without_thinking
+from judge.parsing.agreement import Statement, agreed
+from shared.reasoning import without_reasoning
 
 MAX_POINTS = 40
 MAX_POINT_CHARS = 600
@@ -21,7 +22,9 @@ _ITEM = re.compile(
 )
 # Text that models put around a list: fences, tags, end-of-turn tokens.
 _WRAPPING = re.compile(
-    r"^\s{0,16}(?:`{3,9}\w{0,20}|</?\w{1,20}>)\s{0,16}$|<\|\w{1,20}\|>\s{0,16}$|</s>\s{0,16}$", re.MULTILINE
+    r"^\s{0,16}(?:`{3,9}\w{0,20}|</?\w{1,20}>)\s{0,16}$|^\s{0,16}<answer>|</answer>\s{0,16}$"
+    r"|<\|\w{1,20}\|>\s{0,16}$|</s>\s{0,16}$",
+    re.MULTILINE,
 )
 # "- [x] Filter"
 _CHECKBOX = re.compile(r"^\s?\[[ xX]?\]\s")
@@ -45,7 +48,7 @@ def parse_key_points(text: str) -> tuple[str, ...]:
     Reads numbered and bulleted lists, `Key point 1: …` lines and headings, JSON arrays of strings, and lists run
     together on one line. `()` if the reply contains no list.
     """
-    text = without_thinking(text)
+    text = without_reasoning(text)
     points = _json_points(text)
     if not points:
         lines = _one_item_per_line(_WRAPPING.sub("", text).splitlines())
@@ -59,10 +62,13 @@ def parse_key_points(text: str) -> tuple[str, ...]:
 def last_json_object(text: str) -> dict[str, Any] | None:
     """The last non-empty JSON object in a reply, fenced or bare; `None` when there is none.
 
-    The last one counts, as with scores: those before it are drafts.
+    Also `None` when an earlier one has the same keys and another content, and is not withdrawn.
     """
-    text = without_thinking(text)
-    found: dict[str, Any] | None = None
+    return _last_object(without_reasoning(text))
+
+
+def _last_object(text: str) -> dict[str, Any] | None:
+    found: list[Statement[dict[str, Any]]] = []
     at = text.find("{")
     # Normal replies have a handful of braces before the object; a hostile one may have a million.
     for _ in range(50):
@@ -70,9 +76,10 @@ def last_json_object(text: str) -> dict[str, Any] | None:
             break
         value, end = _json_at(text, at)
         if isinstance(value, dict) and value:
-            found = value
+            found.append(Statement(at, end, value))
         at = text.find("{", end)
-    return found
+    # Objects of another shape are about something else.
+    return agreed(text, [each for each in found if each.value.keys() & found[-1].value.keys()])
 
 
 def _json_at(text: str, start: int) -> tuple[Any, int]:
@@ -90,7 +97,7 @@ def _json_points(text: str) -> list[str]:
     if start and "{" not in text[: start.start()]:
         values, _ = _json_at(text, start.end() - 1)
     elif "{" in text[:2_000]:
-        found = last_json_object(text) or {}
+        found = _last_object(text) or {}
         values = next((value for key, value in found.items() if "point" in key.lower()), None)
     if isinstance(values, dict):
         values = list(values.values())

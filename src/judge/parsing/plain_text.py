@@ -4,33 +4,66 @@ import html
 import re
 import unicodedata
 
+from shared.quotations import fences, outside_quotations
+from shared.reasoning import escape_marks, without_reasoning
+
 # Characters that NFKC does not change: minus and hyphens, the asterisk operator, the fraction slash.
 _FOLD = str.maketrans("−‐‑∗⁄", "---*/")
 # Soft hyphens, zero-width characters, variation selectors, and the keycap around an emoji's digit.
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufe0e\ufe0f\u20e3\ufeff]")
-_THINKING = re.compile(r"\s*<(think|thinking|thought)>(?:.*?</\1>|.*)", re.IGNORECASE | re.DOTALL)
 # "Score: ~~4~~ 3": the model has withdrawn the 4.
-_STRUCK = re.compile(r"~~[^~\n]{1,80}~~|<(s|del|strike)>[^<\n]{1,80}</\1>", re.IGNORECASE)
-_LABEL_TAG = re.compile(r"<((?:final_?|overall_?)?(?:score|status))>", re.IGNORECASE)
-_LINE_TAG = re.compile(r"</(?:final_?|overall_?)?(?:score|status)>|<br\s?/?>|</?(?:p|div|li|h[1-6])>", re.IGNORECASE)
+_STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(s|del|strike)>[^\n]{1,200}?</\1>", re.IGNORECASE)
+_LABEL = r"(?:final_?|overall_?)?(?:score|status|answer)"
+# Tags that begin or end a line, and control tokens such as `<|return|>` or `<|begin_of_box|>`.
+_TAG = re.compile(
+    rf"<(?P<label>{_LABEL})>|</{_LABEL}>|<\|\w{{1,30}}\|>|</s>|<br\s?/?>|</?(?:p|div|li|h[1-6])>", re.IGNORECASE
+)
+# The first character of what means something in a reply.
+_MARK = re.compile(rf"(?={_TAG.pattern}|~~|<(?:s|del|strike)>).", re.IGNORECASE)
+_FENCED_JSON = re.compile(r"[^\n]*+\n\s*+[\[{]")
+_ENTITY = re.compile(r"&[#\w]{1,32};?")
 _WORD_TAG = re.compile(r"</?(?:b|strong|em|i|u|span|code)>", re.IGNORECASE)
 # "__Score__" is emphasis; "final_score" is a name and stays.
 _UNDERSCORES = re.compile(r"(?<!\w)_+|(?<!_)_++(?!\w)")
 
 
-def without_thinking(text: str) -> str:
-    """The reply without its leading thinking section; empty if that section is never closed."""
-    thinking = _THINKING.match(text)
-    return text[thinking.end() :] if thinking else text
+def without_marks(text: str) -> str:
+    r"""A text that is shown to a judge model, in which nothing has a meaning if a reply repeats it: `\u003cstatus>`."""
+    return _MARK.sub(lambda mark: f"\\u{ord(mark[0]):04x}", escape_marks(text))
 
 
 def plain_text(text: str) -> str:
-    """The reply without thinking, struck-out words, markup tags, invisible characters and full-width letters.
+    """The reply without reasoning, excerpts, struck-out words, tags, invisible characters and full-width letters.
 
-    A tag `<score>` or `<status>` becomes a label on a line of its own; underscores around words become asterisks.
+    Outside of quotations, a tag `<score>`, `<status>` or `<answer>` becomes a label on a line of its own. Underscores
+    around words become asterisks.
     """
-    text = without_thinking(_INVISIBLE.sub("", html.unescape(text)))
-    text = unicodedata.normalize("NFKC", text).translate(_FOLD)
-    text = _LABEL_TAG.sub(r"\n\1: ", _STRUCK.sub("", text))
-    text = _WORD_TAG.sub("", _LINE_TAG.sub("\n", text))
+    text = _ENTITY.sub(_character, without_reasoning(text))
+    text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).translate(_FOLD)
+    text = _WORD_TAG.sub("", _with_lines(_STRUCK.sub("", _without_excerpts(text))))
     return _UNDERSCORES.sub(lambda found: "*" * len(found.group()), text)
+
+
+def _character(entity: re.Match[str]) -> str:
+    # Not a line feed, which would begin a line in the middle of a quotation.
+    return html.unescape(entity[0]).replace("\n", " ")
+
+
+def _without_excerpts(text: str) -> str:
+    """The text without code fences in its middle: an answer is fenced at the end, or as a whole."""
+    parts, end = [], 0
+    first, last = len(text) - len(text.lstrip()), len(text.rstrip())
+    for start, stop in fences(text):
+        if start > first and stop < last and not _FENCED_JSON.match(text, start):
+            parts += [text[end:start], "\n"]
+            end = stop
+    return "".join((*parts, text[end:]))
+
+
+def _with_lines(text: str) -> str:
+    """The text with a line break for each tag that begins or ends a line, and its label."""
+    parts, end = [], 0
+    for tag in outside_quotations(_TAG, text, fenced=True):
+        parts += [text[end : tag.start()], f"\n{tag['label']}: " if tag["label"] else "\n"]
+        end = tag.end()
+    return "".join((*parts, text[end:]))

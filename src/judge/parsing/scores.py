@@ -1,14 +1,29 @@
 """Reads the score and the reason from a screenshot-scoring reply. Pure; linear in the reply's length.
 
-Only a number *labelled* as the score counts; the last label wins. A label begins a line or a sentence ("Actually …
+Only a number *labelled* as the score counts, outside of the model's reasoning (`shared.reasoning`); labels that
+disagree count for nothing (`judge.parsing.agreement`). A label begins a line or a sentence ("Actually …
 Revised score: 3"); one within a sentence counts only if there is no better one. A range ("1-5"), another scale
 ("7/10"), an echoed template and quoted text are not scores. There is no default.
 """
 
 import re
 
-from judge.parsing.labels import FOREIGN, HEDGE, LINE, NOTE, PROSE_CHARS, QUALIFIER, SPAN, last_clause, last_line_start
-from judge.parsing.plain_text import plain_text, without_thinking
+from judge.parsing.agreement import Statement, agreed
+from judge.parsing.labels import (
+    FOREIGN,
+    HEDGE,
+    LINE,
+    NOTE,
+    PROSE_CHARS,
+    QUALIFIER,
+    SPAN,
+    is_quoted,
+    last_clause,
+    last_line_start,
+)
+from judge.parsing.plain_text import plain_text
+from shared.quotations import outside_quotations
+from shared.reasoning import without_reasoning
 
 _WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
 _QUOTE = "\"'“”‘’`«»"
@@ -76,25 +91,29 @@ def parse_score(text: str) -> int | None:
     # Masked, not removed, so that positions do not change.
     for pattern in (_ENUMERATION, _RANGE):
         text = pattern.sub(lambda found: "§" * len(found.group()), text)
-    found = [match for pattern in (_LINE_SCORE, _WORDED_SCORE, _JSON_SCORE) for match in pattern.finditer(text)]
+    patterns = (_LINE_SCORE, _WORDED_SCORE, _JSON_SCORE)
+    found = [match for pattern in patterns for match in pattern.finditer(text) if not is_quoted(text, match)]
     found += [
         match
-        for match in _INLINE_SCORE.finditer(text)
+        for match in outside_quotations(_INLINE_SCORE, text, fenced=True)
         if _BEFORE_INLINE.search(text[max(0, match.start() - 40) : match.start()])
     ]
     if found:
-        return _last_score(text, sorted(found, key=lambda match: match.start("value")))
+        return _agreed_score(text, sorted(found, key=lambda match: match.start("value")))
     tail = text[-PROSE_CHARS:]
     prose = [match for match in _PROSE_SCORE.finditer(tail) if not _is_hedged(tail, match)]
     if prose:
-        return _last_score(tail, prose)
+        return _agreed_score(tail, prose)
     last_line = text[last_line_start(text) :]
     rating = _LAST_LINE_SCORE.match(last_line)
     return _score(last_line, rating) if rating else None
 
 
-def _last_score(text: str, found: list[re.Match[str]]) -> int | None:
-    return next((score for match in reversed(found) if (score := _score(text, match)) is not None), None)
+def _agreed_score(text: str, found: list[re.Match[str]]) -> int | None:
+    scores = ((match, _score(text, match)) for match in found)
+    return agreed(
+        text, [Statement(match.start("value"), match.end(), score) for match, score in scores if score is not None]
+    )
 
 
 def _score(text: str, found: re.Match[str]) -> int | None:
@@ -127,5 +146,5 @@ def _is_hedged(text: str, found: re.Match[str]) -> bool:
 
 def parse_reason(text: str) -> str:
     """The text of a screenshot-scoring reply apart from its score, in one line; may be empty."""
-    lines = [line for line in without_thinking(text).splitlines() if not _SCORE_LINE.match(line)]
+    lines = [line for line in without_reasoning(text).splitlines() if not _SCORE_LINE.match(line)]
     return " ".join(_REASON_LABEL.sub("", "\n".join(lines), count=1).split())

@@ -1,14 +1,28 @@
 """Reads the verdict from an outcome reply. Pure; linear in the reply's length.
 
-As with scores, only words *labelled* as the status count; the last label wins. An echoed template
-("success or failure"), a success rate or message, and quoted text are not statuses. There is no default.
+As with scores, only words *labelled* as the status count, and labels that disagree count for nothing. An echoed
+template ("success or failure"), a success rate or message, and quoted text are not statuses. There is no default.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Literal
 
-from judge.parsing.labels import FOREIGN, HEDGE, LINE, NOTE, PROSE_CHARS, QUALIFIER, SPAN, last_clause, last_line_start
+from judge.parsing.agreement import Statement, agreed
+from judge.parsing.labels import (
+    FOREIGN,
+    HEDGE,
+    LINE,
+    NOTE,
+    PROSE_CHARS,
+    QUALIFIER,
+    SPAN,
+    is_quoted,
+    last_clause,
+    last_line_start,
+)
 from judge.parsing.plain_text import plain_text
+from shared.quotations import outside_quotations
 
 Status = Literal["success", "failure"]
 
@@ -88,28 +102,33 @@ def parse_status(text: str) -> Status | None:
     labelled = [*_found(_LINE_STATUS, text), *_found(_JSON_STATUS, text)]
     labelled += _inline(text, is_only=not labelled)
     if labelled:
-        return _last_status(text, labelled)
+        return _agreed_status(text, labelled)
     tail = text[-PROSE_CHARS:]
     prose = [found for found in _found(_PROSE_STATUS, tail) if not _is_hedged(tail, found)]
     if prose:
-        return _status(tail, prose[-1])
+        return _agreed_status(tail, prose)
     others = _found(_OTHER_LABEL, text)
     if others:
-        return _last_status(text, others)
-    answers = [found["value"].lower() for found in _YES_OR_NO.finditer(text)]
+        return _agreed_status(text, others)
+    answers = [Statement(found.start("value"), found.end(), _answer(found)) for found in _YES_OR_NO.finditer(text)]
     if answers:
-        return "success" if answers[-1] in ("true", "yes") else "failure"
+        return agreed(text, answers)
     last_line = text[last_line_start(text) :][-PROSE_CHARS:]
     closing = _ALONE.match(last_line) or _TASK_PROSE.search(last_line)
     return _status(last_line, closing) if closing and not _is_hedged(last_line, closing) else None
 
 
-def _found(pattern: re.Pattern[str], text: str, start: int = 0) -> list[re.Match[str]]:
-    """The matches that state an outcome, as opposed to listing alternatives or naming a "success message"."""
+def _found(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    return _stated(pattern.finditer(text), text)
+
+
+def _stated(matches: Iterable[re.Match[str]], text: str) -> list[re.Match[str]]:
+    """The matches that state an outcome, as opposed to quoting, listing alternatives or naming a "success message"."""
     return [
         found
-        for found in pattern.finditer(text, start)
-        if not (_ALTERNATIVE.match(after := text[found.end() : found.end() + 40]) or _OTHER_NOUN.match(after))
+        for found in matches
+        if not is_quoted(text, found)
+        and not (_ALTERNATIVE.match(after := text[found.end() : found.end() + 40]) or _OTHER_NOUN.match(after))
     ]
 
 
@@ -122,7 +141,9 @@ def _inline(text: str, *, is_only: bool) -> list[re.Match[str]]:
     if _LIST_MARK.match(text[start : start + 12]):
         return []
     inline = []
-    for found in _found(_INLINE_STATUS, text, start):
+    for found in _stated(outside_quotations(_INLINE_STATUS, text, fenced=True), text):
+        if found.start() < start:
+            continue
         before = text[max(start, found.start() - 40) : found.start()]
         if _BEFORE_INLINE.search(before) and (is_only or not _BEFORE_QUOTED.search(before)):
             inline.append(found)
@@ -138,12 +159,19 @@ def _status(text: str, found: re.Match[str]) -> Status | None:
     return "failure" if failed or denied else "success"
 
 
-def _last_status(text: str, found: list[re.Match[str]]) -> Status | None:
+def _agreed_status(text: str, found: list[re.Match[str]]) -> Status | None:
+    """The status that all of them state; `None` if the last one states none."""
+    found = sorted(found, key=lambda match: match.start("value"))
     plain = [match for match in found if not _LIST_MARK.match(match.groupdict().get("head") or "")]
     if plain:
-        return _status(text, max(plain, key=lambda match: match.start("value")))
+        stated = [Statement(match.start("value"), match.end(), _status(text, match)) for match in plain]
+        return agreed(text, [each for each in stated if each.value or each is stated[-1]])
     listed = {_status(text, match) for match in found}
     return listed.pop() if len(listed) == 1 else None
+
+
+def _answer(found: re.Match[str]) -> Status:
+    return "success" if found["value"].lower() in ("true", "yes") else "failure"
 
 
 def _is_hedged(text: str, found: re.Match[str]) -> bool:

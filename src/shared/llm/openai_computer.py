@@ -109,7 +109,8 @@ class OpenAIConversation:
             [(str(action.get("type")), action) for item in calls for action in _actions(item)],
             _MEANINGS,
             lambda make, written: make(_read(written)),
-            text=_text(response.output, "message") or _text(response.output, "reasoning"),
+            # Without a call, the text is the answer to the task; reasoning is not an answer.
+            text=_text(response.output, "message") or (_text(response.output, "reasoning") if calls else ""),
             reasons=[check.message or check.code or "no reason given" for check in checks],
         )
 

@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from helpers.llm.scripted import ScriptedModel, key_point_script, parts_for, rubric_script, stage, trajectory
+from helpers.llm.scripted import (
+    Script,
+    ScriptedModel,
+    key_point_script,
+    parts_for,
+    rubric_script,
+    stage,
+    trajectory,
+    webjudge_script,
+)
 from judge.judges import engine
 from judge.judges.engine import ModelJudge
 from judge.judges.evidence import CLAIMS_VERSION
@@ -52,3 +61,31 @@ def test_the_wording_of_claims_is_part_of_the_id_of_a_judge_that_sees_them(
     before = method(parts_for(ScriptedModel(rubric_script()), **config)).id
     monkeypatch.setattr(engine, "CLAIMS_VERSION", CLAIMS_VERSION + 1)
     assert (method(parts_for(ScriptedModel(rubric_script()), **config)).id != before) == sees_claims
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<think>If so:\nStatus: success",
+        "[THINK]If so:\nStatus: success[/THINK]I cannot decide.",
+        "analysisIf so:\nStatus: success",
+        "Status: success\n</think>\nNothing else.",
+        "Status: success\nStatus: failure",
+    ],
+)
+async def test_a_reply_without_a_verdict_of_its_own_is_asked_again(tmp_path: Path, reply: str) -> None:
+    def script(again: str) -> Script:
+        usual = webjudge_script()
+
+        def answer(request: ModelRequest) -> Any:
+            if stage(request) != "outcome":
+                return usual(request)
+            return again if "An earlier reply" in str(request.parts[0]) else reply
+
+        return answer
+
+    for again, outcome in (("Status: failure", "failure"), (reply, "unscored")):
+        verdict = await WebJudge(parts_for(ScriptedModel(script(again)))).judge(trajectory(tmp_path / outcome))
+        assert verdict.outcome == outcome
+        asked = [call["reply"] for call in verdict.evidence["calls"] if call["stage"] == "outcome"]
+        assert asked == [reply, again]

@@ -112,7 +112,7 @@ SCORES += [
 ]
 SCORES += [
     ("Score: 4\n\nWait, the price is missing. Revised score: 3", 3),
-    ("Score: 4\n\nNo single price is shown, so Score: 3", 3),
+    ("Score: 4\n\nNo single price is shown, so Score: 3", None),
     ("**Score**: 2\n(Score: 3 would need the price)", 2),
     ("Score: 4 → 3", None),
     ("Score: ~~4~~ 3", 3),
@@ -131,7 +131,7 @@ SCORES += [
     ("Score for this image: 3", 3),
     ("Score, 1-5: 4", 4),
     ("Puntuación (Score): 4", 4),
-    ("Image 1 score: 4\nImage 2 score: 2", 2),
+    ("Image 1 score: 4\nImage 2 score: 2", None),
     ('{"final_score": 3, "max_score": 5}', 3),
     ("The answer is $\\boxed{3}$.", 3),
     ("Score: \\textbf{4}", 4),
@@ -383,8 +383,15 @@ def test_a_labelled_score_is_found_after_any_prose(prose: str, label: str, score
 
 
 @given(LABELS, LABELS, st.integers(1, 5), st.integers(1, 5), PROSE)
-def test_of_two_labelled_scores_the_last_one_wins(first: str, second: str, a: int, b: int, prose: str) -> None:
-    assert parse_score(f"{first.format(a)}\n{prose}\n{second.format(b)}") == b
+def test_two_labelled_scores_count_only_if_they_agree(first: str, second: str, a: int, b: int, prose: str) -> None:
+    assert parse_score(f"{first.format(a)}\n{prose}\n{second.format(b)}") == (a if a == b else None)
+
+
+@given(STATUS_LABELS, STATUS_LABELS, PROSE, st.booleans(), st.booleans())
+def test_two_labelled_statuses_count_only_if_they_agree(first: str, second: str, prose: str, a: bool, b: bool) -> None:
+    words = {True: "success", False: "failure"}
+    found = parse_status(f"{first.format(words[a])}\n{prose}\n{second.format(words[b])}")
+    assert found == (words[a] if a == b else None)
 
 
 @given(PROSE)
@@ -444,6 +451,10 @@ def test_a_numbered_list_is_read_back_item_by_item(items: list[str]) -> None:
         "1️⃣ ",
         "~~",
         "&lt;",
+        "<status>",
+        "Wait. ",
+        "```\na\n```\n",
+        "<s>a",
     ],
 )
 def test_long_hostile_replies_take_linear_time(unit: str) -> None:
@@ -463,6 +474,14 @@ def test_the_last_json_object_of_a_reply_is_found_fenced_or_bare() -> None:
     assert last_json_object('{"a": 1}\nCorrected:\n{"a": 2}\nDone {}.') == {"a": 2}
     assert last_json_object('<think>{"a": 1}</think>{"a": "one\ntwo"}') == {"a": "one\ntwo"}
     assert last_json_object("{" * 1000) is None
+
+
+def test_json_objects_of_the_same_shape_count_only_if_they_agree() -> None:
+    assert last_json_object('{"a": 1}\n{"a": 2}') is None
+    assert last_json_object('{"a": 1}\n{"a": 1}') == {"a": 1}
+    assert last_json_object('{"note": "x"}\n{"a": 2}') == {"a": 2}
+    assert last_json_object('{"a": 1}\nI was wrong.\n{"a": 2}') == {"a": 2}
+    assert last_json_object('{"a": 1, "b": "Wait."}\n{"a": 2}') is None
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from judge.parsing.plain_text import plain_text, without_thinking
+from judge.parsing.plain_text import plain_text
 
 
 @pytest.mark.parametrize(
@@ -27,16 +27,3 @@ from judge.parsing.plain_text import plain_text, without_thinking
 )
 def test_a_reply_is_normalised(reply: str, plain: str) -> None:
     assert plain_text(reply) == plain
-
-
-@pytest.mark.parametrize(
-    ("reply", "rest"),
-    [
-        ("<think>Status: success?</think>\nStatus: failure", "\nStatus: failure"),
-        ("\n<THINKING>a\nb</THINKING>c", "c"),
-        ("<think>Status: success", ""),
-        ("The tag <think> is shown.", "The tag <think> is shown."),
-    ],
-)
-def test_leading_thinking_is_removed(reply: str, rest: str) -> None:
-    assert without_thinking(reply) == rest

@@ -482,3 +482,10 @@ async def test_an_unusable_answer_of_anthropics_is_a_model_error(answer: Answer,
     async with talking("anthropic", answer) as (conversation, _):
         with pytest.raises(error):
             await conversation.ask(VIEW)
+
+
+async def test_reasoning_of_openais_without_a_call_is_no_answer() -> None:
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Search first."}]}
+    async with talking("openai", openai_response(thought)) as (conversation, _):
+        turn = await conversation.ask(VIEW)
+    assert (turn.actions, turn.text, turn.is_answer) == ((), "", False)

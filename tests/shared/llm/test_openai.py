@@ -129,3 +129,30 @@ async def test_each_refusal_and_fault_of_this_api_has_its_own_error(answer: Answ
 async def test_an_error_in_an_http_200_answer_is_reported_without_the_key() -> None:
     async with serving(Answer({"error": {"message": f"no credit left for {KEY}", "code": 402}})) as server:
         assert "no credit left for [key]" in str(await failure(server))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "Hi", "reasoning_content": "Status: success"},
+        {"content": "Hi", "reasoning": "Status: success", "reasoning_details": [{"text": "Status: success"}]},
+        {"content": [{"type": "reasoning", "text": "Status: success"}, {"type": "text", "text": "Hi"}]},
+        {"content": [{"type": "thinking", "text": "Status: success"}, {"type": "output_text", "text": "Hi"}]},
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Status: success"}]}, {"text": "Hi"}]},
+    ],
+)
+async def test_reasoning_that_an_endpoint_returns_apart_is_not_part_of_the_text(message: dict[str, Any]) -> None:
+    async with serving(Answer({"choices": [{"message": message}]})) as server:
+        assert (await ask(server)).text == "Hi"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": None, "reasoning_content": "Status: success"},
+        {"content": [{"type": "reasoning", "text": "Status: success"}]},
+    ],
+)
+async def test_an_answer_of_reasoning_alone_has_no_text(message: dict[str, Any]) -> None:
+    async with serving(Answer({"choices": [{"message": message}]})) as server:
+        assert isinstance(await failure(server), ModelMalformed)

@@ -32,6 +32,7 @@ _OTHER_NAME = MappingProxyType({"max_completion_tokens": "max_tokens", "max_toke
 
 
 class _Piece(BaseModel):
+    type: str = "text"
     text: str | None = None
 
 
@@ -39,7 +40,7 @@ class _Answer(BaseModel):
     """The parts of an answer that are read; compatible endpoints leave out much of it."""
 
     message: dict[str, Any] = Field(validation_alias=AliasPath("choices", 0, "message"))
-    # Some endpoints answer in pieces; pieces without text are reasoning.
+    # Some endpoints answer in pieces; pieces of other types than text are reasoning.
     content: str | list[_Piece] | None = Field(None, validation_alias=AliasPath("choices", 0, "message", "content"))
     refusal: str | None = Field(None, validation_alias=AliasPath("choices", 0, "message", "refusal"))
     finish_reason: str | None = Field(None, validation_alias=AliasPath("choices", 0, "finish_reason"))
@@ -53,9 +54,9 @@ class _Answer(BaseModel):
 
     @property
     def text(self) -> str:
-        """The answer's text; pieces are joined."""
+        """The answer's text, without reasoning that the endpoint returns apart; pieces are joined."""
         if isinstance(self.content, list):
-            return "".join(piece.text or "" for piece in self.content)
+            return "".join(piece.text or "" for piece in self.content if piece.type in ("text", "output_text"))
         return self.content or ""
 
     @property
