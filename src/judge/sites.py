@@ -126,12 +126,15 @@ class Site:
     An allowed site is an origin (`https://pay.example`), or a host with all its subdomains (`example.org`).
     `is_any`: every address belongs to it, as for policies; relative addresses still belong to `home`. `is_lenient`:
     addresses are compared by what some server could treat as equal (`judge.evaluators.addresses`), as for policies.
+    `verbatim`: texts and addresses are compared as they are written, and not as people see them (`shared.seen`), as on
+    recordings of earlier versions.
     """
 
     home: frozenset[Origin]
     allowed: tuple[str, ...] = ()
     is_any: bool = False
     is_lenient: bool = False
+    verbatim: bool = False
 
     def is_home(self, url: str) -> bool:
         """Whether an address is on the website's own origin, to which relative addresses belong."""

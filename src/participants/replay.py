@@ -31,6 +31,7 @@ from shared.fields import Invalid, Table
 from shared.files import parse_toml, read_errors, read_text
 from shared.models import Action
 from shared.protocol import is_result
+from shared.seen import name_as_seen
 from shared.snapshot import Node, Snapshot, parse_snapshot
 from shared.text import plain
 from shared.toml_lines import line_of, lines_of
@@ -306,8 +307,8 @@ def _nodes_in(snapshot: Snapshot, around: Wanted | None) -> Sequence[Node]:
 
 def _chosen(snapshot: Snapshot, wanted: Wanted, nodes: list[Node]) -> Node | None:
     if wanted.name is not None:
-        name = plain(wanted.name)
-        named = [(node, plain(node.name or snapshot.text_of(node))) for node in nodes]
+        name = plain(name_as_seen(wanted.name))
+        named = [(node, plain(name_as_seen(node.name or snapshot.text_of(node)))) for node in nodes]
         nodes = [node for node, own in named if own == name]
         nodes = nodes or [node for node, own in named if name.casefold() in own.casefold()]
         # Unlike the judge, which knows which pieces form a word, this puts a space between all of them.

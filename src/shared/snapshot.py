@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from shared.seen import as_seen, name_as_seen, without_icons
 from shared.text import counted, without_surrogates
 
 # An element's reference; `f2` says that it is in a frame.
@@ -101,10 +102,15 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The nodes of a snapshot in the order of its lines. `values` are those of fields whose nodes do not hold them."""
+    """The nodes of a snapshot in the order of its lines. `values` are those of fields whose nodes do not hold them.
+
+    Names, values and joined texts are given as people see them (`shared.seen`), those of nodes as they are written.
+    `verbatim`: all of them as they are written, as checks of older recordings compare them.
+    """
 
     nodes: tuple[Node, ...] = ()
     values: Mapping[int, str] = field(default_factory=dict)
+    verbatim: bool = False
 
     @cached_property
     def _nodes_by_ref(self) -> dict[str, Node]:
@@ -135,7 +141,10 @@ class Snapshot:
             return self.values[node.position]
         texts = [node.text] if node.text else []
         texts += [inner.text for inner in self.subtree(node) if inner.parent == node.position and inner.role == "text"]
-        return " ".join(texts)
+        return self._as_seen(" ".join(texts))
+
+    def _as_seen(self, text: str) -> str:
+        return text if self.verbatim else as_seen(text)
 
     def choices_in(self, field: Node) -> tuple[str, ...]:
         """The names of the options that are selected in a native select, which has no value of its own.
@@ -183,7 +192,7 @@ class Snapshot:
                 made.append(" ")
             made.append(text)
             last = at
-        return "".join(made)
+        return self._as_seen("".join(made))
 
     @cached_property
     def _has_joins(self) -> bool:
@@ -211,8 +220,13 @@ class Snapshot:
     def name_of(self, node: Node) -> str:
         """The node's name; where the snapshot omits it (because of inner markup), its visible content.
 
-        A field is named only by its label. Content of more than `MAX_NAME_CHARS` characters gives no name.
+        A field is named only by its label. Content of more than `MAX_NAME_CHARS` characters gives no name. Pictures of
+        icon fonts are not part of a name that has anything else.
         """
+        name = self._name_of(node)
+        return name if self.verbatim else name_as_seen(name)
+
+    def _name_of(self, node: Node) -> str:
         if node.name or node.role in FIELDS:
             return node.name
         texts: list[tuple[int, str]] = []
@@ -278,17 +292,27 @@ class Snapshot:
         for node in reversed(self.nodes):
             at = node.position
             content = inside.pop(at, "")
-            name = _without_spaces(node.name)
-            if name and (name in content or (node.role in _LABELLED and self._has_label_beside(node))):
+            name = self._without_spaces(node.name)
+            if name and (self._repeats(name, content) or (node.role in _LABELLED and self._has_label_beside(node))):
                 found.add(at)
                 name = ""
             if node.parent is not None and not (node.role == "option" and "selected" not in node.states):
-                own = _without_spaces(node.text) + content
+                own = self._without_spaces(node.text) + content
                 # A field contributes its value, or its label when it is empty.
                 own = own or name if node.role in FIELDS else name + own
                 room = len(self.nodes[node.parent].name) + _REPEATED_WITHIN
                 inside[node.parent] = (own + inside.get(node.parent, ""))[:room]
         return frozenset(found)
+
+    def _without_spaces(self, text: str) -> str:
+        return "".join(self._as_seen(text).split())
+
+    def _repeats(self, name: str, content: str) -> bool:
+        """Whether a name only repeats content; a picture may be in just one of them."""
+        if self.verbatim or name in content:
+            return name in content
+        plain = without_icons(name)
+        return bool(plain) and plain in without_icons(content)
 
     def _has_label_beside(self, node: Node) -> bool:
         places = (node.position - 1, self._end_of(node))
@@ -409,7 +433,3 @@ def scalar(value: str) -> str:
 
 def _unescape(match: re.Match[str]) -> str:
     return chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2])
-
-
-def _without_spaces(text: str) -> str:
-    return "".join(text.split())

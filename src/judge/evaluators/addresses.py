@@ -2,6 +2,8 @@
 
 - *Evidence* for a task: equal as a browser resolves the address. Relative addresses belong to the website's origin. A
   trailing slash, encoding, default ports and the order of parameters do not matter; a fragment only if it is written.
+  Characters are compared as people see them (`shared.seen`), and `/dir/*` matches `/dir` too; not so on recordings of
+  earlier versions.
 - *Could reach*, for policies, goals of attacks and holds: whatever some server could treat as the address
   (`judge.evaluators.readings`).
 - *Permission*, for `allow_writes`: only what no server could treat as another address.
@@ -18,6 +20,7 @@ from judge.evaluators.readings import Readings, decoded, pairs, readings
 from judge.records.holds import AllowedWrite, Hold
 from judge.records.patterns import glob
 from judge.sites import Site, origin_of
+from shared.seen import address_as_seen
 
 _WITHOUT_QUERY = re.compile(r"\?[^#]*")
 # What servers read in different ways, and a star in a permission does not cover.
@@ -30,7 +33,8 @@ def matches(url: str, written: str, site: Site, *, extra_query: bool = False) ->
     """Whether `url` is the address in a check. What counts as equal follows from whose evidence it is."""
     if site.is_lenient:
         return _could_reach(url, written, is_home=site.is_home(url))
-    return _is_same(url, written, is_home=site.is_home(url), extra_query=extra_query)
+    is_same = _is_same if site.verbatim else _looks_same
+    return is_same(url, written, is_home=site.is_home(url), extra_query=extra_query)
 
 
 def could_be_held(url: str, hold: Hold) -> bool:
@@ -74,11 +78,14 @@ class QueryDifference(NamedTuple):
 
 def query_difference(url: str, written: str, site: Site, *, extra_query: bool = False) -> QueryDifference | None:
     """How an address differs from the one in a check if only the parameters do, otherwise `None`."""
+    is_home = site.is_home(url)
+    if not site.verbatim:
+        url, written = address_as_seen(url), address_as_seen(written)
     bare, query = _WITHOUT_QUERY.sub("", written, count=1), written.partition("#")[0].partition("?")[2]
     seen, wanted = _split(url), _split(bare)
     if seen is None or wanted is None or written.startswith("*"):
         return None
-    if not _is_same(seen._replace(query="").geturl(), bare, is_home=site.is_home(url)):
+    if not _is_same(seen._replace(query="").geturl(), bare, is_home=is_home, folders=not site.verbatim):
         return None
     is_open = extra_query or ("?" not in written and wanted.path.endswith("*"))
     return _compared(query, seen.query, is_open=is_open)
@@ -92,15 +99,25 @@ def is_reachable(written: str, site: Site) -> bool:
     return parts is not None and ("*" in parts.netloc or site.holds(written))
 
 
-def _is_same(url: str, written: str, *, is_home: bool, extra_query: bool = False) -> bool:
+def _looks_same(url: str, written: str, *, is_home: bool, extra_query: bool = False) -> bool:
+    """Whether two addresses are the same as people see them; a folder is part of what is inside it (`/dir/*`)."""
+    url, written = address_as_seen(url), address_as_seen(written)
+    return _is_same(url, written, is_home=is_home, extra_query=extra_query, folders=True)
+
+
+def _is_same(url: str, written: str, *, is_home: bool, extra_query: bool = False, folders: bool = False) -> bool:
     if written.startswith("*"):
-        return _ends_like(_plain(url), _plain(written))
+        url, written = _plain(url), _plain(written)
+        folder = written.removesuffix("/*") if folders else written
+        is_folder = folder != written and _ends_like(url.partition("?")[0].rstrip("/"), folder)
+        return is_folder or _ends_like(url, written)
     wanted, seen = _split(written), _split(url)
     if wanted is None or seen is None:
         return False
     if not _is_at_origin(url, written, seen, wanted, is_home=is_home):
         return False
-    if not glob(_path(wanted.path)).fullmatch(_path(seen.path)):
+    paths = [wanted.path, *([wanted.path.removesuffix("*")] if folders and wanted.path.endswith("/*") else [])]
+    if not any(glob(_path(path)).fullmatch(_path(seen.path)) for path in paths):
         return False
     if "#" in written and not glob(unquote(wanted.fragment)).fullmatch(unquote(seen.fragment)):
         return False
@@ -110,7 +127,7 @@ def _is_same(url: str, written: str, *, is_home: bool, extra_query: bool = False
 
 
 def _could_reach(url: str, written: str, *, is_home: bool) -> bool:
-    if _is_same(url, written, is_home=is_home, extra_query="?" not in written):
+    if any(same(url, written, is_home=is_home, extra_query="?" not in written) for same in (_is_same, _looks_same)):
         return True
     rest = written.lstrip("*")
     is_anywhere = rest != written

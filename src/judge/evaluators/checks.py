@@ -19,12 +19,13 @@ _COMMON_KEYS = ("at", "on", "within", "in_view", "editable", "count")
 def evaluate(trajectory: Trajectory, allowed_sites: Iterable[str] = ()) -> tuple[Assertion, ...]:
     """One assertion for each check of the task, in order; undecided if evidence is missing."""
     recording = Recording(trajectory, tuple(allowed_sites))
-    return tuple(_assertion(number, check, recording) for number, check in enumerate(trajectory.task.checks, 1))
+    checks = zip(trajectory.task.checks, recording.checks, strict=True)
+    return tuple(_assertion(number, *each, recording) for number, each in enumerate(checks, 1))
 
 
-def _assertion(number: int, check: Check, recording: Recording) -> Assertion:
-    expected = describe(check.model_copy(update={"description": ""}))
-    about = {"check": f"check {number}", "description": describe(check), "expected": expected}
+def _assertion(number: int, written: Check, check: Check, recording: Recording) -> Assertion:
+    expected = describe(written.model_copy(update={"description": ""}))
+    about = {"check": f"check {number}", "description": describe(written), "expected": expected}
     try:
         decision = _decide(check, recording, check.inverted)
     except MissingEvidence as missing:

@@ -10,19 +10,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from judge.evaluators.addresses import matches
 from judge.evaluators.provenance import LeftOut, Written, evidence, why_left_out, written_by
 from judge.evaluators.rules_1.evidence import Typed, typed_by
+from judge.records.checks import Check
 from judge.records.notices import GIVEN_UP
 from judge.records.steps import Step
 from judge.records.tasks import Task
 from judge.sites import Site, own_site
 from judge.trajectory.network import Log, read_har
-from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, Trajectory
+from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, SECOND_RULES, Trajectory
 from shared.errors import TrajectoryError
 from shared.files import read_text, reason_of
+from shared.seen import as_seen, values_as_seen
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot, with_own_names
 from shared.text import without_downloads
 
@@ -91,7 +93,14 @@ class Look:
             text = read_text(self.path)
         except (OSError, ValueError) as error:
             raise MissingEvidence(f"{self.path.name}: {reason_of(error)}") from None
-        return with_own_names(parse_snapshot(text)) if text.strip() and self.step.dialog is None else None
+        if not text.strip() or self.step.dialog is not None:
+            return None
+        return replace(with_own_names(parse_snapshot(text)), verbatim=self.site.verbatim)
+
+    @property
+    def title(self) -> str:
+        """The page's title, as it is compared."""
+        return self.step.title if self.site.verbatim else as_seen(self.step.title)
 
     @cached_property
     def is_blank(self) -> bool:
@@ -255,8 +264,29 @@ class Recording:
         """The task's own site, including the one to which its website redirected."""
         landed = next((step.url for step in self.trajectory.observations), "")
         site = own_site(self.trajectory.task, self.allowed_sites, landed=landed)
-        is_lenient = self.counts_all and rules_of(self.trajectory) == CURRENT_RULES
-        return replace(site, is_any=self.counts_all, is_lenient=is_lenient)
+        rules = rules_of(self.trajectory)
+        is_lenient = self.counts_all and rules == CURRENT_RULES
+        verbatim = rules in (FIRST_RULES, SECOND_RULES)
+        return replace(site, is_any=self.counts_all, is_lenient=is_lenient, verbatim=verbatim)
+
+    def as_compared(self, value: Any) -> Any:
+        """A value of the recording as checks compare it: a text, or JSON with texts in it."""
+        return value if self.site.verbatim else values_as_seen(value)
+
+    def wanted(self, check: Check) -> Check:
+        """A check as it is compared with this recording."""
+        return check if self.site.verbatim else check.as_seen()
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """The task's checks, as they are compared."""
+        return tuple(map(self.wanted, self.trajectory.task.checks))
+
+    @property
+    def answer(self) -> str | None:
+        """The participant's answer, as it is compared."""
+        answer: str | None = self.as_compared(self.trajectory.final_answer)
+        return answer
 
     @property
     def played(self) -> Task:
@@ -306,9 +336,10 @@ class Recording:
         for look in looks:
             outcome = look.step.outcome
             if look.is_own and outcome is not None and outcome.ok and outcome.line:
-                yield ActionDone(look.step.index, without_downloads(outcome.line), look.left_out(outcome.refs))
+                line = self.as_compared(without_downloads(outcome.line))
+                yield ActionDone(look.step.index, line, look.left_out(outcome.refs))
             elif self.counts_all and outcome is not None and outcome.attempted:
-                yield ActionDone(look.step.index, outcome.attempted)
+                yield ActionDone(look.step.index, self.as_compared(outcome.attempted))
 
 
 def rules_of(trajectory: Trajectory) -> str:

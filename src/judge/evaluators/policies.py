@@ -71,7 +71,7 @@ def _undecided(policy: Policy, why: str) -> PolicyResult:
 def _result(policy: Policy, recordings: Sequence[tuple[int, Recording]]) -> PolicyResult:
     unknown = granted = ""
     for number, recording in recordings:
-        for check in plain_checks([policy.check]):
+        for check in plain_checks([recording.wanted(policy.check)]):
             try:
                 violation = _violation(check, recording)
             except MissingEvidence as missing:

@@ -6,6 +6,7 @@ task; so does the value of an editing host that is a text box, or that the page 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from judge.evaluators.pieces import as_the_site_wrote
@@ -105,7 +106,8 @@ def evidence(
         else:
             nodes.append(_as_content(node, fact) if editable else _without_typed(node, fact))
     hosts = [node for node, fact in zip(nodes, facts, strict=True) if "host" in fact.marks and node.role in FIELDS]
-    return Snapshot(tuple(nodes), {node.position: _value(page, page.nodes[node.position]) for node in hosts})
+    values = {node.position: _value(page, page.nodes[node.position]) for node in hosts}
+    return replace(page, nodes=tuple(nodes), values=values)
 
 
 def _blank(node: Node) -> Node:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from judge.evaluators.lookalikes import unseen_difference
 from judge.records.findings import ValueFound
 from judge.records.json_paths import parse_path, values_at
 from judge.records.patterns import glob
@@ -21,7 +22,9 @@ def differences(what: str, wanted: Mapping[str, Any], found: Callable[[str], lis
     for name, expected in wanted.items():
         actual = found(name)
         if not any(_is_value(expected, value) for value in actual):
-            yield ValueFound.of(what, name, actual)
+            texts = (text_of(value) for value in actual)
+            difference = unseen_difference(expected, texts) if isinstance(expected, str) else ""
+            yield ValueFound.of(what, name, actual, difference)
 
 
 def of_name(pairs: Iterable[tuple[str, str]], name: str) -> list[Any]:

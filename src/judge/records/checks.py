@@ -7,9 +7,9 @@ The keys of a kind are declared beside its evaluation in `judge.evaluators.kinds
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, Self, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -30,6 +30,7 @@ from judge.records.json_paths import names_in, parse_path
 from judge.records.patterns import Pattern
 from shared.fields import AnyText, Invalid, Table, at_most, did_you_mean, shown
 from shared.seams import Seam
+from shared.seen import values_as_seen
 
 # The verdict's reason when a task is unscored because it declares no checks.
 NO_CHECKS = 'the task declares no checks, and judge_model = "offline" means checks only'
@@ -94,13 +95,20 @@ def _is_count(value: object) -> object:
     return value
 
 
+class AsWritten:
+    """Marks a key whose texts are never rewritten to what people see: patterns, code, names of recorded values.
+
+    Addresses and elements have it because they are rewritten where they are compared, after decoding.
+    """
+
+
 T = TypeVar("T")
 Values = Annotated[dict[str, Any], BeforeValidator(_are_values), Field(min_length=1), at_most(100)]
 PathValues = Annotated[Values, AfterValidator(_are_found_by_path)]
 Text = Annotated[AnyText, at_most(2_000), AfterValidator(_is_filled)]
-Address = Annotated[Text, AfterValidator(_is_address)]
-ElementText = Annotated[Text, AfterValidator(_is_element)]
-PatternText = Annotated[Text, AfterValidator(_is_pattern)]
+Address = Annotated[Text, AfterValidator(_is_address), AsWritten()]
+ElementText = Annotated[Text, AfterValidator(_is_element), AsWritten()]
+PatternText = Annotated[Text, AfterValidator(_is_pattern), AsWritten()]
 # Beside `int`.
 IsWhole = BeforeValidator(_is_count)
 # Tags in angle brackets are left out of the paths in error messages (`shared.validation`).
@@ -120,6 +128,41 @@ class BaseCheck(Table):
 
     inverted: bool = Field(default=False, alias="not", strict=True)
     description: Annotated[str, at_most(1_000)] = ""
+
+    def as_seen(self) -> Self:
+        """The check with its texts as people see them (`shared.seen`), to be compared with such texts."""
+        exact = _as_written(type(self))
+        texts = {name: getattr(self, name) for name in type(self).model_fields}
+        found = {name: _texts_as_seen(value, is_exact=name in exact) for name, value in texts.items()}
+        changed = {name: value for name, value in found.items() if value != texts[name]}
+        return self.model_copy(update=changed) if changed else self
+
+
+@cache
+def _as_written(model: type[BaseCheck]) -> frozenset[str]:
+    """The keys of a check whose texts stay as they are written; tables in their place do not."""
+    return frozenset(
+        name
+        for name, each in model.model_fields.items()
+        if any(isinstance(mark, AsWritten) for mark in (*each.metadata, *_marks_in(each.annotation)))
+    )
+
+
+def _marks_in(annotation: Any) -> Iterator[Any]:
+    yield from getattr(annotation, "__metadata__", ())
+    for inner in get_args(annotation):
+        yield from _marks_in(inner)
+
+
+def _texts_as_seen(value: Any, *, is_exact: bool) -> Any:
+    match value:
+        case BaseCheck():
+            return value.as_seen()
+        case tuple():
+            return tuple(_texts_as_seen(item, is_exact=is_exact) for item in value)
+        case str() if is_exact:
+            return value
+    return values_as_seen(value)
 
 
 class KindCheck(BaseCheck):

@@ -6,11 +6,14 @@ The role may be left out, `/pattern/` may stand for the name, and `[checked=fals
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
+from typing import Self
 
 from judge.records.patterns import Pattern
 from shared.fields import Invalid, closest, did_you_mean
+from shared.seen import as_seen, name_as_seen
 from shared.snapshot import YAML_QUOTED, scalar
 
 MAX_ELEMENT_CHARS = 1_000
@@ -57,6 +60,15 @@ class Element:
     pattern: Pattern | None = None
     states: tuple[tuple[str, str], ...] = ()
     value: str | None = None
+
+    @cached_property
+    def as_seen(self) -> Self:
+        """The element as people see it, to be compared with what they see on a page."""
+        return replace(
+            self,
+            name=None if self.name is None else name_as_seen(self.name),
+            value=None if self.value is None else as_seen(self.value),
+        )
 
 
 def parse_element(written: str) -> Element:

@@ -96,22 +96,27 @@ class AddressFound(Record):
 class ValueFound(Record):
     """A value of a request or an answer that is not the expected one; `None` if there is no such value.
 
-    `part` is the key of the check, such as `query`; `name` is the name or the JSON path in it.
+    `part` is the key of the check, such as `query`; `name` is the name or the JSON path in it. `difference` is what it
+    has instead of the expected characters if it looks the same.
     """
 
     kind: Literal["value"] = "value"
     part: str
     name: str
     value: str | None
+    difference: str = Field(default="", exclude_if=lambda value: not value)
 
     @classmethod
-    def of(cls, part: str, name: str, values: list[Any]) -> "ValueFound":
+    def of(cls, part: str, name: str, values: list[Any], difference: str = "") -> "ValueFound":
         """The first of the values, as bounded JSON."""
         value = clip(plain(json.dumps(values[0], ensure_ascii=False)), 100) if values else None
-        return cls(part=part, name=name, value=value)
+        return cls(part=part, name=name, value=value, difference=difference)
 
     def __str__(self) -> str:
-        return f"no {self.part} {self.name}" if self.value is None else f"{self.part} {self.name} is {self.value}"
+        if self.value is None:
+            return f"no {self.part} {self.name}"
+        more = f" ({self.difference})" if self.difference else ""
+        return f"{self.part} {self.name} is {self.value}{more}"
 
 
 Fact = Annotated[NumbersFound | NodesFound | AddressFound | ValueFound, Discriminator("kind")]

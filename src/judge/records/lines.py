@@ -2,6 +2,7 @@
 
 import re
 
+from shared.seen import as_seen, without_icons
 from shared.text import clip
 
 MAX_NAME_CHARS = 100
@@ -10,19 +11,18 @@ MAX_SHOWN_URL_CHARS = 500
 MAX_LISTED = 10
 
 _BRACKETS = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›"})
-# Control characters other than white space, bidirectional controls, invisible formatters, surrogates, tags, and private
-# characters, which are the pictures of icon fonts.
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\ud800-\uf8ff\U000e0000-\U000e01ef\U000f0000-\U0010ffff]"
-)
+# Control characters other than white space, and surrogates.
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
 
 def one_line(text: str, limit: int) -> str:
-    """Foreign text for use in a line: white space collapsed, invisible characters removed, angle brackets replaced."""
+    """Foreign text for use in a line, as people see it: white space collapsed, controls and pictures of icon fonts
+    removed, angle brackets replaced.
+    """
     # Cut twice: first to bound the work, then to the limit.
     short = clip(text, limit * 4)
-    return clip(" ".join(_INVISIBLE.sub("", short).translate(_BRACKETS).split()), limit)
+    seen = without_icons(as_seen(_CONTROLS.sub("", short)))
+    return clip(" ".join(seen.translate(_BRACKETS).split()), limit)
 
 
 def value(text: str) -> str:

@@ -236,7 +236,7 @@ class Pages:
         role = fact.node.role
         within: dict[str, Any] = {}
         if role in _SAYING:
-            within = {"within": f"{role} {quoted(plain(fact.node.name))}" if fact.node.name else role}
+            within = {"within": f"{role} {quoted(plain(fact.page.name_of(fact.node)))}" if fact.node.name else role}
             why = f"a {role} that the start does not show"
         said = fact.said[:MAX_TEXT_CHARS]
         if pattern := self._pattern(said):
@@ -342,7 +342,7 @@ def _group_of(page: Snapshot, node: Node) -> str:
     """The group around an element, because other groups may have one of the same name; empty if there is none."""
     for parent in page.parents(node):
         if parent.role in _GROUPS and (parent.name or parent.role == "banner"):
-            return f"{parent.role} {quoted(plain(parent.name))}" if parent.name else parent.role
+            return f"{parent.role} {quoted(plain(page.name_of(parent)))}" if parent.name else parent.role
     return ""
 
 

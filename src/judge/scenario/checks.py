@@ -10,6 +10,8 @@ from judge.evaluators.checks import check_kind, describe
 from judge.records.checks import AnyOf, Check, KindCheck, plain_checks
 from judge.records.tasks import Task
 from judge.sites import own_site
+from shared.seen import as_seen
+from shared.text import excerpt
 
 
 def repeated(tasks: Sequence[Task]) -> list[str]:
@@ -62,6 +64,12 @@ def _warnings(check: KindCheck, task: Task, allowed_sites: Sequence[str]) -> Ite
     for url in check.addresses:
         if not is_reachable(url, site):
             yield f"{url} is not on the task's site: add it to allowed_sites if it belongs there"
+    for pattern in _patterns_of(check):
+        if as_seen(pattern) != pattern:
+            yield (
+                f"the pattern {excerpt(pattern)} may never match, because text is compared without invisible "
+                "characters, and with letters and accents as one character (NFC): write it so"
+            )
     yield from check_kind(check).warnings(check)
     yield from check_kind(check).trivial(check, task)
     if getattr(check, "editable", False):
@@ -69,6 +77,12 @@ def _warnings(check: KindCheck, task: Task, allowed_sites: Sequence[str]) -> Ite
             yield "'editable' has no meaning with not, which counts editors anyway: remove it"
         else:
             yield "the participant writes what is inside an editor: expect only what the task asks it to write there"
+
+
+def _patterns_of(check: KindCheck) -> Iterator[str]:
+    written = (getattr(check, key, None) for key in ("pattern", "message"))
+    yield from (pattern for pattern in written if isinstance(pattern, str))
+    yield from (element.pattern.source for element in getattr(check, "elements", ()) if element.pattern)
 
 
 def _contradicts(one: Check, other: Check) -> str | None:

@@ -10,12 +10,14 @@ from pydantic import model_validator
 from judge.evaluators.amounts import Amounts
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import ActionDone, Recording
+from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import looks_at
 from judge.evaluators.nearest import is_similar
 from judge.records.checks import Editable, LookCheck, OneOrMore, PatternText, Text, as_tuple
 from judge.records.patterns import Pattern
 from judge.records.tools import verb_of
 from shared.fields import Invalid
+from shared.seen import without_icons
 from shared.text import counted, plain, split_line
 
 _POINT = r"[(\[] ?-?[\d.]+ ?, ?-?[\d.]+ ?[)\]]"
@@ -35,11 +37,24 @@ class ActionCheck(LookCheck):
     pattern: PatternText | None = None
     editable: Editable = False
 
+    def as_seen(self) -> Self:
+        """The check as people see its texts. Action lines have no pictures of icon fonts."""
+        seen = super().as_seen()
+        lines = tuple(map(_without_icons, as_tuple(seen.line)))
+        if lines == as_tuple(seen.line):
+            return seen
+        return seen.model_copy(update={"line": lines[0] if isinstance(seen.line, str) else lines})
+
     @model_validator(mode="after")
     def _agrees(self) -> Self:
         if (self.line is None) == (self.pattern is None):
             raise Invalid("needs either line or pattern", "give exactly one of them")
         return self
+
+
+def _without_icons(line: str) -> str:
+    # A picture at the beginning of a name may be followed by a space.
+    return plain(without_icons(line)).replace("< ", "<")
 
 
 def decide(check: ActionCheck, recording: Recording, inverted: bool) -> Decision:
@@ -64,7 +79,7 @@ def _with_amounts(recording: Recording, actions: Sequence[ActionDone]) -> list[A
         place = next(place for place, look in enumerate(looks) if look.step.index == each.step)
         after = looks[place + 1] if place + 1 < len(looks) else None
         found[each.step] = amounts.of(each.line, looks[place], after)
-    return [each._replace(amounts=found[each.step]) for each in actions]
+    return [each._replace(amounts=recording.as_compared(found[each.step])) for each in actions]
 
 
 def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool) -> tuple[Found, int | None]:
@@ -90,7 +105,8 @@ def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool)
     close = difflib.get_close_matches(wanted, executed, n=3, cutoff=0.3) or executed[-3:]
     if not close:
         return Found(False, f"{problem}, since none was executed{where}"), None
-    return Found(False, f"{problem} among {counted(len(actions), 'action')}{where}: {'; '.join(close)}"), None
+    found = f"{problem} among {counted(len(actions), 'action')}{where}: {'; '.join(close)}"
+    return Found(False, with_difference(found, "" if check.pattern is not None else missing, executed)), None
 
 
 def _executed(

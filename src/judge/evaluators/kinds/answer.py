@@ -9,11 +9,13 @@ from pydantic import AfterValidator, Field, model_validator
 
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import Recording
+from judge.evaluators.lookalikes import with_difference
 from judge.records.checks import LookCheck, PatternText, Text, tables_in
 from judge.records.normalise import NormaliseError, ValueType, is_same, normalise, only_value, shown, string
 from judge.records.patterns import Pattern
 from judge.records.tasks import Task
 from shared.fields import Invalid
+from shared.seen import values_as_seen
 from shared.text import clip, excerpt, plain
 
 _MAX_SCHEMA_CHARS = 10_000
@@ -43,6 +45,18 @@ def _is_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
+def _schema_as_seen(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_schema_as_seen(item) for item in schema]
+    if not isinstance(schema, dict):
+        return values_as_seen(schema)
+    is_pattern = isinstance(schema.get("pattern"), str)
+    return {
+        values_as_seen(key): value if is_pattern and key == "pattern" else _schema_as_seen(value)
+        for key, value in schema.items()
+    }
+
+
 class AnswerCheck(LookCheck):
     """The final answer has `contains`, matches `pattern`, or its only value of `type` is `expected`."""
 
@@ -55,6 +69,11 @@ class AnswerCheck(LookCheck):
     expected: Any = None
     ordered: Annotated[bool, Field(strict=True)] = False
     schema_: Annotated[dict[str, Any], AfterValidator(_is_schema)] | None = Field(default=None, alias="schema")
+
+    def as_seen(self) -> Self:
+        """The check as people see its texts, except patterns in its schema."""
+        seen = super().as_seen()
+        return seen if self.schema_ is None else seen.model_copy(update={"schema_": _schema_as_seen(self.schema_)})
 
     @model_validator(mode="before")
     @classmethod
@@ -90,30 +109,36 @@ class AnswerCheck(LookCheck):
 
 def decide(check: AnswerCheck, recording: Recording, inverted: bool) -> Decision:
     """Whether the final answer is the expected one. Without an answer it fails, inverted or not."""
-    found = _answered(check, recording.trajectory.final_answer)
+    found = _answered(check, recording)
     passed = found.counts and found.passed != inverted
     steps = [look.step.index for look in recording.looks if look.step.outcome is not None]
     return Decision(passed, found, steps[-1] if steps and passed else None)
 
 
-def _answered(check: AnswerCheck, answer: str | None) -> Found:
+def _answered(check: AnswerCheck, recording: Recording) -> Found:
+    answer = recording.answer
     if answer is None or not answer.strip():
         return Found(False, "no answer was given", counts=False)
     quoted = excerpt(answer, 300)
     if check.contains is not None:
-        return Found(plain(check.contains).casefold() in plain(answer).casefold(), quoted)
+        if plain(check.contains).casefold() in plain(answer).casefold():
+            return Found(True, quoted)
+        return Found(False, with_difference(quoted, check.contains, [answer]))
     if check.pattern is not None:
         return Found(Pattern(check.pattern).search(answer) is not None, quoted)
     kind = check.type or "string"
     has_expected = "expected" in check.model_fields_set
     expected = normalise(check.expected, kind) if has_expected else None
     try:
-        actual = only_value(answer, kind, expected=expected)
+        # Again, because JSON can write any character as an escape.
+        actual = recording.as_compared(only_value(answer, kind, expected=expected))
     except NormaliseError as error:
         return Found(False, f"{error} in {quoted}", counts=False)
     if check.schema_ is not None and (problem := _schema_problem(check.schema_, actual)):
         return Found(False, f"{quoted}: {problem}", shown(actual))
     is_passed = not has_expected or is_same(actual, expected, kind, ordered=check.ordered)
+    if not is_passed and kind == "string":
+        quoted = with_difference(quoted, str(check.expected), [answer])
     return Found(is_passed, quoted, string(shown(actual)) if kind == "string" else shown(actual))
 
 

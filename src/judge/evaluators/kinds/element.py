@@ -9,6 +9,7 @@ from pydantic import model_validator
 
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import Look, Recording
+from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import over_content
 from judge.evaluators.matching import fits, fitting, node_found
 from judge.evaluators.nearest import CONTROLS, is_similar
@@ -20,6 +21,7 @@ from shared.fields import Invalid
 from shared.snapshot import Node, Snapshot
 
 _MAX_SHOWN = 5
+_MAX_COMPARED = 500
 # Roles in whose name or text pages often repeat typed text: results for "…", you searched for …
 _REFLECTING = ("heading", "paragraph", "status", "alert", "generic", "text", "listitem", "cell", "link")
 
@@ -90,9 +92,12 @@ def _instead(page: Snapshot, element: Element, places: Sequence[int], in_view: b
     named = (node_found(page, node) for node in nodes if page.name_of(node) or element.role)
     listed = {str(node): node for node in named}
     # `difflib` is slow, and a page may have thousands of elements.
-    close = difflib.get_close_matches(element.written, list(listed)[:500], n=_MAX_SHOWN, cutoff=0.3)
+    close = difflib.get_close_matches(element.written, list(listed)[:_MAX_COMPARED], n=_MAX_SHOWN, cutoff=0.3)
     shown = close or list(listed)[:_MAX_SHOWN]
-    return Found.of(False, NodesFound(nodes=tuple(listed[words] for words in shown), role=element.role))
+    found = Found.of(False, NodesFound(nodes=tuple(listed[words] for words in shown), role=element.role))
+    names = (page.name_of(node) for node in nodes[:_MAX_COMPARED])
+    wanted = (element if page.verbatim else element.as_seen).name or ""
+    return found._replace(text=with_difference(found.text, wanted, names))
 
 
 def near(check: ElementCheck, recording: Recording) -> int | None:
@@ -103,7 +108,7 @@ def near(check: ElementCheck, recording: Recording) -> int | None:
     wanted = [_bare(element) for element in check.elements if element.role in CONTROLS]
     others = [
         _bare(element)
-        for other in plain_checks(recording.trajectory.task.checks)
+        for other in plain_checks(recording.checks)
         if isinstance(other, ElementCheck) and other is not check
         for element in other.elements
         if element.name is not None or element.pattern is not None

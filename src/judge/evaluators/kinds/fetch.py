@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 from urllib.parse import urljoin
 
@@ -18,6 +18,7 @@ from judge.sites import Site, own_site
 from judge.trajectory.fetched import Answer, Fetched, Redacted, stored
 from judge.trajectory.forms import is_json
 from shared.fields import Invalid
+from shared.seen import values_as_seen
 from shared.strict_json import parse_json
 from shared.text import clip, excerpt, plain
 
@@ -133,7 +134,7 @@ class Fetches:
 
     def _passes(self, found: Fetched) -> bool:
         return all(
-            _decision(check, found, inverted=inverted).passed
+            _decision(check.as_seen(), found, values_as_seen, inverted=inverted).passed
             for check, inverted in _fetch_checks(self._task.checks)
             if check.asked == (found.url, found.bearer)
         )
@@ -155,25 +156,25 @@ def decide(check: FetchCheck, recording: Recording, inverted: bool) -> Decision:
     found = known.get(check.asked)
     if found is None:
         raise MissingEvidence(f"the judge recorded no answer of {check.url}")
-    return _decision(check, found, inverted=inverted)
+    return _decision(check, found, recording.as_compared, inverted=inverted)
 
 
-def _decision(check: FetchCheck, found: Fetched, *, inverted: bool) -> Decision:
-    result = _compared(check.response, found)
+def _decision(check: FetchCheck, found: Fetched, as_compared: Callable[[Any], Any], *, inverted: bool) -> Decision:
+    result = _compared(check.response, found, as_compared)
     # An error proves nothing, not even that something is missing.
     return Decision(result.counts and result.passed != inverted, result, None)
 
 
-def _compared(wanted: str | Mapping[str, Any], found: Fetched) -> Found:
+def _compared(wanted: str | Mapping[str, Any], found: Fetched, as_compared: Callable[[Any], Any]) -> Found:
     if found.error is not None or found.body is None:
         return Found(False, f"no answer: {found.error}", counts=False)
     shown = clip(plain(found.body), 200)
     if isinstance(wanted, str):
-        return Found(glob(plain(wanted)).fullmatch(plain(found.body)), shown)
+        return Found(glob(plain(wanted)).fullmatch(plain(as_compared(found.body))), shown)
     if not is_json(found.type, found.body):
         return Found(False, f"an answer that is not JSON: {shown}", counts=False)
     try:
-        content = parse_json(found.body)
+        content = as_compared(parse_json(found.body))
     except ValueError:
         return Found(False, f"an answer that is not readable as JSON: {shown}", counts=False)
     problem = next(json_differences("response", wanted, content), None)

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from judge.evaluators.addresses import matches, query_difference
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import Look, Recording
+from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import looks_at, over_looks
 from judge.records.checks import Address, LookCheck, OneOrMore, Text, as_tuple
 from judge.records.findings import AddressFound
@@ -67,8 +68,9 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look, bool]
             return Found(False, f"{missing[look.step.index]} was not visited before {there}", facts=(there,))
         if target and not look.is_at(target, extra_query=check.extra_query):
             return Found(False, f"{_other_query(check, look, target)}{there}", facts=(there,))
-        if check.title is not None and not (look.is_own and plain(look.step.title) == plain(check.title)):
-            return Found.of(False, AddressFound.of(look.step.url, is_own=look.is_own, title=look.step.title))
+        if check.title is not None and not (look.is_own and plain(look.title) == plain(check.title)):
+            found = Found.of(False, AddressFound.of(look.step.url, is_own=look.is_own, title=look.step.title))
+            return found._replace(text=with_difference(found.text, check.title, [look.title]))
         return Found.of(True, there)
 
     return test

@@ -9,7 +9,7 @@ from judge.evaluators.addresses import matches
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.evaluators.looks import looks_at, over_looks
-from judge.records.checks import Check, LookCheck, Text, plain_checks
+from judge.records.checks import AsWritten, Check, LookCheck, Text, plain_checks
 from judge.records.normalise import shown
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
@@ -33,7 +33,7 @@ class ProbeCheck(LookCheck):
     """A value that the judge reads in the page after every action equals `expected` or lies within `min` and `max`."""
 
     kind: Literal["probe"]
-    expression: Annotated[Text, at_most(1_000)]
+    expression: Annotated[Text, at_most(1_000), AsWritten()]
     expected: Annotated[bool | int | float | str | None, BeforeValidator(_is_value)] = None
     min: float | None = None
     max: float | None = None
@@ -75,10 +75,12 @@ def decide(check: ProbeCheck, recording: Recording, inverted: bool) -> Decision:
     at = next((at for at in own if expressions[at] == check.expression), None)
     if at is None:
         raise MissingEvidence("the value of this expression was not read when the attempt was played: play it again")
-    return over_looks(check, looks, inverted, _probe_test(check, looks, at, len(expressions)))
+    return over_looks(check, looks, inverted, _probe_test(check, recording, looks, at, len(expressions)))
 
 
-def _probe_test(check: ProbeCheck, looks: Sequence[Look], at: int, count: int) -> Callable[[Look, bool], Found]:
+def _probe_test(
+    check: ProbeCheck, recording: Recording, looks: Sequence[Look], at: int, count: int
+) -> Callable[[Look, bool], Found]:
     """Tests the value read in the page, the one at this place of `count`; with `keep`, the first value read so far."""
     found: dict[int, Found] = {}
     kept: Found | None = None
@@ -86,7 +88,8 @@ def _probe_test(check: ProbeCheck, looks: Sequence[Look], at: int, count: int) -
         if len(look.step.probes) != count:
             raise MissingEvidence(f"no value was read at step {look.step.index + 1}")
         read = look.step.probes[at]
-        now = _compared(check, read.value) if read.value is not None else _without_value(look, read.error)
+        value = recording.as_compared(read.value)
+        now = _compared(check, value) if value is not None else _without_value(look, read.error)
         if check.keep == "first" and kept is None and read.value is not None:
             kept = now
         found[look.step.index] = kept or now

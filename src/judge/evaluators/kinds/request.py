@@ -37,6 +37,7 @@ from judge.trajectory.forms import is_json
 from judge.trajectory.network import BROWSER, RULES, Body, Entry, LeftOut, Log
 from judge.trajectory.redaction import REDACTED
 from shared.fields import at_most
+from shared.seen import address_as_seen
 from shared.strict_json import parse_json
 from shared.text import clip, counted, plain
 
@@ -104,7 +105,7 @@ def decide(check: RequestCheck, recording: Recording, inverted: bool) -> Decisio
         elif _is_to(entry, check, target, recording.site):
             candidates.append((place, entry))
     is_old = traffic.rules < RULES
-    found = [_compared(entry, check, recording.site, inverted=whoever, is_old=is_old) for _, entry in candidates]
+    found = [_compared(entry, check, recording, inverted=whoever) for _, entry in candidates]
     hits = [index for index, one in enumerate(found) if one.passed]
     if not found:
         seen = [entry for _, entry in entries]
@@ -247,8 +248,9 @@ def _is_query_unknown(entry: Entry) -> bool:
     return entry.is_url_cut or entry.request.url.count("&") >= _MAX_QUERY_FIELDS
 
 
-def _compared(entry: Entry, check: RequestCheck, site: Site, *, inverted: bool, is_old: bool) -> Found:
-    problems = _problems(entry, check, site, inverted=inverted, is_old=is_old)
+def _compared(entry: Entry, check: RequestCheck, recording: Recording, *, inverted: bool) -> Found:
+    problems = _problems(entry, check, recording, inverted=inverted)
+    is_old = recording.traffic.rules < RULES
     # A forbidden request may be among the unrecorded ones, so its absence is not proven.
     counting = (one for one in problems if one.is_certain or is_old or not inverted)
     problem = next(counting, None)
@@ -270,39 +272,43 @@ class _Problem(NamedTuple):
         return cls(str(fact), fact=fact)
 
 
-def _query_differences(entry: Entry, wanted: Mapping[str, Any], *, is_lenient: bool) -> Iterator[ValueFound]:
+def _query_differences(entry: Entry, wanted: Mapping[str, Any], recording: Recording) -> Iterator[ValueFound]:
     query = urlsplit(entry.request.url).query
-    if not is_lenient:
-        exact = parse_qsl(query, keep_blank_values=True)
+    if not recording.site.is_lenient:
+        exact = recording.as_compared(parse_qsl(query, keep_blank_values=True))
         return differences("query", wanted, lambda name: of_name(exact, name))
     read = pairs(query)
+    if read is not None:
+        # A server may also read them as people do.
+        read |= pairs(urlsplit(address_as_seen(entry.request.url)).query) or frozenset()
     folded = {name: value.casefold() if isinstance(value, str) else value for name, value in wanted.items()}
     # More parameters than can be compared may hold any value.
     left = {} if read is None else folded
     return differences("query", left, lambda name: [value for key, value in read or () if key == name.casefold()])
 
 
-def _problems(entry: Entry, check: RequestCheck, site: Site, *, inverted: bool, is_old: bool) -> Iterator[_Problem]:
+def _problems(entry: Entry, check: RequestCheck, recording: Recording, *, inverted: bool) -> Iterator[_Problem]:
+    as_compared = recording.as_compared
     has_query = check.query is not None or any("?" in written for written in as_tuple(check.url))
     if has_query and _is_query_unknown(entry):
         yield _Problem("the address is too long to be compared", is_certain=False)
     elif check.query is not None:
-        yield from map(_Problem.of, _query_differences(entry, check.query, is_lenient=site.is_lenient))
+        yield from map(_Problem.of, _query_differences(entry, check.query, recording))
     if check.headers is not None:
-        headers = [(header.name.lower(), header.value) for header in entry.request.headers]
+        headers = as_compared([(header.name.lower(), header.value) for header in entry.request.headers])
         is_complete = not entry.has_headers_left_out
         for fact in differences("header", check.headers, lambda name: of_name(headers, name.lower())):
             yield _Problem(f"{fact}{'' if is_complete else ', and not all headers were recorded'}", is_complete, fact)
     if check.post_data is not None:
-        yield from _body_differences("post_data", check.post_data, entry.request.body)
+        yield from _body_differences("post_data", check.post_data, entry.request.body, recording)
     # A site may have acted on a request without answering it, so an inverted check counts unanswered requests.
     if not (inverted and check.status is None and entry.response.status == 0):
         problem = _answer_problem(entry, check.status)
         yield from [_Problem(problem)] if problem else []
     if check.response is not None:
-        if is_old:
+        if recording.traffic.rules < RULES:
             rules_1.require_whole_answer(entry, _shown(entry))
-        yield from _body_differences("response", check.response, entry.response.body)
+        yield from _body_differences("response", check.response, entry.response.body, recording)
 
 
 def _answer_problem(entry: Entry, status: int | None) -> str | None:
@@ -317,17 +323,19 @@ def _answer_problem(entry: Entry, status: int | None) -> str | None:
     return None if is_expected else f"status {found}"
 
 
-def _body_differences(what: str, wanted: Mapping[str, Any], body: Body | None) -> Iterator[_Problem]:
+def _body_differences(
+    what: str, wanted: Mapping[str, Any], body: Body | None, recording: Recording
+) -> Iterator[_Problem]:
     if body is None:
         yield _Problem(f"no {what}")
     elif body.is_cut:
         yield _Problem(f"{what} was too large to be recorded", is_certain=False)
     elif body.params:
-        fields = [(field.name, field.value) for field in body.params]
+        fields = recording.as_compared([(field.name, field.value) for field in body.params])
         yield from map(_Problem.of, differences(what, wanted, lambda name: of_name(fields, name)))
     elif body.text is not None and body.encoding is None and is_json(body.mime_type, body.text):
         try:
-            content = parse_json(body.text)
+            content = recording.as_compared(parse_json(body.text))
         except ValueError:
             yield _Problem(f"{what} is not readable as JSON", is_certain=False)
             return

@@ -73,7 +73,7 @@ def decide(check: SocketCheck, recording: Recording, inverted: bool) -> Decision
         for message in entry.messages
         if message.type == _TYPES[check.direction] and (acted_on is None or message.step in acted_on)
     ]
-    hit = next((message for message in messages if _matches(check, message)), None)
+    hit = next((message for message in messages if _matches(check, recording, message)), None)
     if hit is not None:
         step = None if inverted or hit.step is None else max(0, hit.step - 1)
         return Decision(not inverted, Found(True, _shown(hit)), step)
@@ -101,16 +101,16 @@ def _as_http(url: str) -> str:
     return "http" + url.removeprefix("ws") if url.startswith("ws") else url
 
 
-def _matches(check: SocketCheck, message: Message) -> bool:
+def _matches(check: SocketCheck, recording: Recording, message: Message) -> bool:
     if message.text is None:
         return False
     if isinstance(check.message, str):
-        return Pattern(check.message).search(message.text) is not None
+        return Pattern(check.message).search(recording.as_compared(message.text)) is not None
     _, text = inner_json(message.text)
     if text.lstrip()[:1] not in ("{", "["):
         return False
     try:
-        content = parse_json(text)
+        content = recording.as_compared(parse_json(text))
     except ValueError:
         return False
     return next(json_differences("message", check.message, content), None) is None

@@ -8,6 +8,7 @@ from pydantic import model_validator
 
 from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import Look, Recording
+from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import over_content
 from judge.evaluators.unmatchable import unmatchable
 from judge.records.checks import OneOrMore, PatternText, ShownCheck, Text, as_tuple
@@ -78,7 +79,8 @@ def _contained(text: str, wanted: Sequence[str], count: int | None) -> Found:
         place = text.find(each, at)
         if place < 0:
             order = " after what comes before it" if each in text else ""
-            return Found(False, f'no "{each}"{order} in: {excerpt(text, 200)}')
+            found = f'no "{each}"{order} in: {excerpt(text, 200)}'
+            return Found(False, with_difference(found, each, [text]))
         at = place + len(each)
     return Found(True, f'"{plain(wanted[-1])}"')
 
