@@ -93,6 +93,7 @@ class Page(Record):
     `is_mixed`: what has no reference in the snapshot may come from an editor. `links` are addresses of other origins in
     links, frames and forms, each after the origin of its document: only those that are new, and only until the
     participant writes anything. `inserted` are the references of what the judge put into the page as an attack.
+    `undrawn` are the scripts of its text that the browser's machine has no font for.
     """
 
     url: str
@@ -113,6 +114,7 @@ class Page(Record):
     links: tuple[tuple[str, str], ...] = Field(default=(), exclude=True, repr=False)
     notice: Notice | None = None
     inserted: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
+    undrawn: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
 
 
 class Observation(Record):

@@ -73,6 +73,8 @@ class McpServer:
         self.settings = settings
         self.folder = folder
         self.version = "unknown"
+        # The scripts that its browser draws as boxes (`judge.browser.fonts`), once they have been measured.
+        self.undrawn: frozenset[str] | None = None
         self._proxy = proxy
         self._trust = trust
         self._stop = asyncio.Event()

@@ -17,7 +17,7 @@ from typing import Any
 
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser import attacks, fetches, fields, lost_refs, points, probes, requests, responses, settle
+from judge.browser import attacks, fetches, fields, fonts, lost_refs, points, probes, requests, responses, settle
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
 from judge.browser.guard import Guard
@@ -404,7 +404,20 @@ class PlaywrightBrowser:
         }
         if beside.image is None:
             raise _TimedOut(page.model_copy(update={**facts, "notice": Notice(code="no_screenshot")}))
+        if scripts := fonts.scripts_in(page.snapshot):
+            undrawn = await self.undrawn()
+            facts["undrawn"] = tuple(name for name in scripts if name in undrawn)
         return page.model_copy(update={**facts, "screenshot": self._decoded(beside.image)})
+
+    async def undrawn(self) -> frozenset[str]:
+        """See `judge.browser.session.Browser`."""
+        if self._server.undrawn is None:
+            self._server.undrawn = frozenset()
+            # A hosted browser opens no page for the judge alone.
+            if self._server.settings.hosted is None:
+                with suppress(PageTrouble):
+                    self._server.undrawn = fonts.read_undrawn((await self._run(fonts.MEASURE_CODE)).text)
+        return self._server.undrawn
 
     async def _glance(self, notice: Notice) -> Page:
         """A page without a snapshot: its address, its title and, if possible, a screenshot."""

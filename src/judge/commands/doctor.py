@@ -17,8 +17,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from judge.browser.chromium import find_browser, wanted_by
+from judge.browser.chromium import BrowserSettings, find_browser, wanted_by
 from judge.browser.display import has_display, require_display
+from judge.browser.fonts import FONT_PACKAGES, SCRIPTS, titles_of
+from judge.browser.pool import browser_pool
 from judge.browser.upstream_proxy import require_upstream
 from judge.commands import OutputDir
 from judge.commands.findings import FINDINGS, Finding
@@ -27,8 +29,9 @@ from judge.config import RunConfig
 from judge.runner.boundary import EXIT_LOST
 from judge.scenario.logins import expired_logins, with_addresses, with_logins
 from judge.scenario.toml import load_scenario
+from judge.sites import NetworkPolicy
 from judge.store.layout import output_folder
-from shared.errors import ConfigError, ParticipantUnreachable, WabeError
+from shared.errors import ConfigError, EnvironmentFault, ParticipantUnreachable, WabeError
 from shared.seams import without_code
 from shared.settings import Settings
 from shared.text import counted, excerpt, one_line
@@ -53,6 +56,7 @@ def doctor(
         typer.Argument(help="A scenario to examine as well: a file, or a bundled task set.", metavar="SCENARIO.toml"),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser", help="Check the browser only.")] = False,
+    fonts: Annotated[bool, typer.Option("--fonts", help="Check only which scripts it has no font for.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing, only exit with 0 or 1.")] = False,
     agent: Annotated[
         str | None,
@@ -71,8 +75,10 @@ def doctor(
         findings = [asyncio.run(check_agent(agent, wait, headers))]
     elif browser:
         findings = [check_browser(settings)]
+    elif fonts:
+        findings = [check_fonts(settings)]
     else:
-        findings = examine(settings, output_folder(output_dir, settings))
+        findings = [*examine(settings, output_folder(output_dir, settings)), check_fonts(settings)]
         if scenario is not None:
             # The scenario's own judge model is checked, so drop the finding about the default one.
             findings = [finding for finding in findings if finding.subject != _JUDGE_MODEL]
@@ -82,7 +88,7 @@ def doctor(
             mark, style = _MARKS[state]
             line = Text.assemble((f"{mark:>8}  ", style), (f"{subject:<12}  ", "bold"), text)
             Console().print(line, soft_wrap=True)
-    if any(finding.state == "missing" for finding in findings):
+    if any(finding.state == "missing" or (fonts and finding.state == "note") for finding in findings):
         raise typer.Exit(EXIT_LOST)
 
 
@@ -114,6 +120,24 @@ def check_browser(settings: Settings) -> Finding:
         return Finding("missing", "browser", str(error))
     sandbox = "sandbox on" if found.sandbox else f"sandbox off: {found.sandbox_reason}"
     return Finding("ok", "browser", f"{found.path} ({found.source}; {sandbox})")
+
+
+def check_fonts(settings: Settings) -> Finding:
+    """Which scripts the browser draws as boxes; measured in the browser, which takes a second or two."""
+    try:
+        undrawn = asyncio.run(_undrawn(settings))
+    except (ConfigError, EnvironmentFault) as error:
+        return Finding("note", "fonts", f"not measured: {one_line(str(error))}")
+    if not undrawn:
+        return Finding("ok", "fonts", f"the browser draws {titles_of(SCRIPTS)}")
+    remedy = f"on Debian and Ubuntu: apt-get install {' '.join(FONT_PACKAGES)}"
+    return Finding("note", "fonts", f"text is drawn as boxes in {titles_of(undrawn)}; {remedy}")
+
+
+async def _undrawn(settings: Settings) -> frozenset[str]:
+    browsers = BrowserSettings.from_config(RunConfig(), settings)
+    async with browser_pool(browsers) as pool, pool.browser(NetworkPolicy()) as browser:
+        return await browser.undrawn()
 
 
 def check_headed(settings: Settings) -> Finding:

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from judge.browser.action_lines import MAX_DOWNLOADS, acted_on, action_line, with_downloads
 from judge.browser.archives import Intercepted
+from judge.browser.fonts import UNDRAWN
 from judge.browser.held import with_held
 from judge.browser.holding import Holding
 from judge.browser.replies import understand
@@ -512,7 +513,10 @@ class Episode:
             **files,
             "dialog": page.dialog,
             "feedback": self._feedback,
-            "flags": tuple(flag for flag, is_set in flags.items() if is_set),
+            "flags": (
+                *(flag for flag, is_set in flags.items() if is_set),
+                *(f"{UNDRAWN}{script}" for script in page.undrawn),
+            ),
             "refused": page.refused,
             "tabs": _shortened_tabs(page.tabs),
             "viewport": (self.config.viewport_width, self.config.viewport_height),

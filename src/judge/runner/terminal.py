@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from judge.browser.fonts import titles_of, undrawn_scripts
 from judge.events import (
     Event,
     Noted,
@@ -353,7 +354,7 @@ def _print_line(console: Console, line: Text) -> None:
 
 
 def _truth_lines(detail: dict[str, Any]) -> list[Text]:
-    """The rate for each kind of verdict if there are several, and the number of tasks on a site that was not reset."""
+    """The rate for each kind of verdict if there are several, and the numbers of tasks whose evidence may be poor."""
     by_truth = detail.get("by_truth") or {}
     model = (detail.get("judge") or {}).get("model")
     lines = []
@@ -363,6 +364,11 @@ def _truth_lines(detail: dict[str, Any]) -> list[Text]:
     shared = sum(SHARED_STATE in (task.get("flags") or ()) for task in detail["tasks"])
     if shared:
         lines.append(Text(f"  {SHARED_STATE}: {shared} played on a site that was not brought back to its first state"))
+    undrawn = [found for task in detail["tasks"] if (found := undrawn_scripts(task.get("flags") or ()))]
+    if undrawn:
+        titles = titles_of({script for found in undrawn for script in found})
+        shown = f"{counted(len(undrawn), 'task')} with text in {titles}"
+        lines.append(Text(f"  no font for: {shown}; screenshots show boxes unless the page has its own: wabe doctor"))
     return lines
 
 

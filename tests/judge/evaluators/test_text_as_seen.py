@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
 
+from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
 from judge.evaluators.base import Assertion
 from judge.evaluators.policies import evaluate_policies
 from judge.records.steps import ProbeValue
