@@ -15,14 +15,15 @@ RUN /opt/wabe/bin/hatchling build -t wheel -d /wheel
 
 FROM python:3.11-slim-bookworm
 # libatomic1: Playwright's own Node needs it, or every browser call fails. tini: ends what a dead browser leaves behind.
-# curl: the health check, and the platform's own one.
+# curl: the health check, and the platform's own one. Fonts: `wabe doctor --fonts` lists the scripts they are for.
 # Taken out again: Mesa's drivers with their compiler, which Chromium without a window never loads (it draws by its own
-# SwiftShader, WebGL too), and a debugging layer; together 180 MB.
+# SwiftShader, WebGL too), and a debugging layer; together 180 MB. And the serif fonts for Chinese, Japanese and Korean,
+# which are drawn without serifs then: 54 MB.
 RUN apt-get update \
   && apt-get install -y --no-install-recommends chromium-headless-shell curl fonts-dejavu-core fonts-liberation \
-    fonts-noto-color-emoji libatomic1 tini \
+    fonts-noto-cjk fonts-noto-color-emoji fonts-noto-core libatomic1 tini \
   && rm -rf /var/lib/apt/lists/* /usr/lib/*/libLLVM-*.so* /usr/lib/*/libz3.so* /usr/lib/*/dri \
-    /usr/lib/chromium/libVkLayer_khronos_validation.so \
+    /usr/lib/chromium/libVkLayer_khronos_validation.so /usr/share/fonts/opentype/noto/NotoSerifCJK-* \
   && useradd --uid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin wabe \
   && install -d -m 1777 /app/.output
 COPY --from=dependencies /opt/wabe /opt/wabe

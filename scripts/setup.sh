@@ -79,3 +79,16 @@ if ! .venv/bin/wabe doctor --browser --quiet; then
   fi
   .venv/bin/wabe doctor --browser || stop "still no browser; install Chromium or Chrome, or set WABE_BROWSER_PATH"
 fi
+
+# Screenshots show boxes in scripts that no font is for. Tried once, without asking for a password: few pages need them.
+if ! [ -e .venv/wabe-fonts ]; then
+  if ! .venv/bin/wabe doctor --fonts --quiet && command -v apt-get >/dev/null; then
+    as_root=""
+    [ "$(id -u)" = 0 ] || as_root="sudo -n"
+    say "installing fonts"
+    { $as_root apt-get update -qq && $as_root apt-get install -y -qq --no-install-recommends \
+      fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji; } >.venv/fonts.log 2>&1 ||
+      say "fonts could not be installed (see .venv/fonts.log); wabe doctor --fonts names the scripts drawn as boxes"
+  fi
+  touch .venv/wabe-fonts
+fi

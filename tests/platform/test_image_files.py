@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from helpers.json5 import json5
 from helpers.participants import serving_participant
+from judge.browser.fonts import FONT_PACKAGES
 from judge.commands.app import app as wabe
 from judge.results.leaderboard import query_names, rows
 from judge.scenario.request import parse_request
@@ -67,6 +68,11 @@ def test_the_image_runs_as_a_numbered_user_without_privileges(name: str) -> None
     assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", user)
     last_user = max(index for index, (instruction, _) in enumerate(found) if instruction == "USER")
     assert "RUN" not in [instruction for instruction, _ in found[last_user:]]
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "scripts/setup.sh"])
+def test_fonts_for_every_script_that_doctor_measures_are_installed(name: str) -> None:
+    assert set(FONT_PACKAGES) <= set((ROOT / name).read_text().replace(";", " ").split())
 
 
 @both

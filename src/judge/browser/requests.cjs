@@ -11,6 +11,7 @@
 const { isUtf8 } = require("buffer");
 const { createHash } = require("crypto");
 const { Bodies, hasBody } = require("./request_bodies.cjs");
+const { Downloads } = require("./request_downloads.cjs");
 const { Log } = require("./request_log.cjs");
 const { Sockets } = require("./request_sockets.cjs");
 
@@ -123,6 +124,7 @@ class Recorder {
     // Addresses that the judge itself is opening, by page; `null` stands for any.
     this.opening = new Map();
     this.bodies = new WeakMap();
+    this.downloads = new WeakMap();
     this.sockets = new WeakMap();
     // Immediately: a new tab may open a socket before it can be watched.
     context.on("page", page => this.listen(page));
@@ -138,7 +140,7 @@ class Recorder {
     });
     context.on("response", response => void this.answered(response).catch(() => {}));
     context.on("requestfinished", request => void this.ended(request).catch(() => {}));
-    context.on("requestfailed", request => this.write(request, { failure: request.failure()?.errorText ?? "failed", ended: Date.now() }));
+    context.on("requestfailed", request => this.failed(request));
   }
 
   // Called once, before the first navigation.
@@ -163,7 +165,32 @@ class Recorder {
     page.goBack = async options => await this.judgeOpens(page, null, () => goBack(options));
     const bodies = new Bodies(() => this.limits?.bodyBytes ?? 0, (source, event) => sockets.shook(source, event));
     this.bodies.set(page, bodies);
-    await bodies.start(page).catch(() => this.bodies.delete(page));
+    const downloads = new Downloads(this);
+    this.downloads.set(page, downloads);
+    await bodies.start(page).then(() => downloads.start(bodies.session)).catch(() => this.bodies.delete(page));
+  }
+
+  failed(request) {
+    this.write(request, { failure: request.failure()?.errorText ?? "failed", ended: Date.now() });
+    if (request.isNavigationRequest()) this.downloads.get(frameOf(request)?.page())?.replaced(request.url());
+  }
+
+  // A request that was reported only as a download. Which document's link it was is not known.
+  beganDownload(url) {
+    if (!this.log || !/^https?:/.test(url)) return undefined;
+    const sender = { only: this.onlyOrigin() };
+    const slot = this.log.enter(this.sites.holds(url) && this.sites.sent(sender.only), "GET", url.split(/[?#]/, 1)[0]);
+    if (!slot) return undefined;
+    this.log.write(slot, {
+      began: Date.now(),
+      method: "GET",
+      url: url.slice(0, this.limits.url),
+      long_url: url.length > this.limits.url || undefined,
+      type: "other",
+      sender,
+      fixed: {},
+    });
+    return Object.assign(slot, { sender });
   }
 
   // What `opens` navigates the page to is the judge's own request: the participant named the address, not a page.

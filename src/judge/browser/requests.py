@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 from judge.browser.senders import claims_of, sender_of
 from judge.browser.session import Hop, Traffic
 from judge.browser.socket_messages import read_messages
-from judge.trajectory.network import MAX_METHOD_CHARS, LeftOut
+from judge.trajectory.network import DOWNLOAD, MAX_METHOD_CHARS, LeftOut
 from shared.files import read_end
 
 NAVIGATION_RECORDER = Path(__file__).with_name("navigations.cjs")
@@ -223,6 +223,8 @@ def har_entry(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[str,
         _add_body(entry["request"]["postData"], post, entry["request"], "bodySize")
     if part.get("body"):
         _add_body(entry["response"]["content"], part["body"], entry["response"]["content"], "size")
+    if part.get("download"):
+        entry[DOWNLOAD] = True
     if part.get("frame"):
         entry["_frame"] = True
     if part.get("from_worker"):

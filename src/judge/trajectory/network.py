@@ -4,7 +4,8 @@ Entries also have `_step` (the number of the action that caused the request, 0 f
 is the document of a frame), `_resourceType`, and what is known of where the request came from, which is recorded even
 where headers and bodies had to be left out: `_sender` (the origin that sent it, `browser` for an address that the
 judge itself opened, `null` if unknown), `_origin`, `_fetchSite`, `_fetchMode`, `_fetchDest`, `_refererOrigin`,
-`_bodySize` and `_bodyDigest`. A held request is marked (`_held`), and its answer is the declared reply. A web socket's
+`_bodySize` and `_bodyDigest`. A held request is marked (`_held`), and its answer is the declared reply. One that the
+browser reported only as a download is marked (`_download`) if it was answered without an error. A web socket's
 entry has its text messages (`_webSocketMessages`). The log's `_rules` is the version of the rules for senders.
 """
 
@@ -30,6 +31,8 @@ RULES = 2
 BROWSER = "browser"
 # Of an entry: the request never left this machine (`judge.browser.holding`).
 HELD = "_held"
+# Of an entry: the browser began to download the answer, and reported nothing else about it.
+DOWNLOAD = "_download"
 # For writing and reading.
 MAX_ENTRIES = 20_000
 MAX_MESSAGES = 200_000
@@ -106,6 +109,7 @@ class Entry(_Part):
 
     `step` is the number of the action that caused it, 0 for the first page, `None` in another program's HAR file.
     `is_method_cut`, `is_url_cut`: only the beginning was recorded. `is_held`: it never left the judge's machine.
+    `is_download`: it was answered without an error, with a status that is not known.
     """
 
     started: str = Field(default="", alias="startedDateTime")
@@ -120,6 +124,7 @@ class Entry(_Part):
     is_url_cut: bool = Field(default=False, alias="_urlCut")
     has_headers_left_out: bool = Field(default=False, alias="_headersLeftOut")
     is_held: bool = Field(default=False, alias=HELD)
+    is_download: bool = Field(default=False, alias=DOWNLOAD)
     messages: list[Message] = Field(default=[], alias="_webSocketMessages", max_length=MAX_MESSAGES)
 
 

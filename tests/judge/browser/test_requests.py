@@ -113,6 +113,37 @@ async def test_requests_are_recorded_with_the_step_that_caused_them_and_the_brow
     assert [hop.url for hop in hops if hop.event == "request" and hop.in_frame] == [f"{site.url}frame"]
 
 
+LINKS = """<title>Links</title><a download href="/files/a.csv?all=1">csv</a><a download href="/gone">gone</a>
+    <a href="/attached">attached</a><a download="x.txt" href="data:text/plain,x">data</a>"""
+FILES: dict[str, Any] = {
+    "/": LINKS,
+    "/files/a.csv": lambda handler: handler.send(b"a,b", Content_Type="text/csv"),
+    "/gone": lambda handler: handler.send(b"", 404),
+    "/attached": lambda handler: handler.send(b"a", Content_Type="text/csv", Content_Disposition="attachment"),
+}
+
+
+async def test_a_request_that_the_browser_reports_only_as_a_download_is_recorded_once() -> None:
+    with hostile_site(FILES) as site:
+        async with a_browser() as browser:
+            await browser.open(site.url, "page-time")
+            for number, link in enumerate(("csv", "gone", "attached", "data"), 1):
+                browser.begin_step(number)
+                assert (await browser.act("browser_click", {"target": f':text-is("{link}")'})).ok
+            traffic = browser.traffic()
+    assert traffic is not None
+    own = site.url.rstrip("/")
+    assert [
+        (entry["_step"], entry["request"]["url"], entry["_sender"], entry.get("_download"), entry["response"]["status"])
+        for entry in traffic.entries
+        if entry["_step"]
+    ] == [
+        (1, f"{own}/files/a.csv?all=1", own, True, 0),
+        (2, f"{own}/gone", own, None, 0),
+        (3, f"{own}/attached", own, None, 200),
+    ]
+
+
 def _asked(traffic: Traffic, path: str) -> bool:
     return any(_path(entry) == path for entry in traffic.entries)
 

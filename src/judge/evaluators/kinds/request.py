@@ -6,6 +6,7 @@ it was recorded (`judge.browser.senders`); an unknown sender is not the task's s
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from math import inf
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -32,6 +33,7 @@ from judge.records.checks import (
     names_compared,
 )
 from judge.records.findings import ValueFound
+from judge.records.holds import READING
 from judge.sites import Site
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import BROWSER, RULES, Body, Entry, LeftOut, Log
@@ -43,6 +45,8 @@ from shared.text import clip, counted, plain
 
 _ERROR_STATUS = 400
 _MAX_SHOWN = 3
+_MAX_COMPARED = 500
+_MAX_PATH_CHARS = 200
 _MAX_QUERY_FIELDS = 1_000
 
 
@@ -317,6 +321,8 @@ def _answer_problem(entry: Entry, status: int | None) -> str | None:
     # It counts as sent, whatever the task has the page be told.
     if entry.is_held and status is None:
         return None
+    if entry.is_download:
+        return None if status is None else "a download, whose status is not known"
     if found == 0:
         return f"no answer ({entry.response.error})" if entry.response.error else "no answer"
     is_expected = found < _ERROR_STATUS if status is None else found == status
@@ -345,11 +351,18 @@ def _body_differences(
 
 
 def _instead(check: RequestCheck, target: str, entries: Sequence[Entry]) -> str:
-    """The requests closest to the expected one: to the same address, else with the same method, else the last ones."""
+    """The requests closest to the expected one by method and address, the closest first; writes before reads."""
     path = target.partition("?")[0]
-    near = [entry for entry in entries if entry.request.url.partition("?")[0].endswith(path)]
-    near = near or [entry for entry in entries if entry.request.method == check.method] or list(entries)
-    shown = "; ".join(_shown(entry, check.compared) for entry in near[-_MAX_SHOWN:])
+    matcher = SequenceMatcher(b=clip(urlsplit(path).path, _MAX_PATH_CHARS), autojunk=False)
+
+    def nearness(entry: Entry) -> tuple[bool, bool, bool, float]:
+        method, url = entry.request.method.upper(), _path_of(entry.request.url)
+        matcher.set_seq1(clip(urlsplit(url).path, _MAX_PATH_CHARS))
+        return check.method in (None, method), url.endswith(path), method not in READING, matcher.ratio()
+
+    # Of equally close ones, the latest first.
+    near = sorted(entries[::-1][:_MAX_COMPARED], key=nearness, reverse=True)
+    shown = "; ".join(list(dict.fromkeys(_shown(entry, check.compared) for entry in near))[:_MAX_SHOWN])
     return f"no such request{f'; instead {shown}' if shown else ''}"
 
 
@@ -364,7 +377,7 @@ def _shown(entry: Entry, compared: Collection[str] = ()) -> str:
         first = sorted(fields, key=lambda field: field.name.lower() not in compared)
         sent = "&".join(f"{field.name}={field.value}" for field in first)
     sent = f" {clip(plain(sent), 250)}" if sent else ""
-    answered = "held" if entry.is_held else entry.response.status or "no answer"
+    answered = "held" if entry.is_held else "download" if entry.is_download else entry.response.status or "no answer"
     return f"{request.method} {where}{sent}: {answered}"
 
 

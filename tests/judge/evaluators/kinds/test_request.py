@@ -67,6 +67,37 @@ def test_of_a_long_form_the_compared_fields_are_shown_and_secrets_are_not(tmp_pa
     assert "csrf_token" not in assertion.found
 
 
+@pytest.mark.parametrize(
+    ("check", "closest"),
+    [
+        (CHECK | {"url": "/orders"}, ["POST /order/7: 200", "POST /api/cart: 200", "GET /orders: 200"]),
+        ({"kind": "request", "url": "/api/card"}, ["POST /api/cart: 200", "POST /order/7: 200", "GET /poll: 200"]),
+        (CHECK | {"method": "PUT", "url": "/api/cart"}, ["POST /api/cart: 200", "POST /order/7: 200"]),
+    ],
+)
+def test_the_closest_requests_are_named_by_method_and_address_and_writes_before_reads(
+    tmp_path: Path, check: dict[str, Any], closest: list[str]
+) -> None:
+    sent = [("GET", "/orders"), ("POST", "/order/7"), ("POST", "/api/cart"), *[("GET", "/poll")] * 9]
+    if check["url"] == "/api/card":
+        sent = sent[1:]
+    step = RecordedStep(requests=tuple(RecordedRequest(method=method, path=path) for method, path in sent))
+    found = evaluate_check(tmp_path, check, [step]).found
+    assert found.startswith(f"no such request; instead {'; '.join(closest)}")
+
+
+@pytest.mark.parametrize(("check", "passes"), [({}, True), ({"status": 200}, False)])
+def test_a_download_counts_as_answered_but_its_status_is_not_known(
+    tmp_path: Path, check: dict[str, Any], passes: bool
+) -> None:
+    attempt = recorded_attempt(tmp_path, [CHECK | {"method": "GET"} | check], order(method="GET", status=0))
+    har = attempt.folder / "network.har"
+    har.write_text(har.read_text().replace('"_resourceType"', '"_download": true, "_resourceType"'))
+    assert evaluate(attempt)[0].passed is passes
+    har.write_text(har.read_text().replace('"_download": true, ', ""))
+    assert evaluate(attempt)[0].passed is False
+
+
 def test_without_such_a_request_the_closest_ones_are_named(tmp_path: Path) -> None:
     assertion = evaluate_check(tmp_path, CHECK | {"url": "/orders"}, order())
     assert assertion.found == "no such request; instead POST /order: 200"
