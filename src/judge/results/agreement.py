@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -54,6 +55,9 @@ _HUMAN = "human"
 _NOTE = "note"
 _OTHER_LABELS = "_human_label"
 _NO_VERDICT = {"", "unscored"}
+# What may separate the cells of a CSV, in words.
+_SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+_DECLARED = re.compile(r'"?sep=([^"\w\s]|\t)"?;*,*', re.IGNORECASE)
 _JSON_REMEDY = "write {task_id: 1} or [{task_id, human}]"
 
 Row = Mapping[str, str]
@@ -298,11 +302,14 @@ def _others(row: Row, taken: tuple[str, ...]) -> dict[str, str]:
 
 
 def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
-    """Line numbers and rows of a CSV, all cells present."""
+    """Line numbers and rows of a CSV, all cells present; separated by commas, semicolons, tabs, or as `sep=` says."""
     with read_errors(path, "give a CSV file in UTF-8"):
         text = read_text(path, max_bytes=_MAX_FILE_BYTES)
     # `newline=""` keeps line breaks in quoted cells unchanged.
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    stream = io.StringIO(text, newline="")
+    separator = _separator(stream, needed)
+    above = text[: stream.tell()].count("\n")
+    reader = csv.reader(stream, delimiter=separator, strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
         for name in needed:
@@ -316,17 +323,33 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
         for cells in reader:
             if cells and len(cells) != len(header):
                 raise ConfigError(
-                    f"{path}: line {reader.line_num}: {counted(len(cells), 'cell')}, "
+                    f"{path}: line {above + reader.line_num}: {counted(len(cells), 'cell')}, "
                     f"but {counted(len(header), 'column')}",
-                    remedy="quote cells that hold a comma",
+                    remedy=f"quote cells that hold {_SEPARATORS.get(separator, separator)}",
                 )
             if cells:
-                rows.append((reader.line_num, dict(zip(header, cells, strict=True))))
+                rows.append((above + reader.line_num, dict(zip(header, cells, strict=True))))
     except csv.Error as error:
-        raise ConfigError(f"{path}: line {reader.line_num}: not CSV: {error}", remedy="correct that line") from None
+        raise ConfigError(
+            f"{path}: line {above + reader.line_num}: not CSV: {error}", remedy="correct that line"
+        ) from None
     if not rows:
         raise ConfigError(f"{path}: no rows", remedy="add a line for each trajectory")
     return rows
+
+
+def _separator(stream: io.StringIO, needed: tuple[str, ...]) -> str:
+    """What separates the cells of a CSV; the stream is then at the line with the columns' names.
+
+    Spreadsheets of some languages write semicolons, and a first line `sep=;` that says so.
+    """
+    first = stream.readline()
+    if declared := _DECLARED.fullmatch(first.strip("\ufeff\r\n")):
+        return declared[1]
+    stream.seek(0)
+    columns = {each: [name.strip() for name in next(csv.reader([first], delimiter=each), [])] for each in _SEPARATORS}
+    fitting = [each for each in columns if all(name in columns[each] for name in needed)]
+    return fitting[0] if fitting else max(columns, key=lambda each: len(columns[each]))
 
 
 def _json_rows(path: Path, column: str) -> tuple[str, list[tuple[int, Row]]]:

@@ -14,8 +14,9 @@ from typing import Any
 
 from judge.judges.rescoring import find_trajectories, verdict_on_file
 from judge.records.verdicts import Verdict
+from judge.results.submission import read_submissions
 from judge.scenario.sources import read_task_rows
-from judge.store.layout import RUN_ID, RunStore, TaskStore, resolve_run
+from judge.store.layout import RUN_ID, RunStore, TaskStore, resolve_run, run_of
 from judge.trajectory.files import foreign_task_id, foreign_verdicts, load_trajectory
 from judge.trajectory.foreign import TASK_FILE, usable_id
 from judge.trajectory.record import Attempt
@@ -121,11 +122,20 @@ def resolve_store(argument: str, output_dir: Path, tasks: Path | None = None) ->
     if is_id or not path.is_dir() or any((path / name).exists() for name in ("run.json", "results.json")):
         if tasks is not None:
             raise ConfigError(f"{argument}: --tasks is for folders of other tools", remedy="a run knows its tasks")
+        if not is_id:
+            _require_no_submission(path)
         return resolve_run(argument, output_dir)
     store = FolderStore(path, output_dir)
     if tasks is not None:
         give_tasks([task.folder for task in store.tasks()], tasks)
     return store
+
+
+def _require_no_submission(path: Path) -> None:
+    """Raise a `ConfigError` for a submission that is not in a run's folder; it names one of another benchmark."""
+    file = path / "results.json" if path.is_dir() else path
+    if file.suffix == ".json" and file.is_file() and run_of(file.parent) is None and read_submissions(file):
+        raise ConfigError(f"{path}: a submission, without the run's recordings", remedy="give a run's folder")
 
 
 def verdicts_beside(store: TaskStore) -> dict[str, Verdict]:

@@ -30,7 +30,7 @@ from judge.results.statistics import repeats_of, tallies_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import ATTACK, POLICIES, SELF_RECORDED, Attempt
 from shared.errors import ConfigError
-from shared.fields import Invalid, as_mappings
+from shared.fields import Invalid, as_mapping, as_mappings, shown
 from shared.files import read_errors, read_json, sha256_json
 from shared.text import clip, counted
 from shared.validation import validated
@@ -63,6 +63,7 @@ _ENDED_ITSELF = re.compile(r"-> (FINISH|BROWSER_CLOSE)\b")
 
 _MAX_FILE_BYTES = 256_000_000
 _REMEDY = "give a submission's JSON file"
+_MAX_KEYS = 6
 
 Submission = dict[str, Any]
 
@@ -413,4 +414,21 @@ def read_submissions(path: Path) -> list[dict[str, Any]]:
         raise ConfigError(f"{path}: an empty list, no submission", remedy=_REMEDY)
     for number, submission in enumerate(submissions):
         validated(_SUBMISSION, submission, path, under=(number,) if isinstance(value, list) else ())
+        _require_own(submission, path)
     return submissions
+
+
+def _require_own(submission: Mapping[str, Any], path: Path) -> None:
+    """Raise a `ConfigError` for a submission whose results have none of this benchmark's counts and tasks."""
+    results = [as_mapping(result) for result in submission.get("results") or ()]
+    details = [as_mapping(result.get("detail")) for result in results]
+    keys = dict.fromkeys(key for each in (*results, *details) for key in each if key not in ("winner", "detail"))
+    # Some older submissions lack nearly everything.
+    if not keys or any(key in each for each in details for key in _Detail.model_fields):
+        return
+    listed = ", ".join(shown(key) for key in list(keys)[:_MAX_KEYS])
+    raise ConfigError(
+        f"{path}: a submission of another benchmark: its results have {listed}, "
+        "but neither detail.success_rate nor detail.tasks",
+        remedy="leave this file out",
+    )

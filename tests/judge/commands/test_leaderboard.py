@@ -135,3 +135,20 @@ def test_the_table_says_who_recorded_the_tasks_where_it_was_not_the_judge_alone(
     theirs = write(tmp_path / "b.json", a_submission(a_result(self_recorded=True), role="agent"))
     assert "Recorded" not in run(app, "leaderboard", ours)
     assert "Recorded" in run(app, "leaderboard", ours, theirs)
+
+
+@pytest.mark.parametrize("command", ["leaderboard", "merge", "report"])
+@pytest.mark.parametrize(
+    "result", [{"domain": "airline", "pass_rate": 40.0}, {"winner": "agent", "detail": {"domain": 1, "pass_rate": 2}}]
+)
+def test_a_submission_of_another_benchmark_is_named(
+    app: typer.Typer, tmp_path: Path, command: str, result: dict[str, Any]
+) -> None:
+    file = write(tmp_path / "other.json", {"participants": {"agent": "id"}, "results": [result]})
+    with pytest.raises(
+        ConfigError, match=r"other\.json: a submission of another benchmark: its results have 'domain', "
+    ):
+        CliRunner().invoke(app, [command, file], catch_exceptions=False)
+    own = write(tmp_path / "own.json", a_submission())
+    with pytest.raises(ConfigError, match=r"own\.json: a submission, without the run's recordings"):
+        CliRunner().invoke(app, ["report", own], catch_exceptions=False)

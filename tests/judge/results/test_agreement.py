@@ -1,8 +1,12 @@
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.results.agreement import Pair, agreement, group_columns, rates
+from judge.results.agreement import Pair, agreement, group_columns, rates, read_pairs
+from shared.errors import ConfigError
 
 
 def pairs_of(tp: int, fp: int, tn: int, fn: int, **groups: str) -> list[Pair]:
@@ -138,3 +142,31 @@ def test_every_rate_lies_in_its_interval_and_range(counts: tuple[int, int, int, 
 def test_groups_partition_the_whole(counts: tuple[int, int, int, int]) -> None:
     found = agreement([*pairs_of(*counts, level="a"), *pairs_of(1, 2, 3, 4, level="b")])
     assert sum(group.n for group in found.groups["level"].values()) == found.overall.n
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("declared", ["", "sep={}\r\n", '"sep={}"\n', "\ufeffsep={}\n"])
+def test_cells_may_be_separated_by_commas_semicolons_or_tabs(tmp_path: Path, separator: str, declared: str) -> None:
+    lines = ["task_id,human,judge,level", "a,1,1,easy", 'b,0,1,"very\r\nhard"']
+    text = declared.format(separator) + "\n".join(line.replace(",", separator) for line in lines) + "\n"
+    path = tmp_path / "labels.csv"
+    path.write_bytes(text.encode())
+    assert read_pairs(path) == [
+        Pair(human=True, judge=True, groups={"task_id": "a", "level": "easy"}),
+        Pair(human=False, judge=True, groups={"task_id": "b", "level": "very\r\nhard"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("sep=|\nhuman|judge\n1|1|1\n", "line 3: 3 cells, but 2 columns"),
+        ("sep=;\nhuman;judge\n1;x\n", "line 3"),
+        ("human;verdict\n1;1\n", "no column 'judge'; the columns are 'human', 'verdict'"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_whatever_separates_the_cells(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(problem)):
+        read_pairs(path)
