@@ -215,7 +215,8 @@ def _currencies_in(text: str) -> Iterator[tuple[Decimal, str]]:
             yield number, code
 
 
-def _dates_in(text: str) -> Iterator[date]:
+def dates_in(text: str) -> Iterator[date]:
+    """Every date in a text, in any notation."""
     for form in _DATES:
         for found in form.finditer(text):
             parts = found.groupdict()
@@ -236,7 +237,7 @@ def _booleans_in(text: str) -> Iterator[bool]:
 
 
 _FINDERS: Mapping[str, Callable[[str], Iterator[Any]]] = MappingProxyType(
-    {"number": _numbers_in, "currency": _currencies_in, "date": _dates_in, "boolean": _booleans_in}
+    {"number": _numbers_in, "currency": _currencies_in, "date": dates_in, "boolean": _booleans_in}
 )
 
 

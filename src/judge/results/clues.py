@@ -6,9 +6,11 @@ It only orders and shortens proposals of checks (`judge.results.suggestions`), s
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import date
 from enum import IntEnum
 from functools import cached_property
 
+from judge.records.normalise import dates_in
 from shared.text import plain, split_line
 
 # Words without significance, even if they are in a task and on a page.
@@ -32,6 +34,8 @@ _MIN_DIGITS = 2
 _VALUES = ("TYPE", "SELECT")
 _MAX_VALUES = 50
 _MAX_AROUND_CHARS = 10
+# Other than midnight, which forms and calendars add to a date.
+_TIME_OF_DAY = re.compile(r"(?<!\d)(?!00:00)\d{1,2}:\d{2}")
 # A task that asks for an answer.
 _ASKING = re.compile(
     r"\?|\b(?:answer|reply|report|tell|say|state|give|return|what|which|who|whose|whom|when|where|why|how|find|name|"
@@ -122,7 +126,29 @@ class Clues:
         value = plain(value).casefold()
         if not value or value in _FUNCTION_WORDS:
             return False
-        return value in self.values or value in self.pressed or _holds(self.task.casefold(), value)
+        is_said = value in self.values or value in self.pressed or _holds(self.task.casefold(), value)
+        return is_said or self._is_chosen(value)
+
+    @cached_property
+    def dates(self) -> frozenset[date]:
+        """The dates in the task, in what was typed or chosen, and in the names of clicked elements."""
+        parts = [part for line in self.lines if (found := split_line(line)) for part in (found[0], found[2] or "")]
+        return frozenset(each for text in (self.task, *parts) for each in dates_in(text))
+
+    def _is_chosen(self, text: str) -> bool:
+        """Whether a text is a date that the participant chose, perhaps by its day in a calendar, without a time."""
+        found = frozenset(dates_in(text))
+        if not found or _TIME_OF_DAY.search(text):
+            return False
+        return found <= self.dates or any(str(each.day) in self.pressed for each in found)
+
+    def varying(self, text: str, made: Iterable[str] = ()) -> list[tuple[int, int]]:
+        """The pieces of a text that differ in every attempt: times, identifiers, and the numbers in `made`.
+
+        What the task or the participant says does not vary.
+        """
+        said = " ".join((self.task, *self.typed))
+        return [span for span in varying(text, made, said) if not self._is_chosen(text[slice(*span)])]
 
     @property
     def asks(self) -> bool:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from judge.evaluators.evidence import Look
-from judge.results.clues import Clues, Telling, varying
+from judge.results.clues import Clues, Telling
 from shared.snapshot import FIELDS, Node, Snapshot
 from shared.text import plain
 
@@ -245,7 +245,7 @@ class Pages:
 
     def _pattern(self, text: str) -> str:
         """A pattern for a text with pieces that differ in every attempt; empty if it has none."""
-        spans = varying(text, self._made, self._clues.task)
+        spans = self._clues.varying(text, self._made)
         made, at = "", 0
         for start, end in spans:
             made += _escaped(text[at:start]) + (r"\d+" if text[start:end].isdigit() else ".+")

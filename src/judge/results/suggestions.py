@@ -21,18 +21,17 @@ from judge.evaluators.checks import evaluate
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.evaluators.kinds.request import own_requests
 from judge.records.checks import Check
+from judge.records.findings import ValueFound
 from judge.records.normalise import parse_number
-from judge.results.clues import Clues, is_filler, varying
+from judge.results.clues import Clues, is_filler
 from judge.results.suggested_content import MAX_TEXT_CHARS, Pages, text_of
+from judge.results.suggested_fields import Fields, Pairs, fields_of, is_of_server
 from judge.scenario.sources import toml_value
-from judge.trajectory.forms import is_json
 from judge.trajectory.network import NETWORK_FILE, Entry
 from judge.trajectory.record import Trajectory
-from judge.trajectory.redaction import REDACTED
 from shared.errors import ConfigError
 from shared.files import read_json, write_json
 from shared.models import Record
-from shared.strict_json import parse_json
 from shared.text import clip, one_line, plain
 
 _CHECK: TypeAdapter[Check] = TypeAdapter(Check)
@@ -40,7 +39,6 @@ _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _MAX_REQUESTS = 5
 _MAX_FIELDS = 8
 _MAX_ACTIONS = 20
-_Pairs = Sequence[tuple[str, Any]]
 
 
 class Suggestion(Record):
@@ -94,8 +92,18 @@ def suggest(
             in_wrong += 1
         else:
             found = {"at_start": before[place].found, "in_wrong": wrong[0][place].found if wrong else ""}
-            proposed.append(each.model_copy(update=found))
-    return Suggestions(checks=tuple(proposed), held_at_start=at_begin, held_in_wrong=in_wrong)
+            is_absent = bool(wrong) and _is_absent(wrong[0][place])
+            proposed.append(((each.is_optional, is_absent), each.model_copy(update=found)))
+    if wrong:
+        # What the wrong attempt did otherwise tells more than what it did not do at all.
+        proposed.sort(key=lambda each: each[0])
+    found = tuple(suggestion for _, suggestion in proposed)
+    return Suggestions(checks=found, held_at_start=at_begin, held_in_wrong=in_wrong)
+
+
+def _is_absent(assertion: Assertion) -> bool:
+    """Whether an attempt has nothing in place of what a check expects, as far as is known."""
+    return assertion.near_step is None and not any(isinstance(fact, ValueFound) for fact in assertion.facts or ())
 
 
 def _evaluated(trajectory: Trajectory, checks: tuple[Check, ...], allowed: Sequence[str]) -> tuple[Assertion, ...]:
@@ -212,26 +220,26 @@ class _Source:
 
     def _path(self, parts: SplitResult) -> tuple[str, bool]:
         """The path with a star for each piece that differs each time, and whether there is one."""
-        spans = varying(parts.path, self._made, self._clues.task)
+        spans = self._clues.varying(parts.path, self._made)
         made, at = "", 0
         for start, end in spans:
             made, at = made + parts.path[at:start] + "*", end
         return (made + parts.path[at:]) or "/", bool(spans)
 
-    def _other_queries(self, path: str) -> list[_Pairs]:
+    def _other_queries(self, path: str) -> list[Pairs]:
         """The parameters that earlier looks at the same path had, and the end of the wrong attempt."""
         ends = [look for look in self._wrong.looks if look.is_own][-1:] if self._wrong else []
         seen = [urlsplit(look.step.url) for look in (*self._looks[:-1], *ends)]
         queries = dict.fromkeys(each.query for each in seen if each.path == path)
         return [parse_qsl(query, keep_blank_values=True) for query in queries]
 
-    def _telling(self, pairs: _Pairs, others: Iterable[_Pairs]) -> list[tuple[str, Any]]:
+    def _telling(self, pairs: Pairs, others: Iterable[Pairs]) -> list[tuple[str, Any]]:
         """The fields that the task names or that were typed, and those that had another value (or none) before. If
         several have the same value, those whose name the task uses. Names that occur several times do not count.
         """
         others = list(others)
         counts = Counter(name for name, _ in pairs)
-        single = [(name, value) for name, value in pairs if counts[name] == 1]
+        single = self._without_servers([(name, value) for name, value in pairs if counts[name] == 1])
         found = [pair for pair in single if self._clues.names(str(pair[1])) or any(pair not in each for each in others)]
         kept = []
         for name, value in found:
@@ -240,6 +248,10 @@ class _Source:
             if not meant or name in meant:
                 kept.append((name, value))
         return kept
+
+    def _without_servers(self, pairs: Pairs) -> list[tuple[str, Any]]:
+        """The fields without those that only tell the server's states apart."""
+        return [(name, value) for name, value in pairs if not is_of_server(name, value, self._clues)]
 
     def _is_meant(self, name: str) -> bool:
         """Whether the task uses a field's name, as in "grouped by" for `group`."""
@@ -252,31 +264,37 @@ class _Source:
         wrong = {_key(entry): entry for entry in _changes(self._wrong)} if self._wrong else {}
         made = []
         for key, entry in found.items():
-            pairs, secret = _fields(entry)
-            others = [each for each in self._changes if _key(each) == key and each is not entry]
-            others += [wrong[key]] if key in wrong else []
-            telling = self._telling(pairs, (_fields(each)[0] for each in others))
-            made.append((not telling, self._request(entry, pairs, telling, secret)))
+            fields = fields_of(entry, self._clues)
+            earlier = [each for each in self._changes if _key(each) == key and each is not entry]
+            in_wrong = fields_of(wrong[key], self._clues).pairs if key in wrong else None
+            others = [fields_of(each, self._clues).pairs for each in earlier]
+            telling = self._telling(fields.pairs, others if in_wrong is None else [*others, in_wrong])
+            if in_wrong is not None:
+                # The differences first: only some fields are proposed.
+                telling = sorted(telling, key=lambda pair: pair in in_wrong)
+            made.append((not telling, self._request(entry, fields, telling)))
         # Those with a value of the task come first: pages also send unrelated requests.
         yield from [each for _, each in sorted(made, key=lambda each: each[0])][:_MAX_REQUESTS]
 
-    def _request(self, entry: Entry, pairs: _Pairs, telling: _Pairs, secret: Sequence[str]) -> Suggestion:
+    def _request(self, entry: Entry, fields: Fields, telling: Pairs) -> Suggestion:
         parts = urlsplit(entry.request.url)
         address = parts.path or "/"
         if not self._recording.site.is_home(entry.request.url):
             address = f"{parts.scheme}://{parts.netloc}{address}"
         check: dict[str, Any] = {"kind": "request", "method": entry.request.method.upper(), "url": address}
-        kept = list(telling or pairs)[:_MAX_FIELDS]
+        # Without a sign of what matters, only what the request is about, not the details inside.
+        outer = [(name, value) for name, value in fields.pairs if not name.startswith("$")]
+        kept = list(telling or self._without_servers(outer))[:_MAX_FIELDS]
         if kept:
             # In an expected text `*` matches anything.
             check["post_data"] = dict(kept)
         if entry.response.status:
             check["status"] = entry.response.status
         why = "a request that may change the site"
-        if rest := [pair for pair in pairs if pair not in kept]:
+        if rest := [pair for pair in fields.pairs if pair not in kept]:
             why += f"; not compared: {_listed(rest)}"
-        if secret:
-            why += f"; left out, because they vary or are secret: {', '.join(secret)}"
+        if fields.varies:
+            why += f"; left out, because they vary or are secret: {', '.join(fields.varies[:_MAX_FIELDS])}"
         return _suggestion(why, check)
 
     def _answer(self, answer: str | None) -> Iterator[Suggestion]:
@@ -316,35 +334,6 @@ def _changes(recording: Recording) -> list[Entry]:
 
 def _key(entry: Entry) -> tuple[str, str]:
     return entry.request.method.upper(), urlsplit(entry.request.url).path or "/"
-
-
-def _fields(entry: Entry) -> tuple[list[tuple[str, Any]], list[str]]:
-    """The significant fields of a body, and the names of those that vary."""
-    body = entry.request.body
-    if body is None or body.is_cut:
-        return [], []
-    if body.params:
-        counts = Counter(pair.name for pair in body.params)
-        values: Mapping[str, Any] = {pair.name: pair.value for pair in body.params if counts[pair.name] == 1}
-    elif body.text and body.encoding is None and is_json(body.mime_type, body.text):
-        try:
-            parsed = parse_json(body.text)
-        except ValueError:
-            return [], []
-        values = parsed if isinstance(parsed, Mapping) else {}
-    else:
-        return [], []
-    kept: list[tuple[str, Any]] = []
-    varies: list[str] = []
-    for name, value in values.items():
-        if isinstance(value, Mapping | list) or value is None or value == "":
-            continue
-        text = str(value)
-        if REDACTED in text or varying(text) or len(text) > MAX_TEXT_CHARS:
-            varies.append(one_line(str(name), 40))
-        elif re.fullmatch(r"[\w-]+", str(name)):
-            kept.append((str(name), value))
-    return kept, varies
 
 
 def _listed(pairs: Iterable[tuple[str, Any]]) -> str:

@@ -308,3 +308,66 @@ def test_the_toml_gives_back_every_text(name: str) -> None:
     check = {"kind": "element", "element": f'button "{name}"', "not": True}
     found = Suggestions(checks=(Suggestion(check=check, why=name, at_start=name),), held_at_start=1)
     assert tomllib.loads(suggestions_toml(found))["checks"] == [check]
+
+
+DATED = "Move the visit to 24 December 2026 and name the first device kitchen."
+
+
+def moved(*lines: str, post: str) -> list[RecordedStep]:
+    steps = [RecordedStep(line=line) for line in lines]
+    return [*steps, RecordedStep(requests=(RecordedRequest(path="/save", method="PUT", post=post),)), RecordedStep()]
+
+
+@pytest.mark.parametrize(
+    ("post", "expected"),
+    [
+        ('{"devices": [{"name": "kitchen", "on": true}], "version": 37}', {"$.devices[0].name": "kitchen"}),
+        ('{"data": {"a": {"label": "kitchen"}}, "revision": 4}', {"$.data.a.label": "kitchen"}),
+        ('{"date": "2026-12-24"}', {"date": "2026-12-24"}),
+        (
+            '{"visit": {"when": "2026-12-24T00:00:00Z", "savedAt": "2026-12-24T10:33:21Z"}}',
+            {"$.visit.when": "2026-12-24T00:00:00Z"},
+        ),
+        ('{"name": "kitchen", "date": "2026-11-27"}', {"name": "kitchen"}),
+        ('{"plain": "x", "rev": "3-a", "lock_version": 2, "inner": {"deep": 1}}', {"plain": "x"}),
+    ],
+)  # fmt: skip
+def test_fields_inside_others_and_chosen_dates_are_proposed_and_what_versions_the_server_is_not(
+    tmp_path: Path, post: str, expected: dict[str, Any]
+) -> None:
+    (found, *_) = proposed(tmp_path, *moved(post=post), task=DATED)
+    assert found["post_data"] == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "<Date textbox> -> TYPE: 12/3/2026",
+        "<Choose Thursday, December 3rd, 2026 button> -> CLICK",
+        "<3 gridcell> -> CLICK",
+    ],
+)
+def test_a_date_that_was_typed_or_clicked_is_proposed(tmp_path: Path, line: str) -> None:
+    post = '{"date": "2026-12-03", "sent": "2026-11-27"}'
+    (found, *_) = proposed(tmp_path, *moved(line, post=post), task="Choose any day.")
+    assert found["post_data"] == {"date": "2026-12-03"}
+
+
+def test_a_version_that_was_typed_is_proposed(tmp_path: Path) -> None:
+    lines = ("<Version textbox> -> TYPE: 2.1",)
+    (found, *_) = proposed(tmp_path, *moved(*lines, post='{"version": "2.1", "revision": 8}'), task="Release it.")
+    assert found["post_data"] == {"version": "2.1"}
+
+
+def test_what_a_wrong_attempt_did_otherwise_comes_first(tmp_path: Path) -> None:
+    def attempt(name: str, place: str, count: int, *, is_listed: bool) -> Any:
+        fields = ", ".join(f'"f{n}": "kitchen"' for n in range(9))
+        sent = RecordedRequest(path="/z", post=f'{{{fields}, "place": "{place}", "n": {count}}}')
+        listed = RecordedRequest(path="/a", post='{"name": "kitchen"}')
+        first = RecordedStep(requests=(listed, sent) if is_listed else (sent,))
+        return recorded_attempt(tmp_path / name, [], [first, RecordedStep()], task=DATED)
+
+    right, wrong = attempt("right", "quay", 2, is_listed=True), attempt("wrong", "pier", 3, is_listed=False)
+    first, second, *_ = (each.check for each in suggest(right, against=wrong).checks)
+    assert (first["url"], second["url"]) == ("/z", "/a")
+    assert list(first["post_data"])[:2] == ["place", "n"]
