@@ -146,3 +146,12 @@ def test_everything_is_examined_in_the_order_of_fixing(tmp_path: Path) -> None:
     # A plug-in whose folder was deleted is still declared.
     gone = ["plug-in"] * len({entry.title for entry in without_code()})
     assert subjects == ["browser", "headed", "judge model", "port 9009", "port 9019", "disk", *FINDINGS.names(), *gone]
+
+
+@pytest.mark.e2e
+def test_scripts_that_the_browser_draws_as_boxes_are_named_with_their_packages() -> None:
+    done = CliRunner().invoke(app, ["doctor", "--fonts"], catch_exceptions=False)
+    assert "not measured" not in done.output
+    is_complete = "the browser draws Chinese, Japanese, Korean, Thai" in done.output
+    assert ("drawn as boxes in" in done.output and "apt-get install fonts-noto-core" in done.output) is not is_complete
+    assert done.exit_code == (0 if is_complete else 1)

@@ -18,6 +18,7 @@ PAGES: dict[str, Page] = {
     "/": """<title>Shop</title><h1>Shop for <a href=/all>all</a></h1>
     <button onclick="said.textContent='Sold'">Buy</button><p id=said role=status></p>
     <label><input type=checkbox checked> Oak</label><a href=/all>Lamp</a><a href=/all>Lamp</a>
+    <button>&#xe8b8; Mu&#x308;ll&#x200b;er</button>
     <script>said.textContent = document.cookie</script>""",
     "/all": "<title>All</title>Nothing",
 }
@@ -44,6 +45,8 @@ def test_a_page_is_shown_with_its_elements_as_checks_write_them(site: Site, tmp_
     assert "box=" not in head
     elements = [line.strip() for line in listed.partition("\n\n")[0].splitlines()]
     assert {'heading "Shop for all" [level=1]', 'button "Buy"', 'checkbox "Oak" [checked]'} < set(elements)
+    # Composed, without a character that nobody sees, and without the picture of an icon font.
+    assert 'button "Müller"' in elements
     assert 'link "Lamp"  (2 of them)' in elements
     page = parse_snapshot(head)
     assert all(elements_like(page, parse_element(line.partition("  (")[0])) for line in elements)

@@ -343,6 +343,12 @@ def test_tasks_on_a_site_that_was_not_reset_are_counted(tmp_path: Path) -> None:
     assert "shared_state: 1 played on a site" in shown(tmp_path, tasks=[{**task, "flags": ["shared_state"]}])[1]
 
 
+def test_scripts_that_screenshots_show_as_boxes_are_named_with_the_number_of_tasks(tmp_path: Path) -> None:
+    (task,) = a_detail()["tasks"]
+    tasks = [{**task, "flags": flags} for flags in (["undrawn_thai", "undrawn_emoji"], ["undrawn_thai"], ["off_site"])]
+    assert "no font for: 2 tasks with text in Thai, emoji; screenshots show boxes" in shown(tmp_path, tasks=tasks)[1]
+
+
 def test_repeats_are_summed_up_in_a_line_of_their_own(tmp_path: Path) -> None:
     results = [a_result("t", epoch=n, verdict=a_verdict(each)) for n, each in enumerate(("success", "failure"), 1)]
     text = io.StringIO()
