@@ -150,7 +150,7 @@ def test_everything_is_examined_in_the_order_of_fixing(tmp_path: Path) -> None:
 
 @pytest.mark.e2e
 def test_scripts_that_the_browser_draws_as_boxes_are_named_with_their_packages() -> None:
-    done = CliRunner().invoke(app, ["doctor", "--fonts"], catch_exceptions=False)
+    done = CliRunner().invoke(command_app("doctor"), ["--fonts"], catch_exceptions=False)
     assert "not measured" not in done.output
     is_complete = "the browser draws Chinese, Japanese, Korean, Thai" in done.output
     assert ("drawn as boxes in" in done.output and "apt-get install fonts-noto-core" in done.output) is not is_complete
