@@ -410,7 +410,7 @@ class PlaywrightBrowser:
         return page.model_copy(update={**facts, "screenshot": self._decoded(beside.image)})
 
     async def undrawn(self) -> frozenset[str]:
-        """See `judge.browser.session.Browser`."""
+        """The names of the scripts that the browser draws as boxes (`judge.browser.fonts`), measured once."""
         if self._server.undrawn is None:
             self._server.undrawn = frozenset()
             # A hosted browser opens no page for the judge alone.

@@ -117,10 +117,6 @@ class Browser(Protocol):
         """
         ...
 
-    async def undrawn(self) -> frozenset[str]:
-        """The names of the scripts that the browser draws as boxes, see `judge.browser.fonts`."""
-        ...
-
     async def replace_tab(self, why: Notice) -> Page:
         """Put an empty tab in place of the current one, and observe that."""
         ...

@@ -97,8 +97,8 @@ def suggest(
     if wrong:
         # What the wrong attempt did otherwise tells more than what it did not do at all.
         proposed.sort(key=lambda each: each[0])
-    found = tuple(suggestion for _, suggestion in proposed)
-    return Suggestions(checks=found, held_at_start=at_begin, held_in_wrong=in_wrong)
+    checked = tuple(suggestion for _, suggestion in proposed)
+    return Suggestions(checks=checked, held_at_start=at_begin, held_in_wrong=in_wrong)
 
 
 def _is_absent(assertion: Assertion) -> bool:

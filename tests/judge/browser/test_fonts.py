@@ -10,7 +10,7 @@ from judge.browser.fonts import SCRIPTS, read_undrawn, scripts_in, titles_of, un
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_two_different_characters_stand_for_each_script(name: str) -> None:
-    first, second = SCRIPTS[name].samples
+    first, second = list(SCRIPTS[name].samples)
     assert first != second
     assert scripts_in(f"abc {first}") == scripts_in(f"{second} abc") == (name,)
     assert unicodedata.normalize("NFC", first) == first
