@@ -240,3 +240,19 @@ def test_what_must_not_be_sent_on_a_socket_is_not_warned_of() -> None:
 def test_a_fetch_off_the_tasks_site_is_warned_of() -> None:
     (warning,) = warnings_of(task({"kind": "fetch", "url": "http://other.test/api", "response": "x"}))
     assert "is not on the task's site" in warning
+
+
+@pytest.mark.parametrize(
+    ("check", "is_noted"),
+    [
+        ({"kind": "text", "within": "status", "pattern": "Mu\u0308nchen"}, True),
+        ({"kind": "text", "within": "status", "pattern": "München"}, False),
+        ({"kind": "text", "within": "status", "pattern": "a\u200bb"}, True),
+        ({"kind": "text", "within": "status", "pattern": "a\u200db"}, False),
+        ({"kind": "element", "element": "button /Mu\u0308nchen/"}, True),
+        ({"kind": "element", "element": 'button "Mu\u0308nchen"'}, False),
+        ({**SOCKET, "message": "Mu\u0308nchen"}, True),
+    ],
+)
+def test_a_pattern_with_characters_that_are_never_compared_is_noted(check: dict[str, Any], is_noted: bool) -> None:
+    assert any("may never match" in warning for warning in warnings_of(task(check))) is is_noted
