@@ -136,8 +136,18 @@ def settle_code(limit_s: float, script_limit_s: float, *, links: bool = False) -
 
 
 def click_code(params: Mapping[str, Any]) -> str:
-    """The code that clicks a point several times, with the parameters of the server's tool `browser_mouse_click_xy`."""
+    """The code that clicks a point several times or holds the mouse, with the parameters of `browser_mouse_click_xy`."""
     return f"async page => {_CONTEXT}.clickAt(page, {json.dumps(params)})"
+
+
+def drag_code(params: Mapping[str, Any]) -> str:
+    """The code that drags between two points, with the parameters of `browser_mouse_drag_xy`."""
+    return f"async page => {_CONTEXT}.dragAt(page, {json.dumps(params)})"
+
+
+def hold_code(hold_ms: int) -> str:
+    """The code that makes the next click or drag of an element hold the mouse down for so long."""
+    return f"async page => {{ {_CONTEXT}.hold = {hold_ms}; }}"
 
 
 def beside_code(quality: int, limit_s: float) -> str:
