@@ -5,9 +5,9 @@
 // Playwright gives no reference to what has no size, is not rendered or takes no pointer events. Yet a radio button hidden
 // in that way is operated through its label, a switch through what is drawn around it, and an area through its image.
 () => {
-  const MAX_LEVELS = 3;
-  // A larger box around a control is not the drawing of that control.
-  const MAX_AROUND = { width: 400, height: 120 };
+  const MAX_LEVELS = 4;
+  // What is higher is not the drawing of one control.
+  const MAX_HEIGHT = 120;
   const GRID = [0.5, 0.3, 0.7, 0.1, 0.9];
   // As long as transitions usually take: what moves for longer does not stop.
   const MAX_MOVING = 500;
@@ -41,15 +41,16 @@
   const isControl = element => isField(element) || SWITCHES.has(element.getAttribute("role")?.trim());
   const labelsOf = element => isField(element) ? [...element.labels ?? []] : [];
 
-  // The nearest element around a control that takes its clicks: one that is about as large as the control would be, with
-  // no other control in it.
-  const drawingAround = control => {
+  // Whether an element is a control or only a label of it. Labels of nothing operate nothing.
+  const isOf = (control, element) => element === control || (element instanceof HTMLLabelElement && [control, null].includes(element.control));
+  // The nearest element around a control that takes its clicks and contains `hit`, if given: one that is about as high as
+  // the control would be, with no other control in it.
+  const drawingAround = (control, hit = control) => {
     let at = parentOf(control);
     for (let level = 0; at && level < MAX_LEVELS; level++, at = parentOf(at)) {
-      if (!isReachable(at)) continue;
-      const { width, height } = boxOf(at);
-      const others = [...at.querySelectorAll(OPERABLE)].some(each => each !== control && !each.contains(control));
-      return others || width > MAX_AROUND.width || height > MAX_AROUND.height ? null : at;
+      if (!isReachable(at) || !at.contains(hit)) continue;
+      const others = [...at.querySelectorAll(OPERABLE)].some(each => !isOf(control, each) && !each.contains(control));
+      return others || boxOf(at).height > MAX_HEIGHT ? null : at;
     }
     return null;
   };
@@ -149,8 +150,10 @@
       const point = isReachable(label) && pointOn(label, control);
       if (point) return point;
     }
+    // Its own drawing may be in front of it.
+    if (hits.length && drawingAround(control, hits[0])) return { how: "at", x, y };
     const around = isReachable(control) ? null : drawingAround(control);
-    return around && (hits.includes(around) ? { how: "at", x, y } : pointOn(around, control));
+    return around && pointOn(around, control);
   };
   // Whether a transparent part of a link or button lies over the element, for example over a whole card: it has no text
   // there, and belongs to the same box. A person clicks on the text that shows through.
