@@ -42,18 +42,22 @@ const beside = (input, wanted) => {
   return Number(probe.value) > Number(wanted) ? { value: probe.value, key: "ArrowLeft" } : null;
 };
 
-// A point of a document's viewport in that of the page.
-const inPage = async (locator, page, { x, y }) => {
+// Where the viewport of an element's document is in that of the page.
+const originOf = async (locator, page) => {
   const element = await locator.elementHandle({ timeout: STEP_LIMIT });
-  let frame = await element.ownerFrame();
-  if (!frame || frame === page.mainFrame()) return { x, y };
-  frame = await frame.frameElement();
-  const box = await frame.boundingBox();
-  const edge = await frame.evaluate(each => {
+  const frame = await element.ownerFrame();
+  if (!frame || frame === page.mainFrame()) return { x: 0, y: 0 };
+  const holder = await frame.frameElement();
+  const box = await holder.boundingBox();
+  const edge = await holder.evaluate(each => {
     const style = getComputedStyle(each);
     return { left: each.clientLeft + parseFloat(style.paddingLeft), top: each.clientTop + parseFloat(style.paddingTop) };
   });
-  return { x: box.x + edge.left + x, y: box.y + edge.top + y };
+  return { x: box.x + edge.left, y: box.y + edge.top };
+};
+const inPage = async (locator, page, { x, y }) => {
+  const origin = await originOf(locator, page);
+  return { x: origin.x + x, y: origin.y + y };
 };
 // The middle of an element, in view. A page may replace the element meanwhile.
 const middleOf = async (locator, page) => {
@@ -81,11 +85,13 @@ class Adapted {
     return point ? { how: "at", point } : null;
   }
 
-  // Where a moving element is now; `null` if something covers it all the time.
+  // Where a moving element is now; `null` if something covers it all the time. Nothing else is asked in between, because
+  // it moves on.
   async caught() {
-    for (let tries = 0; tries < PLACE_TRIES; tries++) {
+    const origin = await soon(originOf(this.locator, this.page), LOOK_LIMIT);
+    for (let tries = 0; origin && tries < PLACE_TRIES; tries++) {
       const found = await soon(this.locator.evaluate(isOn), LOOK_LIMIT);
-      if (found) return soon(inPage(this.locator, this.page, found), LOOK_LIMIT);
+      if (found) return { x: origin.x + found.x, y: origin.y + found.y };
     }
     return null;
   }

@@ -79,6 +79,16 @@ const ANSWER_LIMIT = 4000;
 const CLOSE_LIMIT = 5000;
 const GLANCE_LIMIT = 3000;
 const INPUT_PAUSE = 80;
+// Copies nothing, over what was copied before.
+const EMPTY_CLIPBOARD = `(() => {
+  const copy = event => {
+    event.clipboardData.setData("text/plain", "");
+    event.preventDefault();
+  };
+  addEventListener("copy", copy);
+  document.execCommand("copy");
+  removeEventListener("copy", copy);
+})()`;
 // Types of requests that no page waits for.
 const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "texttrack", "manifest"]);
 
@@ -614,7 +624,15 @@ class Context {
       this.clockOffset = clock - Date.now();
       await page.context().addInitScript(`(${CLOCK})(${clock}, ${this.clockOffset})`);
     }
+    await this.emptyClipboard(page);
     await this.attach(page);
+  }
+
+  // The browser has one clipboard, also for what was copied in earlier attempts.
+  async emptyClipboard(page) {
+    const session = await page.context().newCDPSession(page);
+    await session.send("Runtime.evaluate", { expression: EMPTY_CLIPBOARD, userGesture: true });
+    await session.detach();
   }
 
   async attach(page) {
