@@ -36,7 +36,9 @@ def _holds(page: Snapshot, field: Node, text: str) -> bool:
 def _is_drawn(text: str, page: Snapshot, earlier: Snapshot) -> bool:
     """Whether the page has drawn the lines of the text. Numbers of lines may be between them."""
     lines = Counter(filter(None, map(_bare, text.split("\n"))))
-    now, then = (_bare(" ".join(part for node in each.nodes for part in (node.name, node.text))) for each in (page, earlier))
+    now, then = (
+        _bare(" ".join(part for node in each.nodes for part in (node.name, node.text))) for each in (page, earlier)
+    )
     new = sum(min(count, now.count(line) - then.count(line)) for line, count in lines.items() if line in now)
     return bool(lines) and new >= min(lines.total(), _DRAWN_LINES)
 

@@ -38,7 +38,19 @@ _KEYS = MappingProxyType(
         **{
             name.lower(): name
             for name in (
-                *("Enter", "Escape", "Delete", "Insert", "Backspace", "Tab", "Space", "Home", "End", "PageUp", "PageDown"),
+                *(
+                    "Enter",
+                    "Escape",
+                    "Delete",
+                    "Insert",
+                    "Backspace",
+                    "Tab",
+                    "Space",
+                    "Home",
+                    "End",
+                    "PageUp",
+                    "PageDown",
+                ),
                 *("ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "ContextMenu", "CapsLock"),
                 *(f"F{number}" for number in range(1, 13)),
             )
@@ -60,8 +72,8 @@ def key_name(written: str) -> str:
         text = found[1].replace("-", "+") + text[found.end() :]
     *held, last = _parts(text)
     names = [_MODIFIERS.get(each.lower(), each) for each in held]
-    known = _KEYS if len(last) > 1 else {}
-    key = known.get(last.lower()) or _MODIFIERS.get(last.lower(), last)
+    # A single character is the key that writes it.
+    key = last if len(last) == 1 else _KEYS.get(last.lower()) or _MODIFIERS.get(last.lower(), last)
     is_shortcut = any(name in ("Alt", "Control", "ControlOrMeta", "Meta") for name in names)
     return "+".join([*names, key.lower() if is_shortcut and len(key) == 1 and key.isascii() else key])
 

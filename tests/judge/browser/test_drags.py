@@ -16,9 +16,12 @@ pytestmark = pytest.mark.e2e
 
 # Each part is a `section` with a card and a lane. It says its name once the card was dropped as its sensor wants it.
 STYLE = """<!doctype html><title>Drags</title><style>section { position: relative; display: inline-block; width: 290px;
-    height: 110px; margin: 5px; border: 1px solid #ccc; vertical-align: top } .card, .lane { position: absolute; height: 30px;
-    user-select: none } .card { left: 5px; top: 5px; width: 70px; background: #cce } .lane { left: 150px; top: 50px; width: 120px;
-    height: 50px; background: #eee } .cell { position: absolute; top: 60px; width: 30px; height: 30px; background: #eec }
+    height: 110px; margin: 5px; border: 1px solid #ccc; vertical-align: top } .card, .lane { position: absolute;
+      height: 30px;
+    user-select: none } .card { left: 5px; top: 5px; width: 70px; background: #cce } .lane { left: 150px; top: 50px;
+      width: 120px;
+    height: 50px; background: #eee } .cell { position: absolute; top: 60px; width: 30px; height: 30px;
+      background: #eec }
     </style><p id=said role=status>said:</p><script>
     window.say = text => { said.textContent += ` ${text}` };
     const isOver = (e, element) => {
@@ -27,7 +30,8 @@ STYLE = """<!doctype html><title>Drags</title><style>section { position: relativ
     };
     const part = (name, build) => {
       const section = document.querySelector(`section[data-name="${name}"]`);
-      build({ say: () => say(name), card: section.querySelector('.card'), lane: section.querySelector('.lane'), section });
+      const [card, lane] = ['.card', '.lane'].map(each => section.querySelector(each));
+      build({ say: () => say(name), card, lane, section });
     };
     const far = (a, b) => Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY);</script>"""
 # The script of each part.
@@ -47,10 +51,12 @@ SENSORS = {
         card.onmousedown = e => { e.preventDefault(); down = e };
         addEventListener('mousemove', e => {
           if (!down) return;
-          if (!ready && far(e, down) >= 5) ready = requestAnimationFrame(() => requestAnimationFrame(() => { ready = 'yes' }));
+          if (!ready && far(e, down) >= 5) ready = requestAnimationFrame(() => requestAnimationFrame(() => {
+            ready = 'yes' }));
           if (ready === 'yes') { moves += 1; requestAnimationFrame(() => { last = e }) }
         });
-        addEventListener('mouseup', () => { if (moves > 4 && last && isOver(last, lane)) say(); down = ready = last = null; moves = 0 });""",
+        addEventListener('mouseup', () => { if (moves > 4 && last && isOver(last, lane)) say();
+          down = ready = last = null; moves = 0 });""",
     # Held for half a second without moving by more than 5 px.
     "delay": """let timer, on;
         card.onpointerdown = down => {
@@ -58,16 +64,20 @@ SENSORS = {
           const early = e => { if (!on && far(e, down) > 5) clearTimeout(timer) };
           document.addEventListener('pointermove', early);
         };
-        document.addEventListener('pointerup', e => { clearTimeout(timer); if (on && isOver(e, lane)) say(); on = false });""",
+        document.addEventListener('pointerup', e => { clearTimeout(timer); if (on && isOver(e, lane)) say();
+          on = false });""",
     # Native, with data, and a target that wants to see what comes.
     "native": """card.draggable = true; let overs = 0;
         card.ondragstart = e => e.dataTransfer.setData('text/plain', 'the card');
         lane.ondragover = e => { e.preventDefault(); overs += 1 };
-        lane.ondrop = e => { e.preventDefault(); if (overs > 2 && e.dataTransfer.getData('text/plain') === 'the card') say() };""",
+        lane.ondrop = e => { e.preventDefault(); if (overs > 2 &&
+          e.dataTransfer.getData('text/plain') === 'the card') say() };""",
     # Native, and the item changes places with what it is dragged over. The drop may be anywhere then.
     "sorted": """card.draggable = lane.draggable = true; card.after(lane);
-        card.ondragstart = e => { e.dataTransfer.effectAllowed = 'move'; setTimeout(() => card.classList.add('ghost')) };
-        lane.ondragover = e => { e.preventDefault(); if (card.classList.contains('ghost')) section.insertBefore(lane, card) };
+        card.ondragstart = e => { e.dataTransfer.effectAllowed = 'move';
+          setTimeout(() => card.classList.add('ghost')) };
+        lane.ondragover = e => { e.preventDefault();
+          if (card.classList.contains('ghost')) section.insertBefore(lane, card) };
         card.ondragend = () => { if (section.firstElementChild === lane) say() };""",
     # The place under the pointer is looked up every 50 ms, not in a handler.
     "polled": """let at, timer, over;
@@ -76,7 +86,8 @@ SENSORS = {
           over = at && document.elementFromPoint(at.clientX, at.clientY) === lane;
         }, 50) };
         document.addEventListener('pointermove', e => { at = e });
-        document.addEventListener('pointerup', () => { clearInterval(timer); card.style.pointerEvents = ''; if (over) say(); over = false });""",
+        document.addEventListener('pointerup', () => { clearInterval(timer); card.style.pointerEvents = '';
+          if (over) say(); over = false });""",
     # The pointer is captured, and only relative moves count.
     "slider": """lane.remove(); const high = section.querySelector('.cell'); let value = 0, from = null;
         card.style.width = '20px';
@@ -99,7 +110,8 @@ SENSORS = {
     "awaited": """let ready, entered, timer;
         card.onpointerdown = () => { timer = setTimeout(() => { ready = true }, 250) };
         document.addEventListener('pointermove', e => { entered = ready && isOver(e, lane) });
-        document.addEventListener('pointerup', () => { clearTimeout(timer); if (entered) say(); ready = entered = false });""",
+        document.addEventListener('pointerup', () => { clearTimeout(timer); if (entered) say();
+          ready = entered = false });""",
     # The board moves its lane aside as soon as something is dragged; the card follows the pointer.
     "board": """let down, on, over;
         card.onpointerdown = e => { down = e; e.preventDefault() };
@@ -110,7 +122,8 @@ SENSORS = {
           lane.style.paddingTop = on ? '4px' : '';
           requestAnimationFrame(() => { over = on && isOver(e, lane) });
         });
-        document.addEventListener('pointerup', () => { if (over) { lane.append(card); say() } down = on = over = null; card.style.translate = '' });""",
+        document.addEventListener('pointerup', () => { if (over) { lane.append(card);
+          say() } down = on = over = null; card.style.translate = '' });""",
     # A menu of a long press, which a shorter one or a move cancels.
     "press": """let timer;
         card.onpointerdown = () => { timer = setTimeout(say, 700) };
@@ -136,9 +149,10 @@ INSIDE = {
 
 
 def written(name: str, script: str) -> str:
-    inside = f"""<div class=card role=button tabindex=0 aria-label="Card {name}">{name}</div>
+    both = f"""<div class=card role=button tabindex=0 aria-label="Card {name}">{name}</div>
         <div class=lane role=region aria-label="Lane {name}"></div>"""
-    return f"""<section data-name={name}>{INSIDE.get(name, inside) if name != "slider" else inside + INSIDE[name]}</section>
+    inside = both + INSIDE[name] if name == "slider" else INSIDE.get(name, both)
+    return f"""<section data-name={name}>{inside}</section>
         <script>part('{name}', ({{ say, card, lane, section }}) => {{ {script} }})</script>"""
 
 

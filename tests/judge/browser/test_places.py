@@ -24,8 +24,10 @@ STYLE = """<!doctype html><title>Controls</title><style>
 # By name, each with the element to click. It says its name once it is used.
 WAYS = {
     "clipped": (
-        "<div class=box style='padding: 20px'><b class=over style='width: 30px'>Size</b><label for=a style='margin: 20px'>"
-        "Clipped</label><input class=clipped style='left: 0; top: 0' type=radio id=a onchange=\"say('clipped')\"></div>",
+        "<div class=box style='padding: 20px'><b class=over style='width: 30px'>Size</b><label for=a style='margin: "
+        "20px'>"
+        "Clipped</label><input class=clipped style='left: 0; top: 0' type=radio id=a "
+        "onchange=\"say('clipped')\"></div>",
         'radio "Clipped"',
     ),
     "untouchable": (
@@ -39,7 +41,8 @@ WAYS = {
         'radio "Segment"',
     ),
     "far": (
-        "<input type=checkbox id=c style='position: absolute; left: -9999px' onchange=\"say('far')\"><label for=c>Far</label>",
+        "<input type=checkbox id=c style='position: absolute; left: -9999px' onchange=\"say('far')\"><label "
+        "for=c>Far</label>",
         'checkbox "Far"',
     ),
     "unrendered": (
@@ -47,7 +50,8 @@ WAYS = {
         'radio "Unrendered"',
     ),
     "invisible": (
-        "<input type=checkbox id=e style='visibility: hidden' onchange=\"say('invisible')\"><label for=e>Invisible</label>",
+        "<input type=checkbox id=e style='visibility: hidden' onchange=\"say('invisible')\"><label "
+        "for=e>Invisible</label>",
         'checkbox "Invisible"',
     ),
     "switch": (
@@ -56,13 +60,15 @@ WAYS = {
         'switch "Wifi"',
     ),
     "through": (
-        "<div class=box onclick=\"say('through')\"><span role=switch aria-checked=false aria-label=Through class=drawing"
+        "<div class=box onclick=\"say('through')\"><span role=switch aria-checked=false aria-label=Through "
+        "class=drawing"
         " style='pointer-events: none'></span></div>",
         'switch "Through"',
     ),
     "terms": (
         "<label class=box><input type=checkbox class=nothing onchange=\"say('terms')\" aria-label=Terms>"
-        "<a href='#terms' onclick=\"say('link')\" style='display: block'>The long terms of this service</a> agreed</label>",
+        "<a href='#terms' onclick=\"say('link')\" style='display: block'>The long terms of this service</a> "
+        "agreed</label>",
         'checkbox "Terms"',
     ),
     "placeholder": (
@@ -71,10 +77,12 @@ WAYS = {
         'combobox "City"',
     ),
     "rect": (
-        "<img usemap='#m' width=200 height=60 style='border: 5px solid; padding: 4px' alt=Map src='/map.svg'><map name=m>"
+        "<img usemap='#m' width=200 height=60 style='border: 5px solid; padding: 4px' alt=Map src='/map.svg'><map "
+        "name=m>"
         "<area shape=rect coords='0,0,50,50' href='#1' alt=Rect onclick=\"say('rect')\">"
         "<area shape=circle coords='90,30,20' href='#2' alt=Circle onclick=\"say('circle')\">"
-        "<area shape=poly coords='130,0,190,0,190,60,180,60,180,10,130,10' href='#3' alt=Corner onclick=\"say('corner')\"></map>",
+        "<area shape=poly coords='130,0,190,0,190,60,180,60,180,10,130,10' href='#3' alt=Corner "
+        "onclick=\"say('corner')\"></map>",
         'link "Rect"',
     ),
     "circle": ("", 'link "Circle"'),
@@ -84,11 +92,13 @@ WAYS = {
         'heading "Card"',
     ),
     "tile": (
-        "<div class=box><h2>Tile</h2><p>words</p><a class=over href='#tile' aria-label='To it' onclick=\"say('tile')\"></a></div>",
+        "<div class=box><h2>Tile</h2><p>words</p><a class=over href='#tile' aria-label='To it' "
+        "onclick=\"say('tile')\"></a></div>",
         'heading "Tile"',
     ),
     "panel": (
-        "<div class=box><h2>Panel</h2><h3><a href='#panel' onclick=\"say('panel')\"><span class=over></span>To</a></h3></div>",
+        "<div class=box><h2>Panel</h2><h3><a href='#panel' onclick=\"say('panel')\"><span "
+        "class=over></span>To</a></h3></div>",
         'heading "Panel"',
     ),
     "shadow": (
@@ -98,27 +108,35 @@ WAYS = {
         'switch "Shadow"',
     ),
     "framed": (
-        "<iframe style='border: 7px solid; padding: 3px; height: 60px' srcdoc=\"<input type=radio id=z style='display: none'"
+        "<iframe style='border: 7px solid; padding: 3px; height: 60px' srcdoc=\"<input type=radio id=z "
+        "style='display: none'"
         " onchange='parent.say(`framed`)'><label for=z style='margin: 20px'>Framed</label>\"></iframe>",
         'radio "Framed"',
     ),
 }
 # What nobody can use has no reference.
-UNUSABLE = """<input class=nothing style="padding: 0; border: 0" aria-label=Honeypot><label>Off<input type=radio class=nothing disabled></label>
+UNUSABLE = """<input class=nothing style="padding: 0;
+  border: 0" aria-label=Honeypot><label>Off<input type=radio class=nothing disabled></label>
     <div aria-hidden=true><label>Doubled<input type=checkbox class=nothing></label></div>
-    <img usemap='#gone' style='display: none' alt=Gone><map name=gone><area coords='0,0,9,9' href='#0' alt=Nowhere></map>
+    <img usemap='#gone' style='display: none' alt=Gone><map name=gone>
+    <area coords='0,0,9,9' href='#0' alt=Nowhere></map>
     <div style='display: none'><label>Closed<input type=checkbox></label></div>"""
 COVERED = """<title>Covered</title><h1>Title</h1><button onclick="said.textContent = 'pressed'">Below</button>
-    <div style='position: fixed; inset: 0; background: #eee'><p>A dialog</p><button onclick="said.textContent = 'agreed'"
-    style='position: fixed; left: 0; top: 0; width: 300px; height: 300px'>Agree to all</button></div><p id=said role=status>no</p>"""
+    <div style='position: fixed; inset: 0;
+      background: #eee'><p>A dialog</p><button onclick="said.textContent = 'agreed'"
+    style='position: fixed; left: 0; top: 0; width: 300px;
+      height: 300px'>Agree to all</button></div><p id=said role=status>no</p>"""
 MOVING = """<!doctype html><title>Moving</title><style>button { position: absolute }
     @keyframes pulse { 50% { transform: scale(1.3) } } @keyframes slide { to { left: 300px } }</style>
     <button style="top: 100px; animation: pulse .7s infinite" onclick="say('pulsing')">Pulsing</button>
-    <button style="top: 160px; left: 0; width: 150px; animation: slide 6s linear infinite alternate" onclick="say('sliding')">Sliding</button>
+    <button style="top: 160px; left: 0; width: 150px;
+      animation: slide 6s linear infinite alternate" onclick="say('sliding')">Sliding</button>
     <button id=driven style="top: 220px; width: 150px" onclick="say('driven')">Driven</button>
-    <div style="position: absolute; top: 280px; animation: pulse 1s infinite"><button onclick="say('inside')">Inside</button></div>
+    <div style="position: absolute; top: 280px;
+      animation: pulse 1s infinite"><button onclick="say('inside')">Inside</button></div>
     <p id=said role=status>said:</p><script>let t = 0; const say = text => { said.textContent += ` ${text}` };
-    (function frame() { driven.style.left = 150 + 150 * Math.sin(t += .005) + 'px'; requestAnimationFrame(frame) })()</script>"""
+    (function frame() { driven.style.left = 150 + 150 * Math.sin(t += .005) + 'px';
+      requestAnimationFrame(frame) })()</script>"""
 
 
 def map_image(handler: Handler) -> None:

@@ -136,7 +136,7 @@ def settle_code(limit_s: float, script_limit_s: float, *, links: bool = False) -
 
 
 def click_code(params: Mapping[str, Any]) -> str:
-    """The code that clicks a point several times or holds the mouse, with the parameters of `browser_mouse_click_xy`."""
+    """The code that clicks a point several times, or for long, with the parameters of `browser_mouse_click_xy`."""
     return f"async page => {_CONTEXT}.clickAt(page, {json.dumps(params)})"
 
 
