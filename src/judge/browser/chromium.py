@@ -340,7 +340,7 @@ class BrowserSettings(Record):
         return "headless shell" if _kind_of(self.found.path) == "shell" else "new headless"
 
     @property
-    def _has_own_clipboard(self) -> bool:
+    def has_own_clipboard(self) -> bool:
         """Whether no other browser or person can read or change what pages copy. A display has one clipboard."""
         return self.found is not None and (self.config.browser != "headed" or self.xvfb is not None)
 
@@ -423,7 +423,7 @@ class BrowserSettings(Record):
             # Other permissions are denied without a prompt, which nobody could answer.
             "permissions": [
                 *(["geolocation"] if config.geolocation else []),
-                *(["clipboard-write"] if self._has_own_clipboard else []),
+                *(["clipboard-write"] if self.has_own_clipboard else []),
             ],
             "geolocation": config.geolocation.model_dump() if config.geolocation else None,
             "userAgent": config.user_agent,

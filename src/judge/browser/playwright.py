@@ -173,7 +173,8 @@ class PlaywrightBrowser:
         with _opening(url):
             answer = await self._run(requests.begin_code((url, *self._own_sites)))
             if answer.ok:
-                answer = await self._run(begin_code(settle, clock_ms, self._attack))
+                has_own = self._server.settings.has_own_clipboard
+                answer = await self._run(begin_code(settle, clock_ms, self._attack, has_own_clipboard=has_own))
             if answer.ok:
                 answer = await self._go(url)
         await self._require_opened(answer, url)

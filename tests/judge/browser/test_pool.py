@@ -50,8 +50,10 @@ HANGS = """<script>fetch("/go").then(() => {
     })</script>"""
 COPIES = """<title>Copies</title><script>const say = text => { said.textContent = text };
     const copy = () => navigator.clipboard.writeText('a secret').then(() => say('copied'), say);
-    const read = () => navigator.clipboard.readText().then(say, error => say(error.name))</script>
-    <p id=said role=status></p><button onclick="copy()">Copy</button><button onclick="read()">Read</button><input aria-label=Field>"""
+    const read = () => navigator.clipboard.readText().then(say, error => say(error.name));
+    </script>
+    <p id=said role=status></p><button onclick="copy()">Copy</button><button onclick="read()">Read</button>
+    <input aria-label=Field>"""
 GRANT = "async page => await page.context().grantPermissions(['geolocation'])"
 
 

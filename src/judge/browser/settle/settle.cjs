@@ -613,7 +613,7 @@ class Context {
   // Called once, before the first navigation, until which no page needs to be watched.
   // With `clock` (page time only), the clocks of all pages begin there, in milliseconds since 1970. `attack` is what goes
   // into the pages (`../attacks.js`), if anything does.
-  async begin(page, isPageTime, maxCpu, clock, attack) {
+  async begin(page, isPageTime, maxCpu, clock, attack, hasOwnClipboard) {
     if (this.isBegun) return;
     this.isBegun = true;
     this.isPageTime = isPageTime;
@@ -624,7 +624,8 @@ class Context {
       this.clockOffset = clock - Date.now();
       await page.context().addInitScript(`(${CLOCK})(${clock}, ${this.clockOffset})`);
     }
-    await this.emptyClipboard(page);
+    // Not that of a person.
+    if (hasOwnClipboard) await this.emptyClipboard(page);
     await this.attach(page);
   }
 
