@@ -63,6 +63,8 @@ NoticeCode = Literal[
     "no_screenshot",  # the browser gave none
     "script_stopped",  # after `seconds` of CPU time
     "not_as_typed",  # `count` fields do not contain what was typed into them
+    "nothing_changed",  # neither snapshot nor screenshot, after a drag or a long press
+    "file_chooser_cancelled",  # one that the page opened
     "tabs_closed",  # `count` of those that pages opened
     "tab_crashed",  # an empty tab has taken its place
     "tab_flooded",  # by console messages or navigations; an empty tab has taken its place

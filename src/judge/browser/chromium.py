@@ -340,6 +340,11 @@ class BrowserSettings(Record):
         return "headless shell" if _kind_of(self.found.path) == "shell" else "new headless"
 
     @property
+    def has_own_clipboard(self) -> bool:
+        """Whether no other browser or person can read or change what pages copy. A display has one clipboard."""
+        return self.found is not None and (self.config.browser != "headed" or self.xvfb is not None)
+
+    @property
     def confinement(self) -> dict[str, str]:
         """What confines pages, for records: Chromium's sandbox, and a guard, which only a hosted browser lacks."""
         if self.found is None:
@@ -416,7 +421,10 @@ class BrowserSettings(Record):
             "timezoneId": config.timezone,
             "colorScheme": config.color_scheme,
             # Other permissions are denied without a prompt, which nobody could answer.
-            "permissions": ["geolocation"] if config.geolocation else [],
+            "permissions": [
+                *(["geolocation"] if config.geolocation else []),
+                *(["clipboard-write"] if self.has_own_clipboard else []),
+            ],
             "geolocation": config.geolocation.model_dump() if config.geolocation else None,
             "userAgent": config.user_agent,
         }

@@ -131,15 +131,17 @@ class McpServer:
         except Exception as error:  # noqa: BLE001
             self._error = error
 
-    async def call(self, tool: str, params: dict[str, Any]) -> Answer:
-        """Call a tool. Raises `BrowserFault` if browser or server are gone, and `PageTrouble`."""
+    async def call(self, tool: str, params: dict[str, Any], *, longer_s: float = 0.0) -> Answer:
+        """Call a tool, which may take `longer_s` than others. Raises `BrowserFault` if browser or server are gone, and
+        `PageTrouble`.
+        """
         if self._fault:
             raise self._fault
         # A requested wait does not count against the timeout.
         wait_s = float(params.get("time", 0)) if tool_of(tool).waits else 0.0
         call = self._ready.result().call_tool(tool, params)
         try:
-            result = await self._answered(tool, call, self.settings.config.call_timeout_s + wait_s)
+            result = await self._answered(tool, call, self.settings.config.call_timeout_s + wait_s + longer_s)
             if not self._watch.alive():
                 raise self.fail(self._loss())
         except BrowserFault:

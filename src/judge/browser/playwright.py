@@ -37,6 +37,8 @@ from judge.browser.settle import (
     begin_code,
     beside_code,
     click_code,
+    drag_code,
+    hold_code,
     open_code,
     read_beside,
     read_glance,
@@ -46,7 +48,7 @@ from judge.browser.settle import (
 from judge.records.access import StorageState
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
-from judge.records.tools import tool_of, writes
+from judge.records.tools import HOLD, tool_of, writes
 from judge.trajectory import fetched
 from shared.errors import InternalFault, SiteFault, SiteUnreachable, is_shortage
 from shared.models import DocumentKind, Notice, Page, Settled, Tab, ToolSpec
@@ -127,13 +129,17 @@ class PlaywrightBrowser:
         self._url = _BLANK
         self._title = ""
         self._seen = ""
+        self._picture: bytes | None = None
         self._reports: list[Report] = []
         # Whether loading was stopped since the last observation.
         self._was_loading = False
         # Why the page in front must be replaced before anything else.
         self._condemned: Notice | None = None
-        # What the last action typed, by the field's reference.
+        # What the last action typed, by the field's reference; and whether it was a drag or a long press.
         self._typed: dict[str, str] = {}
+        self._has_held = False
+        # Whether a file chooser was cancelled since the last observation.
+        self._has_chosen = False
         self._downloads: tuple[str, ...] = ()
         self._settled_at = time.monotonic()
         # How many more times a page may be observed again because it replaced elements meanwhile.
@@ -167,7 +173,8 @@ class PlaywrightBrowser:
         with _opening(url):
             answer = await self._run(requests.begin_code((url, *self._own_sites)))
             if answer.ok:
-                answer = await self._run(begin_code(settle, clock_ms, self._attack))
+                has_own = self._server.settings.has_own_clipboard
+                answer = await self._run(begin_code(settle, clock_ms, self._attack, has_own_clipboard=has_own))
             if answer.ok:
                 answer = await self._go(url)
         await self._require_opened(answer, url)
@@ -216,11 +223,9 @@ class PlaywrightBrowser:
         # No other page can be a wall, and listing the frames costs a call.
         if page.http_status in WALL_STATUSES:
             page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
-        self._seen = page.snapshot
         # Before `_settled`, which takes the reports.
-        notice = (
-            page.notice or (self._loss() if page.url == _BLANK else None) or self._notice() or self._not_as_typed(page)
-        )
+        notice = page.notice or (self._loss() if page.url == _BLANK else None) or self._notice() or self._effect(page)
+        self._seen, self._picture = page.snapshot, page.screenshot
         since = {"notice": notice, "refused": self._refused(), "downloads": self._take_downloads()}
         return page.model_copy(update={**since, **self._settled()})
 
@@ -293,18 +298,23 @@ class PlaywrightBrowser:
     def _notice(self) -> Notice | None:
         """The most serious event since the last observation."""
         was_loading, self._was_loading = self._was_loading, False
+        has_chosen, self._has_chosen = self._has_chosen, False
         if any(report.stopped for report in self._reports):
             return Notice(code="script_stopped", seconds=settle.MAX_CPU_S)
         if closed := sum(report.closed_tabs for report in self._reports):
             return Notice(code="tabs_closed", count=closed)
         if was_loading:
             return Notice(code="loading_stopped", seconds=self._server.settings.config.navigation_timeout_s)
-        return None
+        return Notice(code="file_chooser_cancelled") if has_chosen else None
 
-    def _not_as_typed(self, page: Page) -> Notice | None:
+    def _effect(self, page: Page) -> Notice | None:
+        """Whether the last action did not have the effect that it has elsewhere."""
         typed, self._typed = self._typed, {}
-        count = fields.count_differing(page.snapshot, typed)
-        return Notice(code="not_as_typed", count=count) if count else None
+        has_held, self._has_held = self._has_held, False
+        if count := fields.count_differing(page.snapshot, typed, self._seen):
+            return Notice(code="not_as_typed", count=count)
+        is_same = _without_focus(page.snapshot) == _without_focus(self._seen) and page.screenshot == self._picture
+        return Notice(code="nothing_changed") if has_held and is_same and page.screenshot is not None else None
 
     def _settled(self) -> dict[str, Any]:
         """The duration and findings of all settling since the last observation, as fields of a page."""
@@ -367,7 +377,7 @@ class PlaywrightBrowser:
         if state := responses.modal_state(answer.text):
             if not responses.is_file_chooser(state):
                 return await self._dialog_page(state)
-            await self._server.call("browser_file_upload", {})
+            await self._cancel_chooser()
             return None
         if not answer.ok:
             if _TIMEOUT.search(answer.text):
@@ -459,21 +469,26 @@ class PlaywrightBrowser:
         """Stop a navigation, which continues after its call has timed out. Meanwhile the server answers no snapshot."""
         self._was_loading |= (await self._run(UNBLOCK_CODE)).text == "true"
 
-    async def _run(self, code: str) -> Answer:
+    async def _run(self, code: str, *, hold_ms: int = 0) -> Answer:
         """Run the judge's own code in the server's process; the answer's text is its result as JSON.
 
-        The tool is never offered to participants.
+        It may take `hold_ms` longer than other calls. The tool is never offered to participants.
         """
         for _ in range(_RUN_TRIES):
-            answer = await self._server.call("browser_run_code_unsafe", {"code": _RUN % code})
+            sent = {"code": _RUN % code}
+            answer = await self._server.call("browser_run_code_unsafe", sent, longer_s=hold_ms / 1000)
             if not responses.is_file_chooser(responses.modal_state(answer.text) or ""):
                 break
-            # Cancel it: uploads are not allowed, and an open chooser blocks every other tool.
-            await self._server.call("browser_file_upload", {})
+            await self._cancel_chooser()
         if not answer.text.startswith(_RETURNED):
             return answer
         # `JSON.stringify` writes a single line; the server adds others.
         return Answer(ok=True, text=answer.text.removeprefix(_RETURNED).partition("\n")[0])
+
+    async def _cancel_chooser(self) -> None:
+        """Uploads are not allowed, and an open file chooser blocks every other tool."""
+        self._has_chosen = True
+        await self._server.call("browser_file_upload", {})
 
     async def _parsed(self, text: str) -> Page | None:
         """The page in a snapshot's answer; `None` if a new tab had to be brought to the front first."""
@@ -559,6 +574,7 @@ class PlaywrightBrowser:
             if isinstance(error, NoAnswer):
                 self._condemned = Notice(code="tab_took_too_long", seconds=self._server.settings.config.call_timeout_s)
         self._typed = tool_of(tool).fills(params) if answer.ok and not is_found_again else {}
+        self._has_held = answer.ok and (tool_of(tool).drops or bool(params.get(HOLD)))
         with suppress(PageTrouble):
             # The next observation finds out what is wrong.
             await self._after(tool, params, answer)
@@ -593,18 +609,22 @@ class PlaywrightBrowser:
                 return await self._scroll(**params)
             case "browser_mouse_wheel":
                 return await self._wheel(**params)
-            case "browser_mouse_click_xy" if params.get("clickCount", 1) > 1:
-                return await self._run(click_code(params))
+            case "browser_mouse_click_xy" if params.get("clickCount", 1) > 1 or params.get(HOLD):
+                return await self._run(click_code(params), hold_ms=params.get(HOLD, 0))
+            case "browser_mouse_drag_xy":
+                return await self._run(drag_code(params), hold_ms=params.get(HOLD, 0))
             case "browser_type" if "target" not in params:
                 limit_ms = round(self._server.settings.config.action_timeout_s * 1000)
                 code = points.typing_code(**params, limit_ms=limit_ms)
                 return await self._run(code)
-        answer = await self._server.call(tool, params)
-        for _ in range(_SLOW_TRIES):
+        sent = {key: value for key, value in params.items() if key != HOLD}
+        for tries in range(1 + _SLOW_TRIES):
+            if hold_ms := params.get(HOLD):
+                await self._run(hold_code(hold_ms))
+            answer = await self._server.call(tool, sent, longer_s=(hold_ms or 0) / 1000)
             # Of several elements, the first ones may have been acted on.
-            if "target" not in params or not responses.is_not_answered(answer):
+            if tries == _SLOW_TRIES or "target" not in params or not responses.is_not_answered(answer):
                 break
-            answer = await self._server.call(tool, params)
         return answer
 
     def take_hops(self) -> tuple[Hop, ...]:
@@ -669,6 +689,10 @@ def _kind_without_snapshot(report: Report) -> DocumentKind | None:
         case "text/html" | "application/xhtml+xml":
             return "empty"
     return "xml"
+
+
+def _without_focus(snapshot: str) -> str:
+    return snapshot.replace(" [active]", "")
 
 
 @contextmanager

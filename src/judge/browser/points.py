@@ -7,6 +7,7 @@ the boxes of the elements that the browser reports at the point, because boxes a
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -38,6 +39,8 @@ _CONTROLS = FIELDS | {
 _LAYERS = frozenset({"alertdialog", "dialog", "listbox", "menu"})
 # The rounding error allowed for a size.
 _TOLERANCE_PX = 1.0
+# What a snapshot's boxes are as well.
+_PLACES = Path(__file__).with_name("places.js")
 # Returns hits. A label counts as the element that it labels. Elements in a frame are shifted by the frame's box, as in
 # a snapshot.
 _HIT = """async page => {
@@ -52,9 +55,10 @@ _HIT = """async page => {
       const element = handle.asElement(), inside = await element?.contentFrame();
       if (!inside)
         return element ? element.evaluate((hit, [left, top]) => {
+          const { boxOf } = (%s)();
           const found = [], labelled = hit.closest("a, button, input, label, select, textarea")?.control;
           for (let e = hit; e; e = e.assignedSlot || e.parentElement || e.getRootNode().host) found.push(e);
-          return (labelled ? [labelled, ...found] : found).slice(0, 100).map(e => e.getBoundingClientRect())
+          return (labelled ? [labelled, ...found] : found).slice(0, 100).map(boxOf)
             .map(r => [r.x + left, r.y + top, r.width, r.height]);
         }, [left, top]) : [];
       const at = await element.evaluate(e => {
@@ -93,7 +97,7 @@ def typing_code(text: str, *, submit: bool = False, slowly: bool = False, limit_
 
 def hit_code(points: Sequence[tuple[float, float]]) -> str:
     """Code for the server that finds the elements at the points; see `read_hits`."""
-    return _HIT % json.dumps(points)
+    return _HIT % (_PLACES.read_text(), json.dumps(points))
 
 
 def read_hits(text: str) -> Hits | None:

@@ -41,6 +41,10 @@ class _Slot:
 
     async def start(self, settings: BrowserSettings, *, is_guarded: bool) -> None:
         """Raises `BrowserFault`."""
+        if settings.xvfb is not None:
+            # One for each browser, because a display has one clipboard.
+            display = virtual_display(settings.xvfb, settings.config, settings.environment)
+            settings = settings.on_display(await self._stack.enter_async_context(display))
         # A hosted browser connects by itself.
         if is_guarded and settings.hosted is None:
             upstream = UpstreamProxy.of(settings.config)
@@ -195,15 +199,11 @@ async def browser_pool(
     settings: BrowserSettings, *, is_guarded: bool = True, tasks_per_browser: int = TASKS_PER_BROWSER
 ) -> AsyncIterator[BrowserPool]:
     """A pool that starts browsers on demand, and ends and removes all of them however the body ends."""
-    async with AsyncExitStack() as stack:
-        if settings.xvfb is not None:
-            display = virtual_display(settings.xvfb, settings.config, settings.environment)
-            settings = settings.on_display(await stack.enter_async_context(display))
-        pool = BrowserPool(settings, is_guarded=is_guarded, tasks_per_browser=tasks_per_browser)
-        try:
-            yield pool
-        finally:
-            await _despite_cancellation(pool.end)
+    pool = BrowserPool(settings, is_guarded=is_guarded, tasks_per_browser=tasks_per_browser)
+    try:
+        yield pool
+    finally:
+        await _despite_cancellation(pool.end)
 
 
 async def _despite_cancellation(work: Callable[[], Awaitable[None]]) -> None:

@@ -10,12 +10,16 @@ import json
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from shared.models import Page, Tab
 from shared.text import clip
 
 MAX_RESULT_CHARS = 2_000
 MAX_DIALOG_CHARS = 2_000
+# Together less than what a participant is shown of a dialog.
+MAX_PROMPT_CHARS = 700
+MAX_DEFAULT_CHARS = 200
 _MAX_TAB_CHARS = 8_000
 
 _ERROR = "### Error"
@@ -34,6 +38,8 @@ _TAB_LINE = re.compile(
 _STATUS = re.compile(r"- HTTP status: (\d{3})\b")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:")
 _DIALOG = re.compile(r'- \["(\w+)" dialog with message "(.*)"\]: can be handled by browser_handle_dialog', re.DOTALL)
+# `settle/server_tab.cjs` adds every prompt's default, percent-encoded.
+_PROMPT = re.compile(r'(.*)" and default "([^\s"]*)', re.DOTALL)
 _REFUSED = re.compile(r'### Error\nError: Tool "browser_\w+" does not handle the modal state\.(?:\n|$)')
 _FILE_CHOOSER = "can be handled by browser_file_upload"
 _EMPTY_SNAPSHOT = "\n### Snapshot\n```yaml\n\n```"
@@ -165,9 +171,16 @@ def modal_state(text: str) -> str | None:
 
 
 def dialog_text(state: str) -> str:
-    """`alert: the message`, bounded, from a modal state."""
+    """`alert: the message`, bounded, from a modal state; a prompt's default, if it has one, follows the message."""
     match = _DIALOG.match(state)
-    return (f"{match[1]}: {match[2]}" if match else state)[:MAX_DIALOG_CHARS]
+    if match is None:
+        return state[:MAX_DIALOG_CHARS]
+    kind, message = match.groups()
+    prompt = _PROMPT.fullmatch(message) if kind == "prompt" else None
+    if prompt is None or not prompt[2]:
+        return f"{kind}: {prompt[1] if prompt else message}"[:MAX_DIALOG_CHARS]
+    default = clip(unquote(prompt[2]), MAX_DEFAULT_CHARS)
+    return f'{kind}: {clip(prompt[1], MAX_PROMPT_CHARS)} (default: "{default}")'
 
 
 def is_file_chooser(state: str) -> bool:

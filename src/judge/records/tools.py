@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from judge.records import lines
+from judge.records.keys import key_name
 from judge.records.user import MAX_QUESTIONS
 from shared.protocol import CLOSE, FINISH
 
@@ -24,11 +25,14 @@ MAX_WAIT_S = 30
 # Well below the 100 that count as the site's fault: a participant must not be able to cause one.
 MAX_OPEN_TABS = 20
 MAX_CLICKS = 3
+MAX_HOLD_MS = 10_000
 
 # The parameters that name an element, describe one, or name a point.
 TARGETS = ("target", "startTarget", "endTarget")
 DESCRIPTIONS = ("element", "startElement", "endElement", "name")
 POINTS = (("x", "y"), ("startX", "startY"), ("endX", "endY"))
+# How long the mouse button is held down before it is released, or moved in a drag.
+HOLD = "hold_ms"
 
 Params = Mapping[str, Any]
 Schema = Mapping[str, Any]
@@ -131,6 +135,8 @@ def _integer(low: int, high: int | None = None) -> dict[str, Any]:
 def _click(params: Params) -> tuple[str, str]:
     clicks = {1: "CLICK", 2: "DOUBLE CLICK", 3: "TRIPLE CLICK"}
     verb = clicks[2 if params.get("doubleClick") else params.get("clickCount", 1)]
+    if params.get(HOLD):
+        verb = f"LONG {verb}"
     if params.get("button", "left") != "left":
         verb = f"{params['button'].upper()} {verb}"
     # In a fixed order, so that equal actions have equal lines.
@@ -204,7 +210,7 @@ def _text(value: Any) -> Iterator[str]:
 
 
 def _typed_by_key(key: Any) -> Iterator[str | None]:
-    key = str(key)
+    key = key_name(str(key))
     if _PASTING.fullmatch(key):
         yield None
     elif match := _WRITING_KEY.fullmatch(key):
@@ -256,6 +262,7 @@ def _wait_rule(params: dict[str, Any], _: int | None) -> str | None:
 
 
 def _key_rule(params: dict[str, Any], _: int | None) -> str | None:
+    params["key"] = key_name(params["key"])
     return None if params["key"] else 'browser_press_key: "key" is empty; send a key such as Enter.'
 
 
@@ -284,6 +291,8 @@ def _wheel_rule(params: dict[str, Any], _: int | None) -> str | None:
 _TARGET = {"type": "string", "description": "Element's ref, given in the snapshot as [ref=…]"}
 _ELEMENT = "The element in words"
 _OUR_ELEMENT = {"type": "string", "description": _ELEMENT}
+_PRESS = {HOLD: {**_integer(0, MAX_HOLD_MS), "description": "For a long press: milliseconds until the release"}}
+_GRAB = {HOLD: {**_integer(0, MAX_HOLD_MS), "description": "Milliseconds to hold before moving"}}
 _X, _Y = "CSS pixels from the left edge of the screenshot", "CSS pixels from its top"
 _FORM_FIELD = {
     "target": _TARGET,
@@ -306,6 +315,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
         "browser_click": Tool(
             offered="Click an element",
             params={"target": _TARGET, "element": _ELEMENT, "doubleClick": {}, "button": {}, "modifiers": {}},
+            ours=_PRESS,
             needs_element=True,
             does="presses",
             line=lambda params, scene: Line(_target(params, scene), *_click(params)),
@@ -361,6 +371,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
         "browser_drag": Tool(
             offered="Drag one element onto another",
             params={"startTarget": _TARGET, "endTarget": _TARGET, "startElement": _ELEMENT, "endElement": _ELEMENT},
+            ours=_GRAB,
             needs_element=True,
             does="writes",
             line=lambda params, scene: Line(
@@ -414,7 +425,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
         "browser_mouse_click_xy": Tool(
             offered="Click a point",
             params={"x": _X, "y": _Y, "button": {}, "clickCount": _integer(1, MAX_CLICKS)},
-            ours={"element": _OUR_ELEMENT},
+            ours={**_PRESS, "element": _OUR_ELEMENT},
             points=(("x", "y"),),
             does="presses",
             line=lambda params, scene: Line(_point(scene), *_click(params)),
@@ -430,7 +441,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
         "browser_mouse_drag_xy": Tool(
             offered="Drag from one point to another",
             params={"startX": _X, "startY": _Y, "endX": {}, "endY": {}},
-            ours={"startElement": _OUR_ELEMENT, "endElement": _OUR_ELEMENT},
+            ours={**_GRAB, "startElement": _OUR_ELEMENT, "endElement": _OUR_ELEMENT},
             points=(("startX", "startY"), ("endX", "endY")),
             does="writes",
             line=lambda _, scene: Line(_point(scene), "DRAG", f"to {scene.at_points()[1]}"),

@@ -75,6 +75,8 @@ def line(tool: str, **params: Any) -> Any:
         ("browser_click", {"target": "e5"}, "<textbox> -> CLICK"),
         ("browser_click", {"target": "e2", "doubleClick": True}, "<STANDINGS link> -> DOUBLE CLICK"),
         ("browser_click", {"target": "e2", "button": "left"}, "<STANDINGS link> -> CLICK"),
+        ("browser_click", {"target": "e2", "hold_ms": 900}, "<STANDINGS link> -> LONG CLICK"),
+        ("browser_click", {"target": "e2", "hold_ms": 0}, "<STANDINGS link> -> CLICK"),
         (
             "browser_click",
             {"target": "e2", "button": "right", "modifiers": ["Shift", "Alt", "Alt"]},
@@ -94,8 +96,14 @@ def line(tool: str, **params: Any) -> Any:
         ("browser_select_option", {"target": "f1e8", "values": ['A", "B']}, "<Sort combobox> -> SELECT: A', 'B"),
         ("browser_press_key", {"key": "Enter"}, "<page> -> PRESS: Enter"),
         ("browser_press_key", {"key": " "}, "<page> -> PRESS: Space"),
+        ("browser_press_key", {"key": "Ctrl+K"}, "<page> -> PRESS: ControlOrMeta+k"),
         ("browser_hover", {"target": "e2"}, "<STANDINGS link> -> HOVER"),
         ("browser_drag", {"startTarget": "e2", "endTarget": "e3"}, "<STANDINGS link> -> DRAG: to button"),
+        (
+            "browser_drag",
+            {"startTarget": "e2", "endTarget": "e3", "hold_ms": 800},
+            "<STANDINGS link> -> DRAG: to button",
+        ),
         ("browser_tabs", {"action": "list"}, "<navigation> -> TAB: list"),
         ("browser_tabs", {"action": "select", "index": 1}, "<navigation> -> TAB: select 1"),
         ("browser_tabs", {"action": "close"}, "<navigation> -> TAB: close"),

@@ -12,7 +12,7 @@ import pytest
 
 from helpers.browser.hops import pages_of
 from helpers.browser.hostile_site import Handler, Page, Site, hostile_site
-from helpers.browser.sessions import browser_settings, left_behind, processes_of_browser
+from helpers.browser.sessions import browser_settings, left_behind, processes_of_browser, ref_of
 from judge.browser import pool as pool_module
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import BrowserPool, browser_pool
@@ -20,6 +20,7 @@ from judge.browser.processes import is_browser
 from judge.browser.settle import settle_code
 from judge.sites import NetworkPolicy
 from shared.errors import ParticipantError, SiteFault
+from shared.snapshot import Snapshot, parse_snapshot
 
 pytestmark = pytest.mark.e2e
 
@@ -47,6 +48,12 @@ ASYNC_PAGE = """<p role="status" id="said">wait</p><script type="module">
 HANGS = """<script>fetch("/go").then(() => {
     const request = new XMLHttpRequest(); request.open("GET", "/hangs", false); request.send(); for (;;);
     })</script>"""
+COPIES = """<title>Copies</title><script>const say = text => { said.textContent = text };
+    const copy = () => navigator.clipboard.writeText('a secret').then(() => say('copied'), say);
+    const read = () => navigator.clipboard.readText().then(say, error => say(error.name));
+    </script>
+    <p id=said role=status></p><button onclick="copy()">Copy</button><button onclick="read()">Read</button>
+    <input aria-label=Field>"""
 GRANT = "async page => await page.context().grantPermissions(['geolocation'])"
 
 
@@ -245,3 +252,42 @@ async def test_a_broken_browser_is_not_replaced_before_a_task_needs_one(site: Si
         await folder_after(pool, site, SiteFault("silent"))
         await asyncio.gather(*pool._waiting)
         assert left_behind(browser_files) == []
+
+
+async def done(browser: PlaywrightBrowser, *names: str) -> Snapshot:
+    """The page after elements were clicked, and in a field what was copied was pasted."""
+    for name in names:
+        seen = (await browser.observe()).snapshot
+        await browser.act("browser_click", {"target": ref_of(seen, f'"{name}"')})
+        if name == "Field":
+            await browser.act("browser_press_key", {"key": "Control+v"})
+    return parse_snapshot((await browser.observe()).snapshot)
+
+
+async def test_what_a_page_copies_can_be_pasted_in_the_same_attempt_only() -> None:
+    def pasted(page: Snapshot) -> list[str]:
+        return [page.value_of(field) for field in page.find("textbox")]
+
+    def said_on(page: Snapshot) -> list[str]:
+        return [page.text_of(node) for node in page.find("status")]
+
+    with hostile_site({"/": COPIES}) as site:
+        async with browser_pool(browser_settings(), is_guarded=False) as pool, pool.browser(None) as one:
+            await one.open(site.url, "page-time")
+            assert said_on(await done(one, "Copy")) == ["copied"]
+            async with pool.browser(None) as other:
+                await other.open(site.url, "page-time")
+                assert pasted(await done(other, "Field")) == [""]
+            page = await done(one, "Read", "Field")
+            assert (said_on(page), pasted(page)) == (["NotAllowedError"], ["a secret"])
+        used = set()
+        async with browser_pool(browser_settings(), is_guarded=False) as pool:
+            for names, text in ((("Copy", "Field"), "a secret"), (("Field",), "")):
+                async with pool.browser(None) as browser:
+                    await browser.open(site.url, "page-time")
+                    assert pasted(await done(browser, *names)) == [text]
+                    used.add(
+                        tuple(each.pid for each in processes_of_browser(browser) if is_browser(each, browser.folder))
+                    )
+            # Both attempts had the same browser.
+            assert len(used) == 1

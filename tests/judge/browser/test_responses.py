@@ -1,5 +1,7 @@
 """Reading the MCP server's answers, hostile words in them included."""
 
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from judge.browser.responses import (
     says_crashed,
 )
 from shared.models import Tab
+from shared.protocol import MAX_DIALOG_CHARS as SHOWN_DIALOG_CHARS
 
 # A title comes from the DOM with its line breaks collapsed; everything else may stand in it.
 HOSTILE = (
@@ -95,6 +98,19 @@ def test_a_dialog_message_is_kept_whole_and_forges_nothing(message: str) -> None
 def test_a_dialog_message_is_bounded() -> None:
     state = f'- ["alert" dialog with message "{"x" * 10_000}"]: can be handled by browser_handle_dialog'
     assert len(dialog_text(state)) == MAX_DIALOG_CHARS
+
+
+@given(messages, st.text(max_size=20).filter(lambda text: text.isprintable()))
+def test_a_prompt_shows_its_default_after_its_message(message: str, default: str) -> None:
+    written = f'"prompt" dialog with message "{message}" and default "{quote(default, safe="")}"'
+    shown = dialog_text(f"- [{written}]: can be handled by browser_handle_dialog")
+    assert shown == (f'prompt: {message} (default: "{default}")' if default else f"prompt: {message}")
+
+
+def test_a_long_message_leaves_room_for_the_default() -> None:
+    state = f'- ["prompt" dialog with message "{"x" * 5_000}" and default "y"]: can be handled by browser_handle_dialog'
+    assert len(dialog_text(state)) < SHOWN_DIALOG_CHARS
+    assert dialog_text(state).endswith('(default: "y")')
 
 
 def test_a_file_chooser_is_distinguished_from_a_dialog() -> None:

@@ -8,6 +8,8 @@ import pytest
 from helpers.browser.hostile_site import Handler, hostile_site
 from helpers.browser.sessions import a_browser, ref_of
 from judge.browser.playwright import PlaywrightBrowser
+from shared.models import Notice
+from shared.snapshot import parse_snapshot
 
 pytestmark = pytest.mark.e2e
 
@@ -23,6 +25,9 @@ HIDDEN_SLIDER = (
     + """<style>input { position: absolute; opacity: 0 }
     i { position: absolute; left: 0; top: 0; width: 300px; height: 40px; background: #ccc }</style><i></i>"""
 )
+ASKING = """<title>Asking</title><script>const ask = () => prompt('New name', 'report.pdf') ?? 'nothing'</script>
+    <button onclick="said.textContent = ask()">Rename</button><p id=said role=status></p>
+    <input type=file aria-label=Upload oncancel="said.textContent = 'cancelled'">"""
 BROKEN = "<title>Broken</title><a href=/broken>Off</a>"
 
 
@@ -82,6 +87,34 @@ async def test_a_slider_that_is_hidden_under_its_track_gets_the_focus(browser: P
         assert (await browser.act("browser_click", {"target": slider})).ok
         await browser.act("browser_press_key", {"key": "ArrowLeft"})
         assert "committed 2" in (await browser.observe()).snapshot
+
+
+async def test_a_prompt_keeps_its_default_unless_another_text_is_given(browser: PlaywrightBrowser) -> None:
+    with hostile_site({"/": ASKING}) as site:
+        await browser.open(site.url, "page-time")
+        for answer, named in (
+            ({"accept": True}, "report.pdf"),
+            ({"accept": True, "promptText": ""}, ""),
+            ({"accept": True, "promptText": "b.txt"}, "b.txt"),
+            ({"accept": False}, "nothing"),
+        ):
+            page = await browser.observe()
+            await browser.act("browser_click", {"target": ref_of(page.snapshot, '"Rename"')})
+            assert (await browser.observe()).dialog == 'prompt: New name (default: "report.pdf")'
+            await browser.act("browser_handle_dialog", answer)
+            after = parse_snapshot((await browser.observe()).snapshot)
+            assert [after.text_of(node) for node in after.find("status")] == [named]
+
+
+async def test_a_file_chooser_that_is_cancelled_is_noticed(browser: PlaywrightBrowser) -> None:
+    with hostile_site({"/": ASKING}) as site:
+        await browser.open(site.url, "page-time")
+        upload = ref_of((await browser.observe()).snapshot, '"Upload"')
+        await browser.act("browser_click", {"target": upload})
+        page = await browser.observe()
+        assert page.notice == Notice(code="file_chooser_cancelled")
+        assert "cancelled" in page.snapshot
+        assert (await browser.observe()).notice is None
 
 
 async def test_an_action_is_answered_before_the_document_that_it_opens_is_complete(browser: PlaywrightBrowser) -> None:

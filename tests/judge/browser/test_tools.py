@@ -152,6 +152,8 @@ def test_points_and_text_without_a_target_are_accepted(name: str, given: Any, ex
         ("browser_mouse_click_xy", {"x": "<x>", "y": "<y>"}, "must be of type number, not text"),
         ("browser_mouse_click_xy", {"x": 1}, 'the parameter "y" is missing'),
         ("browser_mouse_click_xy", {"x": 1, "y": 1, "clickCount": 4}, "must be at most 3"),
+        ("browser_mouse_drag_xy", {"startX": 1, "startY": 1, "endX": 2, "endY": 2, "hold_ms": 10_001}, "at most 10000"),
+        ("browser_mouse_click_xy", {"x": 1, "y": 1, "hold_ms": -1}, "must be at least 0"),
         ("browser_mouse_click_xy", {"x": 1, "y": 1, "delay": 5}, "there is no parameter"),
         ("browser_type", {"text": "a", "target": "e12"}, "there is no parameter"),
         ("browser_click", {"target": "e12"}, "There is no tool"),

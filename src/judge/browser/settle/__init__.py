@@ -111,14 +111,20 @@ def _mode_for(website: str) -> SettleMode:
     return "page-time" if found and all(refuse_ip(address) for address in found) else "real-time"
 
 
-def begin_code(mode: SettleMode, clock_ms: int | None = None, attack: Mapping[str, Any] | None = None) -> str:
+def begin_code(
+    mode: SettleMode,
+    clock_ms: int | None = None,
+    attack: Mapping[str, Any] | None = None,
+    *,
+    has_own_clipboard: bool = False,
+) -> str:
     """The code that prepares a new context, before its first navigation.
 
     In page time, the pages' clock begins at `clock_ms` (since 1970), or else at this machine's. `attack` is what goes
-    into the pages (`judge.browser.attacks.placed`).
+    into the pages (`judge.browser.attacks.placed`). A clipboard of the browser's own is emptied.
     """
-    arguments = f"{json.dumps(mode == 'page-time')}, {MAX_CPU_S:g}, {json.dumps(clock_ms)}, {json.dumps(attack)}"
-    return f"async page => {_CONTEXT}.begin(page, {arguments})"
+    arguments = (mode == "page-time", MAX_CPU_S, clock_ms, attack, has_own_clipboard)
+    return f"async page => {_CONTEXT}.begin(page, {', '.join(map(json.dumps, arguments))})"
 
 
 def open_code(url: str, limit_s: float) -> str:
@@ -136,8 +142,18 @@ def settle_code(limit_s: float, script_limit_s: float, *, links: bool = False) -
 
 
 def click_code(params: Mapping[str, Any]) -> str:
-    """The code that clicks a point several times, with the parameters of the server's tool `browser_mouse_click_xy`."""
+    """The code that clicks a point several times, or for long, with the parameters of `browser_mouse_click_xy`."""
     return f"async page => {_CONTEXT}.clickAt(page, {json.dumps(params)})"
+
+
+def drag_code(params: Mapping[str, Any]) -> str:
+    """The code that drags between two points, with the parameters of `browser_mouse_drag_xy`."""
+    return f"async page => {_CONTEXT}.dragAt(page, {json.dumps(params)})"
+
+
+def hold_code(hold_ms: int) -> str:
+    """The code that makes the next click or drag of an element hold the mouse down for so long."""
+    return f"async page => {{ {_CONTEXT}.hold = {hold_ms}; }}"
 
 
 def beside_code(quality: int, limit_s: float) -> str:

@@ -3,38 +3,32 @@
 // - After an action the server waits by itself, up to 5 s for the page's requests and up to 10 s for a new document's load
 //   event. Settling does that.
 // - Its double clicks take no time on the page's clock, so applications treat them as a single click, or as none.
-// - It keeps trying to click a checkbox that is hidden under its own label until it times out. A person clicks what is
-//   shown there.
+// - It keeps trying to click what is hidden under its own label, drawn elsewhere, or moving all the time, until it times
+//   out. A person clicks what is shown there (`../places.js`).
 // - It cannot click a slider that is hidden under its track either. A person drags it, which gives it the focus.
+// - Its drags consist of one move, which few components notice (`mouse.cjs`).
 // - It sets a slider's value without the key or pointer that many components wait for.
+// - Where it cancels a file chooser, the page is not told.
+// - It accepts a prompt without a text as an empty one, where a person keeps the default.
 //
 // A server without this tab, or with another one, does what it always does.
 
 "use strict";
-const { delay, soon } = require("./timing.cjs");
+const fs = require("fs");
+const path = require("path");
+const { clickAgain, drag, press } = require("./mouse.cjs");
+const { soon } = require("./timing.cjs");
 
 const LOOK_LIMIT = 1000;
 const STEP_LIMIT = 1000;
+const PLACE_TRIES = 20;
+const MAX_DEFAULT_CHARS = 1000;
+const PLACES = fs.readFileSync(path.join(__dirname, "../places.js"), "utf8");
+// In the page.
+const decide = new Function("element", `return (${PLACES})().decide(element)`);
+const isOn = new Function("element", `return (${PLACES})().isOn(element)`);
+const shown = new Function("element", `return (${PLACES})().shown(element)`);
 
-// In the page: what covers an input where it would be clicked; `label` for its own label.
-const cover = input => {
-  if (!(input instanceof HTMLInputElement) || !["checkbox", "radio", "range"].includes(input.type)) return null;
-  input.scrollIntoViewIfNeeded();
-  const { x, y, width, height } = input.getBoundingClientRect();
-  const hit = input.getRootNode().elementFromPoint(x + width / 2, y + height / 2);
-  if (!hit || hit === input) return null;
-  if ([...input.labels].some(each => each.contains(hit))) return "label";
-  return input.type === "range" ? "track" : null;
-};
-const labelOf = input => {
-  const { x, y, width, height } = input.getBoundingClientRect();
-  const hit = input.getRootNode().elementFromPoint(x + width / 2, y + height / 2);
-  return [...input.labels].find(each => each.contains(hit)) ?? null;
-};
-const positionOn = (input, label) => {
-  const [box, around] = [input.getBoundingClientRect(), label.getBoundingClientRect()];
-  return { x: box.x + box.width / 2 - around.x, y: box.y + box.height / 2 - around.y };
-};
 // The value from which one key leads to the wanted one.
 const beside = (input, wanted) => {
   if (!(input instanceof HTMLInputElement) || input.type !== "range") return null;
@@ -48,74 +42,136 @@ const beside = (input, wanted) => {
   return Number(probe.value) > Number(wanted) ? { value: probe.value, key: "ArrowLeft" } : null;
 };
 
-const CLICKS_LIMIT = 5000;
-// Mouse and keys have no time limit of their own: a page whose first click starts an endless script would never answer.
-const clickAgain = (page, pause, options) => {
-  const clicks = clickMore(page, pause, options);
-  clicks.catch(() => {});
-  const limit = options?.timeout ?? CLICKS_LIMIT;
-  return Promise.race([clicks, delay(limit).then(() => { throw new Error(`Timeout ${limit}ms exceeded.`); })]);
+// Where the viewport of an element's document is in that of the page.
+const originOf = async (locator, page) => {
+  const element = await locator.elementHandle({ timeout: STEP_LIMIT });
+  const frame = await element.ownerFrame();
+  if (!frame || frame === page.mainFrame()) return { x: 0, y: 0 };
+  const holder = await frame.frameElement();
+  const box = await holder.boundingBox();
+  const edge = await holder.evaluate(each => {
+    const style = getComputedStyle(each);
+    return { left: each.clientLeft + parseFloat(style.paddingLeft), top: each.clientTop + parseFloat(style.paddingTop) };
+  });
+  return { x: box.x + edge.left, y: box.y + edge.top };
 };
-
-// Further clicks where the mouse is, after the first one. `pause` lets time pass on the page's clock.
-const clickMore = async (page, pause, { button, modifiers = [], clickCount = 2 } = {}) => {
-  for (let count = 2; count <= clickCount; count++) {
-    await pause();
-    try {
-      for (const key of modifiers) await page.keyboard.down(key);
-      await page.mouse.down({ button, clickCount: count });
-      await page.mouse.up({ button, clickCount: count });
-    } finally {
-      for (const key of modifiers) await page.keyboard.up(key);
-    }
+const inPage = async (locator, page, { x, y }) => {
+  const origin = await originOf(locator, page);
+  return { x: origin.x + x, y: origin.y + y };
+};
+// The middle of an element, in view. A page may replace the element meanwhile.
+const middleOf = async (locator, page) => {
+  for (let tries = 0; tries < PLACE_TRIES; tries++) {
+    const found = await soon(locator.evaluate(shown), LOOK_LIMIT);
+    const point = found && await soon(inPage(locator, page, found), LOOK_LIMIT);
+    if (point) return point;
   }
+  throw new Error("the element is not visible");
 };
 
-const adaptLocator = (locator, page, pause) => {
-  const [click, fill, setChecked] = ["click", "fill", "setChecked"].map(name => locator[name].bind(locator));
-  // The label that is in front of the element, as an element to click and a position in it.
-  const label = async () => {
-    const found = (await soon(locator.evaluateHandle(labelOf), LOOK_LIMIT))?.asElement();
-    const position = found && await soon(locator.evaluate(positionOn, found), LOOK_LIMIT);
-    return position ? options => found.click({ ...options, position }) : click;
-  };
-  locator.click = async options => {
-    const covered = await soon(locator.evaluate(cover), LOOK_LIMIT);
-    if (covered === "label") return (await label())(options);
-    return covered === "track" ? locator.focus(options) : click(options);
-  };
-  locator.dblclick = async options => {
-    await locator.click(options);
-    await clickAgain(page, pause, options);
-  };
-  locator.setChecked = async (checked, options) => {
-    const isLabelled = await soon(locator.evaluate(cover), LOOK_LIMIT) === "label";
-    if (!isLabelled) return setChecked(checked, options);
-    if (await locator.isChecked(options) !== checked) await (await label())(options);
-  };
-  locator.fill = async (value, options) => {
-    const near = await soon(locator.evaluate(beside, value), LOOK_LIMIT);
-    if (!near) return fill(value, options);
-    await fill(near.value, options);
-    await soon(locator.press(near.key, { timeout: STEP_LIMIT }), STEP_LIMIT);
+// How actions on one element differ from the server's. `time` lets time pass on the page's clock: `pause` between two clicks,
+// `pass` as long as given.
+class Adapted {
+  constructor(locator, page, time, hold) {
+    Object.assign(this, { locator, page, time, hold });
+    this.own = Object.fromEntries(["click", "fill", "hover", "setChecked"].map(name => [name, locator[name].bind(locator)]));
+  }
+
+  // `null` for an element that is acted on as usual; otherwise the way: `focus`, or a point of the page.
+  async way() {
+    const found = await soon(this.locator.evaluate(decide), LOOK_LIMIT);
+    if (!found || found.how === "focus") return found ?? null;
+    const point = found.how === "moving" ? await this.caught() : await soon(inPage(this.locator, this.page, found), LOOK_LIMIT);
+    return point ? { how: "at", point } : null;
+  }
+
+  // Where a moving element is now; `null` if something covers it all the time. Nothing else is asked in between, because
+  // it moves on.
+  async caught() {
+    const origin = await soon(originOf(this.locator, this.page), LOOK_LIMIT);
+    for (let tries = 0; origin && tries < PLACE_TRIES; tries++) {
+      const found = await soon(this.locator.evaluate(isOn), LOOK_LIMIT);
+      if (found) return { x: origin.x + found.x, y: origin.y + found.y };
+    }
+    return null;
+  }
+
+  async click(options) {
+    const way = await this.way();
+    if (way?.how === "focus") return this.locator.focus(options);
+    if (!way && !this.hold) return this.own.click(options);
+    if (!way) await this.own.click({ ...options, trial: true });
+    const point = way?.point ?? await middleOf(this.locator, this.page);
+    await press(this.page, point, this.time.pass, { ...options, hold: this.hold });
+  }
+
+  async dblclick(options) {
+    await this.click(options);
+    await clickAgain(this.page, this.time.pause, this.time.pass, options);
+  }
+
+  async hover(options) {
+    const way = await this.way();
+    if (way?.how !== "at") return this.own.hover(options);
+    await this.page.mouse.move(way.point.x, way.point.y);
+  }
+
+  async setChecked(checked, options) {
+    const way = await this.way();
+    if (!way) return this.own.setChecked(checked, options);
+    if (await this.locator.isChecked(options) !== checked) await this.click(options);
+  }
+
+  async fill(value, options) {
+    const near = await soon(this.locator.evaluate(beside, value), LOOK_LIMIT);
+    if (!near) return this.own.fill(value, options);
+    await this.own.fill(near.value, options);
+    await soon(this.locator.press(near.key, { timeout: STEP_LIMIT }), STEP_LIMIT);
     // A component may handle keys differently.
-    if (await soon(locator.inputValue({ timeout: STEP_LIMIT }), STEP_LIMIT) !== value) await fill(value, options);
-  };
+    if (await soon(this.locator.inputValue({ timeout: STEP_LIMIT }), STEP_LIMIT) !== value) await this.own.fill(value, options);
+  }
+
+  async dragTo(target, options) {
+    const way = await this.way();
+    // Waits until the element can be acted on, and scrolls to it.
+    if (way?.how !== "at") await this.own.hover({ ...options, force: way?.how === "focus" });
+    const from = way?.point ?? await middleOf(this.locator, this.page);
+    await this.page.mouse.move(from.x, from.y);
+    await drag(this.page, from, () => middleOf(target, this.page), this.time.pass, this.hold);
+  }
+}
+
+const adaptLocator = (locator, page, time, hold) => {
+  const adapted = new Adapted(locator, page, time, hold);
+  for (const name of ["click", "dblclick", "dragTo", "fill", "hover", "setChecked"]) locator[name] = adapted[name].bind(adapted);
 };
 
-exports.clickAgain = clickAgain;
-exports.adapt = (page, pause) => {
+exports.adapt = (page, time) => {
   const symbol = Object.getOwnPropertySymbols(page).find(each => each.description === "tabSymbol");
   const tab = symbol && page[symbol];
   if (!tab) return;
   const locators = tab.targetLocators.bind(tab);
   tab.targetLocators = async targets => {
+    const hold = time.takeHold();
     const found = await locators(targets);
-    for (const { locator } of found) adaptLocator(locator, page, pause);
+    for (const { locator } of found) adaptLocator(locator, page, time, hold);
     return found;
   };
   tab.waitForCompletion = async action => {
     await tab._initializedPromise;
     await tab._raceAgainstModalStates(action);
   };
+  // The judge cancels every file chooser; the page learns of it as from a person.
+  page.on("filechooser", chooser => chooser.element().evaluate(input => {
+    setTimeout(() => input.dispatchEvent(new Event("cancel", { bubbles: true })));
+  }).catch(() => {}));
+  page.on("dialog", dialog => {
+    if (dialog.type() !== "prompt") return;
+    const accept = dialog.accept.bind(dialog);
+    dialog.accept = text => accept(text ?? dialog.defaultValue());
+    const state = tab.modalStates().find(each => each.dialog === dialog);
+    // Read by `judge.browser.responses`.
+    if (state)
+      state.description += ` and default "${encodeURIComponent(dialog.defaultValue().slice(0, MAX_DEFAULT_CHARS).toWellFormed())}"`;
+  });
 };

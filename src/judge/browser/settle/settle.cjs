@@ -8,7 +8,8 @@
 const { randomUUID } = require("crypto");
 const fs = require("fs");
 const path = require("path");
-const { adapt, clickAgain } = require("./server_tab.cjs");
+const { clickAgain, drag, press } = require("./mouse.cjs");
+const { adapt } = require("./server_tab.cjs");
 const { EVENT, MAX_FRAMES, TICK, Target } = require("./target.cjs");
 const { delay, soon } = require("./timing.cjs");
 
@@ -78,6 +79,16 @@ const ANSWER_LIMIT = 4000;
 const CLOSE_LIMIT = 5000;
 const GLANCE_LIMIT = 3000;
 const INPUT_PAUSE = 80;
+// Copies nothing, over what was copied before.
+const EMPTY_CLIPBOARD = `(() => {
+  const copy = event => {
+    event.clipboardData.setData("text/plain", "");
+    event.preventDefault();
+  };
+  addEventListener("copy", copy);
+  document.execCommand("copy");
+  removeEventListener("copy", copy);
+})()`;
 // Types of requests that no page waits for.
 const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "texttrack", "manifest"]);
 
@@ -520,6 +531,8 @@ class Context {
     // How the last page was lost, since that was reported: `crashed` or `flooded`.
     this.lost = null;
     this.closedTabs = 0;
+    // How long the next action on an element holds the mouse down, in milliseconds.
+    this.hold = 0;
     this.isReplacing = false;
     this.floods = new WeakMap();
   }
@@ -600,7 +613,7 @@ class Context {
   // Called once, before the first navigation, until which no page needs to be watched.
   // With `clock` (page time only), the clocks of all pages begin there, in milliseconds since 1970. `attack` is what goes
   // into the pages (`../attacks.js`), if anything does.
-  async begin(page, isPageTime, maxCpu, clock, attack) {
+  async begin(page, isPageTime, maxCpu, clock, attack, hasOwnClipboard) {
     if (this.isBegun) return;
     this.isBegun = true;
     this.isPageTime = isPageTime;
@@ -611,7 +624,16 @@ class Context {
       this.clockOffset = clock - Date.now();
       await page.context().addInitScript(`(${CLOCK})(${clock}, ${this.clockOffset})`);
     }
+    // Not that of a person.
+    if (hasOwnClipboard) await this.emptyClipboard(page);
     await this.attach(page);
+  }
+
+  // The browser has one clipboard, also for what was copied in earlier attempts.
+  async emptyClipboard(page) {
+    const session = await page.context().newCDPSession(page);
+    await session.send("Runtime.evaluate", { expression: EMPTY_CLIPBOARD, userGesture: true });
+    await session.detach();
   }
 
   async attach(page) {
@@ -692,16 +714,37 @@ class Context {
     await soon(Promise.all(told), ATTACH_LIMIT);
   }
 
-  // As long as a quick person takes between the events of one action.
-  async pause(page) {
-    const settler = await this.attach(page);
-    const passed = settler.all().map(target => (this.isPageTime ? target.advance(INPUT_PAUSE) : delay(INPUT_PAUSE)));
-    await soon(Promise.all(passed), CLOSE_LIMIT);
+  // How time passes for a page within one action. `takeHold` is how long the mouse is held down in it.
+  timeOf(page) {
+    return {
+      // As long as a quick person takes between two clicks.
+      pause: () => this.pass(page, INPUT_PAUSE),
+      pass: ms => this.pass(page, ms),
+      takeHold: () => [this.hold, this.hold = 0][0],
+    };
   }
 
-  async clickAt(page, { x, y, ...options }) {
-    await page.mouse.click(x, y, { button: options.button });
-    await clickAgain(page, () => this.pause(page), options);
+  // Time passes on the page's clock, except under a dialog, which stops it.
+  async pass(page, ms) {
+    const settler = await this.attach(page);
+    for (let left = ms; left > 0 && !settler.isStuck(); left -= SLICE) {
+      const slice = Math.min(SLICE, left);
+      const clocks = this.isPageTime ? settler.all().map(target => target.advance(slice)) : [];
+      // Handlers may wait for frames, which are drawn in real time.
+      await soon(Promise.all([delay(this.isPageTime ? SLICE_REAL : slice), ...clocks]), CLOSE_LIMIT);
+    }
+  }
+
+  async clickAt(page, { x, y, hold_ms: hold = 0, ...options }) {
+    const { pause, pass } = this.timeOf(page);
+    await press(page, { x, y }, pass, { ...options, hold });
+    if (options.clickCount > 1) await clickAgain(page, pause, pass, options);
+  }
+
+  async dragAt(page, { startX, startY, endX, endY, hold_ms: hold }) {
+    const from = { x: startX, y: startY };
+    await page.mouse.move(from.x, from.y);
+    await drag(page, from, async () => ({ x: endX, y: endY }), ms => this.pass(page, ms), hold);
   }
 
   async wake(page) {
@@ -711,7 +754,7 @@ class Context {
 
 exports.default = async ({ page }) => {
   const context = page.context()[KEY] ??= new Context();
-  adapt(page, () => context.pause(page));
+  adapt(page, context.timeOf(page));
   if (!context.isBegun) return;
   await context.limitTabs(page).catch(() => {});
   // The server reports nothing about any tab before this is done.

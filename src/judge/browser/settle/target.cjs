@@ -8,7 +8,7 @@ const { delay, soon } = require("./timing.cjs");
 
 const EVENT = randomUUID();
 const WORLD = randomUUID();
-const [RECORDER, ATTACKS] = ["recorder.js", "../attacks.js"].map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
+const [RECORDER, ATTACKS, PLACES] = ["recorder.js", "../attacks.js", "../places.js"].map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
 // The isolated world in which Playwright takes snapshots.
 const SNAPSHOT_WORLD = /^__playwright_utility_world_/;
 
@@ -68,7 +68,10 @@ class Target {
     const { session } = this;
     session.on("Runtime.executionContextCreated", ({ context }) => {
       const worlds = context.name === WORLD ? this.worlds : SNAPSHOT_WORLD.test(context.name) ? this.snapshotWorlds : null;
-      if (worlds && worlds.size < MAX_FRAMES) worlds.set(context.id, context.auxData?.frameId);
+      if (!worlds || worlds.size >= MAX_FRAMES) return;
+      worlds.set(context.id, context.auxData?.frameId);
+      if (worlds === this.snapshotWorlds)
+        session.send("Runtime.evaluate", { expression: `(${PLACES})().describe()`, contextId: context.id }).catch(() => {});
     });
     session.on("Runtime.executionContextDestroyed", event => {
       for (const worlds of [this.worlds, this.snapshotWorlds]) worlds.delete(event.executionContextId);
