@@ -110,7 +110,7 @@ def test_a_failed_action_with_a_download_stays_a_complaint(tmp_path: Path) -> No
 
     end = play_episode(tmp_path, Failing(), Action(tool="browser_click"))
     said = end.steps[1].feedback or ""
-    assert said == ('It is covered. Also, the page offered "a\'\\n.pdf" for download; files cannot be downloaded here.')
+    assert said == "It is covered. Also, the page offered 'a\"\\n.pdf' for download; files cannot be downloaded here."
     assert not is_result(said)
 
 
