@@ -83,6 +83,23 @@ class Notice(Record):
     count: int | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
+class Vanished(Record):
+    """A text that appeared on a page and vanished before the page was observed, such as a notification.
+
+    `snapshot` is what it stood in, with who wrote it, in the notation of a page's snapshot; `None` if it was there too
+    briefly, or was too large, to be described. `origin` is that of whoever wrote the main document, and `url` that
+    document's address, at that time; `None` if it stood in a frame. `at_ms` is when it appeared on the page's clock,
+    in milliseconds since 1970; `stood_s` is how long it stood, in seconds of page time.
+    """
+
+    text: str
+    snapshot: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    origin: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    url: Address | None = Field(default=None, exclude_if=lambda value: value is None)
+    at_ms: int
+    stood_s: float
+
+
 class Page(Record):
     """What the browser shows at one moment. `screenshot` is the JPEG from the browser.
 
@@ -96,6 +113,7 @@ class Page(Record):
     links, frames and forms, each after the origin of its document: only those that are new, and only until the
     participant writes anything. `inserted` are the references of what the judge put into the page as an attack.
     `undrawn` are the scripts of its text that the browser's machine has no font for.
+    `stood` is what the judge records of `vanished`.
     """
 
     url: str
@@ -117,6 +135,7 @@ class Page(Record):
     notice: Notice | None = None
     inserted: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
     undrawn: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
+    stood: tuple[Vanished, ...] = Field(default=(), exclude=True, repr=False)
 
 
 class Observation(Record):

@@ -204,6 +204,7 @@
     observer.takeRecords();
     isAway = false;
   });
-  // For the recorder: links in what was inserted are not the site's.
+  // For the recorder: links and messages in what was inserted are not the site's, and neither are names by the judge.
   globalThis.wabeInserted = isInserted;
+  globalThis.wabeRenamed = found => renamed.has(found);
 }

@@ -325,7 +325,8 @@ class PlaywrightBrowser:
             waited_for=tuple(dict.fromkeys(reason for wait in waits for reason in wait.settled.waited_for)),
         )
         links = tuple(link for wait in waits for link in wait.links)
-        return {"settled": settled, "vanished": tuple(text for wait in waits for text in wait.vanished), "links": links}
+        stood = tuple(each for wait in waits for each in wait.vanished)
+        return {"settled": settled, "vanished": tuple(each.text for each in stood), "stood": stood, "links": links}
 
     def _take_downloads(self) -> tuple[str, ...]:
         taken, self._downloads = self._downloads, ()

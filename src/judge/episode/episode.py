@@ -522,7 +522,7 @@ class Episode:
             "viewport": (self.config.viewport_width, self.config.viewport_height),
             "downloads": page.downloads,
             "navigations": navigations,
-            "vanished": page.vanished,
+            "vanished": page.stood,
             "waited_for": page.settled.waited_for,
             "probes": probed,
             "notice": page.notice,

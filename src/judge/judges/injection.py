@@ -64,7 +64,7 @@ def _evidence(trajectory: Trajectory) -> Iterator[tuple[str, str, bool]]:
     yield "the answer", trajectory.final_answer or "", True
     for step in trajectory.observations:
         yield f"the title of page {step.index + 1}", step.title, False
-        yield f"vanished text of page {step.index + 1}", "\n".join(step.vanished), False
+        yield f"vanished text of page {step.index + 1}", "\n".join(step.vanished_texts), False
         if step.snapshot is not None:
             path = trajectory.folder / step.snapshot
             try:

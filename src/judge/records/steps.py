@@ -6,7 +6,7 @@ from pydantic import Field
 
 from judge.records.attacks import Inserted
 from judge.records.user import Asked
-from shared.models import Action, Address, Notice, Record, Recorded, Tab, Title
+from shared.models import Action, Address, Notice, Record, Recorded, Tab, Title, Vanished
 
 StopReason = Literal[
     "finished",  # the participant called `finish` or `browser_close`
@@ -100,6 +100,7 @@ class Step(Record):
     task's checks name, in order. `origin` is that of whoever wrote the main document; the snapshot holds those of
     frames (`judge.browser.provenance`). `is_mixed` is as in `Page`. `notice`: why the page was not observed as usual.
     `asked`: the participant's question to the user, with the answer. `inserted`: what the snapshot shows of the attack.
+    `vanished` is text only in recordings up to version 2.
     """
 
     index: int
@@ -123,7 +124,7 @@ class Step(Record):
     viewport: tuple[int, int] | None = None
     downloads: tuple[str, ...] = ()
     navigations: tuple[Navigation, ...] = ()
-    vanished: tuple[str, ...] = ()
+    vanished: tuple[Vanished | str, ...] = ()
     waited_for: tuple[str, ...] = ()
     probes: tuple[ProbeValue, ...] = ()
     # Not written when there is none, because records of older versions do not have it either.
@@ -131,3 +132,8 @@ class Step(Record):
     asked: Asked | None = Field(default=None, exclude_if=lambda value: value is None)
     inserted: Inserted | None = Field(default=None, exclude_if=lambda value: value is None)
     timings: Timings = Timings()
+
+    @property
+    def vanished_texts(self) -> tuple[str, ...]:
+        """The texts that vanished, as the participant saw them."""
+        return tuple(each if isinstance(each, str) else each.text for each in self.vanished)

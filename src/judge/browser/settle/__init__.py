@@ -20,18 +20,16 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from judge.browser.settle.stood import RawVanished, read_vanished
 from judge.sites import place_of, refuse_ip
 from shared.errors import SiteFault
-from shared.models import Record, Settled
-from shared.text import clip
+from shared.models import Record, Settled, Vanished
 
 SettleMode = Literal["page-time", "real-time"]
 SETTLER = Path(__file__).with_name("settle.cjs")
 MAX_SETTLE_S = 8.0
 # CPU time of the page's own thread, after which a script that blocks everything else is stopped.
 MAX_CPU_S = 10.0
-_MAX_VANISHED = 20
-_MAX_VANISHED_CHARS = 300
 _MAX_DOWNLOADS = 20
 _MAX_NAME_CHARS = 200
 _CONTEXT = "page.context()[Symbol.for('wabe.settle')]"
@@ -56,7 +54,7 @@ class Document(Record):
 
 
 class Report(Record):
-    """How long settling took, text that vanished meanwhile, and the names of files that pages began to download.
+    """How long settling took, what vanished meanwhile, and the names of files that pages began to download.
 
     `links` are addresses of other origins in the page, each after the origin of the document that has it.
     `stopped`: a script was stopped after too much CPU time; `silent`: the page did not answer; `lost_document`: it
@@ -66,7 +64,7 @@ class Report(Record):
     """
 
     settled: Settled = Settled()
-    vanished: tuple[str, ...] = ()
+    vanished: tuple[Vanished, ...] = ()
     downloads: tuple[str, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
     document: Document | None = None
@@ -82,7 +80,7 @@ class _RawReport(Record):
     real_ms: float = Field(ge=0)
     page_ms: float = Field(ge=0)
     waited_for: tuple[str, ...]
-    vanished: tuple[str, ...]
+    vanished: tuple[RawVanished, ...]
     downloads: tuple[str, ...]
     links: tuple[tuple[str, str], ...] = ()
     document: Document | None
@@ -215,7 +213,7 @@ def read_report(text: str) -> Report:
         return Report()
     return Report(
         settled=Settled(real_s=raw.real_ms / 1000, page_s=raw.page_ms / 1000, waited_for=raw.waited_for),
-        vanished=tuple(clip(text, _MAX_VANISHED_CHARS) for text in raw.vanished[:_MAX_VANISHED]),
+        vanished=read_vanished(raw.vanished),
         downloads=tuple(name[:_MAX_NAME_CHARS] for name in raw.downloads[:_MAX_DOWNLOADS]),
         links=raw.links,
         **raw.model_dump(include={"document", "stopped", "silent", "lost_document", "restless", "lost", "closed_tabs"}),

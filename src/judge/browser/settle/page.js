@@ -1,7 +1,7 @@
 // Runs in every document, in the page's own world (page time only). It tracks timers that the page set since the last
 // input and workers that have not answered. The recorder (`recorder.js`) queries it by events with secret names, and
 // receives the answer as `defaultPrevented`.
-(eventName, horizonMs) => {
+(eventName, horizonMs, longMs) => {
   // Kept here, because the page may replace them later.
   const { setTimeout, clearTimeout, setInterval, clearInterval, addEventListener } = globalThis;
   const now = performance.now.bind(performance);
@@ -29,7 +29,7 @@
       }
     };
     id = apply(schedule, this, [run, delay, ...args]);
-    if (wait > 0 && wait <= horizonMs) due.set(id, { at: now() + wait, cause });
+    if (wait > 0 && wait <= horizonMs) due.set(id, { at: now() + wait, cause, wait });
     return id;
   };
   const forgetting = cancel => function (id) {
@@ -47,13 +47,16 @@
   ];
   for (const type of inputs)
     addEventListener(type, () => { input += 1; }, { capture: true, passive: true });
-  addEventListener(eventName, event => {
+  const answer = (name, counts) => addEventListener(name, event => {
     event.stopImmediatePropagation();
     for (const [id, timer] of due) {
       if (timer.at < now() - horizonMs) due.delete(id);
-      else if (timer.cause > observed) return event.preventDefault();
+      else if (timer.cause > observed && counts(timer)) return event.preventDefault();
     }
   }, { capture: true });
+  answer(eventName, () => true);
+  // Timers that change the page soon, rather than end what it shows meanwhile.
+  answer(`${eventName}-short`, ({ wait }) => wait < longMs);
   addEventListener(`${eventName}-worker`, event => {
     event.stopImmediatePropagation();
     for (const cause of workers.values()) if (cause > observed) event.preventDefault();

@@ -1,5 +1,5 @@
 // Runs in every document, in an isolated world without access from the page. It records when the document last changed,
-// and which text appeared and vanished again before an observation.
+// and which text appeared and vanished again before an observation, with what `stood.js` found out about it meanwhile.
 (eventName) => {
   if (globalThis.wabe) return;
   const MAX_TEXTS = 50;
@@ -11,14 +11,28 @@
   const LOOK_EVERY_MS = 50;
   // Longer animations are treated as decoration.
   const MAX_ANIMATION_MS = 5000;
-  const LOADING = /^((loading|please wait)\b|running ?(\.{3}|…)).{0,40}$/i;
-  const BUSY = '[aria-busy="true"], progress:not([value]), [role="progressbar"]:not([aria-valuenow])';
-  const WORDS = ["Loading", "Please wait", "Running"];
-  const NAMED = WORDS.flatMap(word => ["alt", "aria-label"].map(key => `[${key}^="${word}" i]`)).join(", ");
+  // What stands this long is described: so often between two observations, less and less often on a page that keeps
+  // changing, and at most so many elements, messages first.
+  const DESCRIBE_AFTER_MS = 100;
+  const MAX_DESCRIPTIONS = 30;
+  const MAX_DESCRIBED = 15;
+  const MAX_MESSAGES = 40;
+  // A message with a control stays this long, or longer: time enough for a person to use it.
+  const LONG_MS = 2000;
+  const MAX_CONTROLS = 3;
+  const MAX_KNOWN = 3000;
   // A page without text that shows one of these is not empty.
   const MEDIA = "img, svg, canvas, video, iframe, embed, object, input, textarea, select, button";
   const NO_TEXT = /^(SCRIPT|STYLE|NOSCRIPT|TEMPLATE|HEAD|BODY|HTML|TITLE|META|LINK|OPTION)$/;
   const CONTROLS = "button, [role=button], a, label, [role=tooltip]";
+  // Menus that closed again showed nothing but choices.
+  const MENUS = "[role=menu], [role=menubar], [role=listbox], [role=tree], [role=option], [role^=menuitem], datalist, select";
+  const UNTOLD = `${CONTROLS}, ${MENUS}`;
+  const USABLE = "button, a[href], [role=button], [role=link]";
+  const FIELDS = "input, textarea, select, [contenteditable]";
+  const MODAL = `dialog, [role=dialog], [role=alertdialog], [aria-modal=true], ${MENUS}`;
+  // Of a page that has not been filled in yet.
+  const TEMPLATE = /\{\{.*?\}\}|\{%.*?%\}|<%.*?%>|\[\[.*?\]\]/s;
   const LINKS = "a, area, iframe, frame, embed, object, form, [formaction]";
   const MAX_LINKS = 10000;
   const MAX_LINK_CHARS = 2000;
@@ -26,17 +40,24 @@
   const INLINE = /^(A|ABBR|B|BDI|BDO|CITE|CODE|EM|I|KBD|LABEL|MARK|OUTPUT|Q|S|SMALL|SPAN|STRONG|SUB|SUP|TIME|U|VAR|WBR)$/;
   const now = () => performance.now();
   const LETTERS = /[\p{L}\p{N}]/u;
-  const NOTHING = { raw: "", blocks: [] };
+  const NOTHING = { raw: "", blocks: [], since: Infinity, at: 0, isLive: false, isTried: true, stood: null };
   let changedAt = now();
   let scrolls = 0;
   let lookedAt = -Infinity;
-  // Elements that changed since the last observation, each with its text last seen, and the texts of its blocks.
+  // Elements that changed since the last observation, each with its text last seen, and the texts of its blocks; since when
+  // it stands, by both clocks; and what it is, once that is known.
   let watched = new Map();
-  let gone = new Set();
+  // The texts that vanished, each with what it stood in, and for how long.
+  let gone = new Map();
+  let [descriptions, described, describedMessages] = [0, 0, 0];
+  let isWaiting = false;
+  let isObserved = false;
+  // Controls that were there at the last observation.
+  let known = new WeakSet();
   // Elements with their replacements.
   let replaced = new WeakMap();
-  // The text of the last observation.
-  let shown = "";
+  // The text of the last observation, and that of its messages.
+  let [shown, told] = ["", ""];
 
   const squeezed = text => text.replace(/\s+/g, " ").trim();
   const rawOf = element => element.textContent.slice(0, 10 * MAX_CHARS);
@@ -73,14 +94,23 @@
   // White space between blocks differs between elements and the page, and styles may change the case of text.
   const packed = text => text.replace(/\s+/g, "").toLowerCase();
   const wordsOf = text => packed(text).replace(/[^\p{L}]/gu, "");
-  const isShown = element => element.isConnected && element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+  // An element without a box of its own (`display: contents`, as of many custom elements) is where its content is.
+  const boxOf = element => {
+    if (getComputedStyle(element).display !== "contents") return element.getBoundingClientRect();
+    const content = new Range();
+    content.selectNodeContents(element);
+    return content.getBoundingClientRect();
+  };
+  const isShown = element => element.isConnected &&
+    (element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) ||
+      (getComputedStyle(element).display === "contents" && boxOf(element).height > 0));
   const isInView = element => {
-    const { left, right, top, bottom } = element.getBoundingClientRect();
+    const { left, right, top, bottom } = boxOf(element);
     return right > Math.max(left, 0) && bottom > Math.max(top, 0) && left < innerWidth && top < innerHeight;
   };
   const watch = node => {
     const element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement;
-    if (element && watched.size < MAX_WATCHED && !watched.has(element) && !NO_TEXT.test(element.tagName) && !element.closest(CONTROLS))
+    if (element && watched.size < MAX_WATCHED && !watched.has(element) && !NO_TEXT.test(element.tagName) && !element.closest(UNTOLD))
       watched.set(element, NOTHING);
   };
   const kind = node => `${node.nodeName} ${node.nodeType === Node.ELEMENT_NODE ? node.getAttribute("class") : ""}`;
@@ -108,10 +138,44 @@
       // If only numbers changed, it is a live value.
       const words = new Set(blocks.map(wordsOf));
       for (const block of isReplaced(element) ? [] : seen.blocks)
-        if (!text.includes(block) && !words.has(wordsOf(block)) && gone.size < MAX_TEXTS) gone.add(block);
-      watched.set(element, raw ? { raw, blocks } : NOTHING);
+        if (!text.includes(block) && !words.has(wordsOf(block))) vanish(block, seen);
+      const isLive = blocks.length > 0 && wabeStood.isLive(element);
+      watched.set(element, raw ? { ...NOTHING, raw, blocks, since: now(), at: Date.now(), isLive, isTried: !blocks.length } : NOTHING);
+    }
+    wait();
+  };
+  const vanish = (text, { at, since, isLive, stood }) => {
+    if (gone.size >= MAX_TEXTS || gone.get(text)?.stood) return;
+    gone.set(text, { text, at, stood_ms: Math.round(now() - since), isLive, stood });
+  };
+  // What stands for a while may vanish at any time later, without another look in between.
+  const wait = () => {
+    if (isWaiting || descriptions >= MAX_DESCRIPTIONS || ![...watched.values()].some(seen => !seen.isTried)) return;
+    isWaiting = true;
+    setTimeout(() => {
+      isWaiting = false;
+      descriptions += 1;
+      look();
+      describe();
+      wait();
+    }, DESCRIBE_AFTER_MS * 2 ** Math.floor(descriptions / 10));
+  };
+  const describe = () => {
+    for (const [element, seen] of watched) {
+      if (seen.isTried || now() - seen.since < DESCRIBE_AFTER_MS / 2) continue;
+      seen.isTried = true;
+      if (seen.isLive ? ++describedMessages <= MAX_MESSAGES : ++described <= MAX_DESCRIBED)
+        seen.stood = wabeStood.describe(element, MAX_CHARS);
     }
   };
+  // Messages that appeared since the last observation and have a control which may vanish with them, as "Undo" does.
+  const messages = () => !isObserved ? [] : [...watched].flatMap(([element, seen]) => {
+    if (!seen.blocks.length) return [];
+    const top = wabeStood.whole(element, MAX_CHARS);
+    if (top.closest(MODAL) || top.querySelector(FIELDS)) return [];
+    const controls = wabeStood.inside(top).filter(each => each.matches(USABLE) && isShown(each));
+    return controls.length <= MAX_CONTROLS && controls.some(each => !known.has(each)) ? [top] : [];
+  });
   // Elements that were replaced by others of their kind, as in a list that is rendered again.
   const noteReplaced = mutations => {
     const added = new Map();
@@ -127,6 +191,7 @@
   };
   const changed = mutations => {
     changedAt = now();
+    wabeLoading.changed();
     noteReplaced(mutations);
     for (const { type, target, addedNodes } of mutations) {
       if (type !== "childList") watch(target);
@@ -150,26 +215,16 @@
   // Typing changes a property, which observers do not report.
   listen(["input", "change"], () => { changedAt = now(); });
 
-  const isBusy = () => {
-    for (const element of document.querySelectorAll(BUSY)) if (isShown(element)) return true;
-    for (const element of document.querySelectorAll(NAMED))
-      if (LOADING.test((element.getAttribute("alt") ?? element.getAttribute("aria-label")).trim()) && isShown(element)) return true;
-    const starts = [...WORDS, "loading"].map(word => `starts-with(normalize-space(), "${word}")`).join(" or ");
-    const texts = document.evaluate(`//body//text()[string-length() < 200 and (${starts})]`, document, null, XPathResult.UNORDERED_NODE_SNAPSHOT_TYPE, null);
-    for (let at = 0; at < texts.snapshotLength; at++) {
-      const { data, parentElement } = texts.snapshotItem(at);
-      if (LOADING.test(data.trim()) && parentElement && isShown(parentElement)) return true;
-    }
-    return false;
-  };
   const isBlank = () => {
     if (!document.body || document.body.innerText.trim()) return false;
     for (const element of document.querySelectorAll(MEDIA)) if (isShown(element)) return false;
     return true;
   };
-  const isMoving = () => document.getAnimations().some(animation => {
-    const timing = animation.effect?.getComputedTiming();
-    return animation.playState === "running" && timing && timing.endTime <= MAX_ANIMATION_MS;
+  // A message may show by an animation how long it stays.
+  const isMoving = staying => Reflect.apply(Document.prototype.getAnimations, document, []).some(({ effect, playState }) => {
+    const timing = effect?.getComputedTiming();
+    if (playState !== "running" || !timing || timing.endTime > MAX_ANIMATION_MS) return false;
+    return timing.endTime < LONG_MS || !staying.some(each => each.contains(effect.target));
   });
 
   // Where an element can lead, as the browser resolves it. A form's own property may be shadowed by one of its fields.
@@ -184,18 +239,18 @@
   // A `srcdoc` document belongs to its parent, even in a sandbox.
   const origin = () =>
     globalThis.origin === "null" && location.href === "about:srcdoc" ? location.ancestorOrigins[0] : globalThis.origin;
-  const told = new Set();
+  const linked = new Set();
   let collectedAt;
   const collect = (root, own, found, room) => {
     for (const element of root.querySelectorAll(LINKS)) {
-      if (--room.elements < 0 || told.size >= MAX_LINKS) return;
+      if (--room.elements < 0 || linked.size >= MAX_LINKS) return;
       // The judge put it there (`../attacks.js`), not the site.
       if (globalThis.wabeInserted?.(element)) continue;
       try {
         for (const url of targets(element)) {
           const address = typeof url === "string" ? url.split("#", 1)[0] : "";
-          if (!/^https?:/.test(address) || address.length > MAX_LINK_CHARS || told.has(address)) continue;
-          told.add(address);
+          if (!/^https?:/.test(address) || address.length > MAX_LINK_CHARS || linked.has(address)) continue;
+          linked.add(address);
           if (new URL(address).origin !== own) found.push([own, address]);
         }
       } catch {
@@ -212,22 +267,29 @@
   const ask = name => !dispatchEvent(new CustomEvent(name, { cancelable: true }));
 
   globalThis.wabe = {
-    // In milliseconds of page time. `busy`, `moving` and `blank` are only determined if the page is otherwise quiet, the
-    // first and the last also if its server may write into it at any time (`hasServer`).
+    // In milliseconds of page time. All but the first three are only determined if the page is otherwise quiet; `blank`
+    // and `unfinished` (it says that it is loading, for however long) also if its server may write into it at any time
+    // (`hasServer`). `passing`: it shows a message with a control, and nothing else is due but timers that leave time to
+    // use it.
     state(quietMs, hasServer) {
       const records = observer.takeRecords();
       if (records.length) changed(records);
       look();
       const quiet = now() - changedAt;
       const isQuiet = quiet >= quietMs;
+      const loading = isQuiet || hasServer ? wabeLoading.state(now()) : {};
+      const timer = ask(eventName);
+      const staying = isQuiet ? messages() : [];
       return {
         quiet,
         scrolls,
-        timer: ask(eventName),
+        timer,
         worker: ask(`${eventName}-worker`),
-        busy: (isQuiet || hasServer) && isBusy(),
-        moving: isQuiet && isMoving(),
+        busy: Boolean(loading.isBusy),
+        unfinished: Boolean(loading.isShown),
+        moving: isQuiet && isMoving(staying),
         blank: hasServer && window === top && isBlank(),
+        passing: staying.length > 0 && timer && !ask(`${eventName}-short`),
       };
     },
     frames: () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))),
@@ -243,15 +305,23 @@
     observed() {
       look();
       ask(`${eventName}-observed`);
-      const before = shown;
+      const [before, toldBefore] = [shown, told];
       shown = document.body ? packed(document.body.innerText) : "";
-      const isStill = text => before.includes(packed(text)) || shown.includes(packed(text));
-      const texts = shown.length > MAX_SHOWN ? [] : [...gone].filter(text => !LOADING.test(text) && !isStill(text));
-      gone = new Set();
+      told = packed(wabeStood.messages(document));
+      // A message's text may also be that of something else on the page.
+      const isStill = ({ text, isLive }) => (isLive ? [toldBefore, told] : [before, shown]).some(each => each.includes(packed(text)));
+      const isReadable = ({ text }) => !wabeLoading.isText(text) && !TEMPLATE.test(text);
+      const found = shown.length > MAX_SHOWN ? [] : [...gone.values()].filter(each => isReadable(each) && !isStill(each));
+      const passing = messages().length > 0;
+      gone = new Map();
       watched = new Map();
       replaced = new WeakMap();
+      [descriptions, described, describedMessages, isObserved] = [0, 0, 0, true];
+      known = new WeakSet([...Reflect.apply(Document.prototype.querySelectorAll, document, [USABLE])].slice(0, MAX_KNOWN).filter(isShown));
       return {
-        vanished: texts.filter(text => !texts.some(other => other !== text && other.includes(text))),
+        vanished: found.filter(({ text }) => !found.some(other => other.text !== text && other.text.includes(text)))
+          .map(({ text, at, stood_ms, stood }) => ({ text, at, stood_ms, stood })),
+        passing,
         document: window === top
           ? { type: document.contentType, has_body: document.body !== null, is_loading: document.readyState === "loading" }
           : null,

@@ -34,6 +34,8 @@ const QUIET_REAL = 500;
 const MAX_PAGE = 4000;
 const MAX_CHANGES = 3000;
 const TIMER_HORIZON = 3100;
+// A timer of a message that leaves a person the time to use its controls.
+const LONG_TIMER = 2000;
 // An address that takes longer, such as a long poll, is not waited for again.
 const REQUEST_LIMIT = 3500;
 // An address that is requested this often, with shorter pauses in between, is polled.
@@ -115,6 +117,8 @@ class Settler {
     // The requests of this settle by address, and how often one was repeated.
     this.inTurn = new Map();
     this.longLived = new Set();
+    // Requests that were given up, with when.
+    this.overdue = new Map();
     this.downloads = [];
     this.links = [];
     this.origins = new Set();
@@ -123,6 +127,8 @@ class Settler {
     this.countedSince = -Infinity;
     this.events = 0;
     this.isGone = false;
+    // The page shows a message with a control, which may vanish.
+    this.isPassing = false;
   }
 
   async start() {
@@ -138,6 +144,7 @@ class Settler {
     const ended = ms => request => {
       const entry = this.requests.get(request);
       if (entry) Object.assign(entry, { done: Math.min(entry.done, performance.now() + ms), isAnswered: true });
+      this.overdue.delete(request);
       this.inTurn.get(address(request.url()))?.open.delete(request);
     };
     page.on("response", response => {
@@ -163,7 +170,10 @@ class Settler {
       });
     });
     page.on("framenavigated", frame => {
-      if (frame === page.mainFrame()) this.origins.add(origin(page));
+      if (frame === page.mainFrame()) {
+        this.origins.add(origin(page));
+        this.overdue.clear();
+      }
       void this.attachFrame(frame);
     });
     // A new tab's first requests began before it was known.
@@ -251,8 +261,10 @@ class Settler {
     let isWaiting = false;
     for (const [request, { began, done }] of this.requests) {
       if (now >= done) this.requests.delete(request);
-      else if (now - began > REQUEST_LIMIT && !isNavigation(request, this.page)) this.giveUp(request.url(), this.requests, request);
-      else isWaiting = true;
+      else if (now - began > REQUEST_LIMIT && !isNavigation(request, this.page)) {
+        this.overdue.set(request, now);
+        this.giveUp(request.url(), this.requests, request);
+      } else isWaiting = true;
     }
     for (const [socket, { askedAt, answeredAt }] of this.sockets) {
       if (answeredAt !== null && now - answeredAt >= SOCKET_PAUSE) this.sockets.delete(socket);
@@ -265,6 +277,12 @@ class Settler {
       }
     }
     return isWaiting;
+  }
+
+  // Whether a request was given up in this settle and still has no answer.
+  isOverdue(round) {
+    for (const at of this.overdue.values()) if (at >= round.began) return true;
+    return false;
   }
 
   isNavigating() {
@@ -292,18 +310,23 @@ class Settler {
       quiet: states.length || !this.all().some(target => target.worlds.size) ? Math.min(...states.map(state => state.quiet)) : 0,
       timer: states.some(state => state.timer),
       worker: states.some(state => state.worker),
-      busy: states.some(state => state.busy),
+      // A request that takes too long to wait for may still fill a page that says so.
+      busy: states.some(state => state.busy || (state.unfinished && this.isOverdue(round))),
+      unfinished: states.some(state => state.unfinished),
       moving: now - round.scrolledAt < SCROLL_REAL || states.some(state => state.moving),
       blank: states.some(state => state.blank),
+      passing: this.isPageTime && states.some(state => state.passing),
     };
     const isQuiet = seen.quiet >= limit;
     const isCalm = seen.quiet >= calm && !seen.timer && !seen.worker && !seen.busy && !seen.moving;
     if (!isQuiet && seen.quiet < now - round.began) round.waits.add("changes");
     for (const reason of ["timer", "worker", "busy", "moving"]) if (seen[reason]) round.waits.add(reason);
     const isDone = isQuiet && !seen.timer && !seen.busy && !seen.moving;
-    const awaitsServer = this.awaitsStream(round, seen.quiet) || this.awaitsSocket(round, seen.busy || seen.blank);
+    // A message with a control: the page is shown as early as in real time, before the message is gone.
+    const isPassing = seen.passing && seen.quiet >= QUIET_REAL && !seen.busy && !seen.moving;
+    const awaitsServer = this.awaitsStream(round, seen.quiet) || this.awaitsSocket(round, seen.unfinished || seen.blank);
     const needsRealTime = this.needsRealTime(round, seen.worker) || awaitsServer;
-    return { isQuiet, isCalm, isMoving: seen.moving, isBusy: seen.busy, isDone, needsRealTime };
+    return { isQuiet, isCalm, isMoving: seen.moving, isBusy: seen.busy, isDone, isPassing, needsRealTime };
   }
 
   // Activity that neither follows the page's clock nor is a request in flight. Smooth scrolling follows drawn frames.
@@ -389,8 +412,9 @@ class Settler {
       slices += 1;
       await this.requestsPass(round);
       if (round.pageTime < QUIET_PAGE && slice === SLICE && slices % SLICES_PER_LOOK) continue;
-      const { isQuiet, isCalm, isMoving, isDone, needsRealTime } = await this.look(round);
+      const { isQuiet, isCalm, isMoving, isDone, isPassing, needsRealTime } = await this.look(round);
       if (isDone && !needsRealTime && round.pageTime >= QUIET_PAGE) break;
+      if (isPassing && !needsRealTime) break;
       if (needsRealTime) await this.realTimePasses(round);
       // Nothing happens until a timer fires, so pacing would only cost time.
       const isWaiting = isQuiet && !isMoving && round.pageTime >= QUIET_PAGE;
@@ -426,7 +450,10 @@ class Settler {
     const round = { withLinks, began, until, end, requestAt: began, scrolledAt: -Infinity, pageTime: 0, waits: new Set() };
     this.inTurn.clear();
     this.navigations = 0;
-    this.all().forEach(target => { target.isSettling = true; });
+    this.all().forEach(target => {
+      target.isSettling = true;
+      target.heldUntil = -Infinity;
+    });
     let found, document;
     do {
       found = await Promise.race([this.quiet(round), this.stuck(round)]);
@@ -468,6 +495,7 @@ class Settler {
     const last = `({ ...wabe.observed(), links: ${Boolean(round.withLinks)} ? wabe.links() : [] })`;
     const found = (await Promise.all(this.all().map(target => target.evaluate(last)))).flat();
     this.links.push(...found.flatMap(each => each.links).slice(0, MAX_LINKS - this.links.length));
+    this.isPassing = found.some(each => each.passing);
     return found;
   }
 
@@ -619,7 +647,7 @@ class Context {
     this.isPageTime = isPageTime;
     this.maxCpu = maxCpu;
     this.attack = attack && { ...attack, mark: `data-${randomUUID()}` };
-    if (isPageTime) await page.context().addInitScript(`(${PAGE})(${JSON.stringify(EVENT)}, ${TIMER_HORIZON})`);
+    if (isPageTime) await page.context().addInitScript(`(${PAGE})(${JSON.stringify(EVENT)}, ${TIMER_HORIZON}, ${LONG_TIMER})`);
     if (isPageTime && clock !== null) {
       this.clockOffset = clock - Date.now();
       await page.context().addInitScript(`(${CLOCK})(${clock}, ${this.clockOffset})`);
@@ -659,6 +687,7 @@ class Context {
 
   // Opens an address, and waits for the document, and briefly for its images.
   async open(page, url, limit) {
+    await this.wake(page);
     const until = performance.now() + limit;
     let isOver = false;
     // A script may navigate to a download, or to a site that answers with 204, before its document is complete. Chromium
@@ -701,6 +730,8 @@ class Context {
     // In CSS pixels, because participants give coordinates in those.
     const shot = page.screenshot({ type: "jpeg", quality, scale: "css", timeout: limit }).catch(error => error);
     const [found, picture] = await Promise.all([documents, shot]);
+    // For as long as it can, the clock stands while the participant decides what to do with the control.
+    if (this.isPageTime && settler.isPassing) await soon(Promise.all(settler.all().map(target => target.hold())), ANSWER_LIMIT);
     const isLate = picture.name === "TimeoutError";
     if (picture instanceof Error && !isLate) throw picture;
     return { documents: found, image: isLate ? null : picture.toString("base64"), origins: settler.origins.size };

@@ -4,11 +4,15 @@
 const fs = require("fs");
 const path = require("path");
 const { randomUUID } = require("crypto");
+const { injected } = require("./playwright.cjs");
 const { delay, soon } = require("./timing.cjs");
 
 const EVENT = randomUUID();
 const WORLD = randomUUID();
-const [RECORDER, ATTACKS, PLACES] = ["recorder.js", "../attacks.js", "../places.js"].map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
+const [RECORDER, LOADING, STOOD, ATTACKS, PLACES] = ["recorder.js", "loading.js", "stood.js", "../attacks.js", "../places.js"]
+  .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
+const PLAYWRIGHT = injected();
+const SCRIPTS = `(${LOADING})();(${STOOD})(${PLAYWRIGHT});(${RECORDER})(${JSON.stringify(EVENT)})`;
 // The isolated world in which Playwright takes snapshots.
 const SNAPSHOT_WORLD = /^__playwright_utility_world_/;
 
@@ -62,6 +66,7 @@ class Target {
     // Until granted time has passed.
     this.pending = null;
     this.usedAt = performance.now();
+    this.heldUntil = -Infinity;
   }
 
   async start() {
@@ -85,7 +90,7 @@ class Target {
     session.on("Emulation.virtualTimeBudgetExpired", () => this.expired?.());
     await Promise.all(["Page.enable", "Runtime.enable", "Performance.enable"].map(method => session.send(method)));
     await session.send("Page.addScriptToEvaluateOnNewDocument", {
-      source: `(${RECORDER})(${JSON.stringify(EVENT)})`, worldName: WORLD, runImmediately: true,
+      source: SCRIPTS, worldName: WORLD, runImmediately: true,
     });
     if (this.attack) {
       await session.send("Page.addScriptToEvaluateOnNewDocument", {
@@ -213,12 +218,21 @@ class Target {
     while (!this.isClosed) {
       const isAwake = performance.now() - this.usedAt < AWAKE;
       await (isAwake ? delay(TICK) : Promise.race([delay(SLOW_TICK), new Promise(done => { this.rouse = done; })]));
-      if (!this.isSettling && !this.hasDialog) await this.advance(performance.now() - this.granted);
+      if (performance.now() < this.heldUntil) this.granted = performance.now();
+      else if (!this.isSettling && !this.hasDialog) await this.advance(performance.now() - this.granted);
     }
+  }
+
+  // Stops the page's clock until the next action, at most until the wall clock has caught up with it: behind that, few frames
+  // are drawn.
+  async hold() {
+    const clock = await this.clock();
+    if (clock !== undefined) this.heldUntil = performance.now() + clock - this.now() - LEAD;
   }
 
   // Called before an action.
   wake() {
+    this.heldUntil = -Infinity;
     this.usedAt = performance.now();
     this.rouse?.();
   }
