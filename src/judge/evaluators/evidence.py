@@ -6,6 +6,7 @@ checks. A participant cannot add a page, because pages of other origins are neve
 For policies, everything counts (`Recording.counts_all`), no matter who wrote or sent it.
 """
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -62,13 +63,17 @@ class ActionDone(NamedTuple):
 
 @dataclass(frozen=True)
 class Look:
-    """One observation as evidence. `typed_into` is for recordings of version 1 (`rules_1`), which lack `written`."""
+    """One observation as evidence. `typed_into` is for recordings of version 1 (`rules_1`), which lack `written`.
+
+    `stood` is the snapshot of what vanished before the observation, for such a look (`vanished`).
+    """
 
     step: Step
     path: Path | None
     site: Site
     is_marked: bool
     typed_into: Typed = field(default=frozenset(), repr=False)
+    stood: str | None = None
 
     @cached_property
     def is_own(self) -> bool:
@@ -87,8 +92,10 @@ class Look:
     @cached_property
     def snapshot(self) -> Snapshot | None:
         """The whole page; `None` if none is visible: an open dialog, an empty page, another origin."""
-        if not self.is_own or self.path is None:
+        if not self.is_own or (self.path is None and self.stood is None):
             return None
+        if self.path is None or self.stood is not None:
+            return with_own_names(parse_snapshot(self.stood or ""))
         try:
             text = read_text(self.path)
         except (OSError, ValueError) as error:
@@ -101,6 +108,23 @@ class Look:
     def title(self) -> str:
         """The page's title, as it is compared."""
         return self.step.title if self.site.verbatim else as_seen(self.step.title)
+
+    @cached_property
+    def vanished(self) -> tuple["Look", ...]:
+        """Looks at what appeared and vanished before this one, each as it stood, on the page that it stood on.
+
+        Of what was there too briefly to be described, nobody knows who wrote it, so that only policies see it.
+        """
+        found = []
+        for each in self.step.vanished:
+            if isinstance(each, str) or (each.snapshot is None and not self.site.is_any):
+                continue
+            # A frame stood in the page of this look, since a page that is left takes its frames along.
+            page = {"origin": each.origin, "url": each.url} if each.url is not None else {}
+            stood = each.snapshot or f"- text: {json.dumps(each.text, ensure_ascii=False)}"
+            step = self.step.model_copy(update={**page, "is_mixed": False, "dialog": None, "notice": None})
+            found.append(replace(self, step=step, stood=stood))
+        return tuple(found)
 
     @cached_property
     def is_blank(self) -> bool:

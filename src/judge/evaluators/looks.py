@@ -6,22 +6,25 @@ from judge.evaluators.base import Decision, Found
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.evaluators.matching import fitting
 from judge.evaluators.provenance import LeftOut
+from judge.evaluators.typed import typed_until
 from judge.records.checks import LookCheck, ShownCheck
 from judge.records.elements import parse_element
 from shared.snapshot import Node, Snapshot
 from shared.text import excerpt
 
 
-def looks_at(check: LookCheck, recording: Recording) -> list[Look]:
+def looks_at(check: LookCheck, recording: Recording, *, with_vanished: bool = False) -> list[Look]:
     """The looks at the pages that `on` names. Raises `MissingEvidence` if the recording has no looks.
 
-    For policies, also the looks at lost pages, which may have been any page.
+    For policies, also the looks at lost pages, which may have been any page. `with_vanished`: before each look, those
+    at what vanished before it.
     """
     if not recording.looks:
         raise MissingEvidence("no steps were recorded")
     return [
         look
-        for look in recording.looks
+        for taken in recording.looks
+        for look in (*(taken.vanished if with_vanished else ()), taken)
         if check.on is None or look.is_at(check.on, extra_query=True) or (recording.counts_all and look.is_lost)
     ]
 
@@ -35,21 +38,23 @@ def over_looks(
     must show a page, so that ending on a page without content cannot hide what must never be shown.
     `test` says whether a look passes, and explains why not if asked to, which takes longer.
     """
-    if not looks:
+    # What vanished says nothing of the rest of its page, so it is never the last look.
+    end = next((look for look in reversed(looks) if look.stood is None), None)
+    if not looks or (inverted and end is None):
         return Decision(False, Found(False, f"{check.on} was never on screen" if check.on else "no page"), None)
     # Of those that fail, only the last look's text is ever shown.
-    found = [test(look, look is looks[-1]) for look in looks]
-    last = found[-1]
+    found = [test(look, look is end) for look in looks]
+    last = next((one for look, one in zip(looks, found, strict=True) if look is end), found[-1])
     hits = [place for place, one in enumerate(found) if one.passed]
     first = looks[hits[0]].step.index if hits else None
     if inverted:
         if check.at == "any" and hits and first is not None:
             shows = found[hits[0]]
-            held = looks[hits[0] - 1].step.index if hits[0] else None
+            held = max((look.step.index for look in looks if look.step.index < first), default=None)
             return Decision(False, shows._replace(text=f"at step {first + 1}: {shows.text}"), None, held)
         passed = last.counts and not last.passed
         met = [look.step.index for look, one in zip(looks, found, strict=True) if one.counts and not one.passed]
-        return Decision(passed, last, looks[-1].step.index if passed else None, met[-1] if met else None)
+        return Decision(passed, last, end.step.index if end and passed else None, met[-1] if met else None)
     if check.at == "any":
         return Decision(bool(hits), found[hits[0]] if hits else last, first)
     held = looks[hits[-1]].step.index if hits else None
@@ -58,52 +63,81 @@ def over_looks(
     return Decision(last.passed, last, first, held)
 
 
-def over_content(
-    check: ShownCheck,
-    recording: Recording,
-    inverted: bool,
-    compare: Callable[[Look, Snapshot, Sequence[Node] | None, bool], Found],
-) -> Decision:
-    """Compares each page, or the part of it that `within` names, as far as the task's own site wrote it.
+# Gets the look, what counts of its page, the elements in which to look (`None`: everywhere), and whether to explain a
+# failure.
+Compare = Callable[[Look, Snapshot, Sequence[Node] | None, bool], Found]
 
-    `compare` gets the look, what counts of its page, the elements in which to look (`None`: everywhere), and whether to
-    explain a failure.
+
+def over_content(check: ShownCheck, recording: Recording, inverted: bool, compare: Compare) -> Decision:
+    """Compares each page, or the part of it that `within` names, as far as the task's own site wrote it.
 
     Content of editors counts only with `editable`. In inverted checks, the page must pass neither with it nor without
     it: forbidden content must not be in an editor either, and the participant's text must not hide forbidden content.
+
+    With `at = "any"`, what stood on a page and vanished before a look counts as well, each such text by itself, but not
+    if words that the participant typed are all that passes (`judge.evaluators.typed`). Where it was in the viewport is
+    not known.
     """
-    within = parse_element(check.within) if check.within else None
+    looks = looks_at(check, recording, with_vanished=check.at == "any" and not check.in_view)
+    if check.on is not None and not recording.counts_all:
+        looks = [look for look in looks if look.snapshot is not None]
+    content = _Content(check, recording, inverted, compare)
+    decision = over_looks(check, looks, inverted, content.test)
+    if decision.passed or inverted or not content.rejected:
+        return decision
+    return decision._replace(found=decision.found._replace(text=f"{content.rejected[0]}; {decision.found.text}"))
 
-    def shown(look: Look, page: Snapshot, explains: bool = False) -> Found:
-        roots = None if within is None else fitting(page, within, range(len(page.nodes)))
-        if roots == []:
-            return Found(False, f"no {check.within} on the page", counts=False)
-        return compare(look, page, roots, explains)
 
-    def test(look: Look, explains: bool) -> Found:
+class _Content:
+    """Compares the content of looks. `rejected`: why what had vanished would pass, but does not count."""
+
+    def __init__(self, check: ShownCheck, recording: Recording, inverted: bool, compare: Compare) -> None:
+        self._check, self._recording, self._inverted, self._compare = check, recording, inverted, compare
+        self._within = parse_element(check.within) if check.within else None
+        self.rejected: list[str] = []
+
+    def test(self, look: Look, explains: bool) -> Found:
+        """Whether a look passes."""
         if not look.is_own:
             return Found(False, f"a page of another site: {excerpt(look.step.url, 200)}", counts=False)
         if look.snapshot is None:
             what = f"an open dialog: {excerpt(look.step.dialog, 100)}" if look.step.dialog else "an empty page"
             return Found(False, what, counts=False)
-        views = look.views(editable=check.editable)
-        found = shown(look, views[0], explains)
+        views = look.views(editable=self._check.editable)
+        found = self._shown(look, views[0], explains)
         for view in views[1:]:
-            found = found if found.passed else shown(look, view)
+            found = found if found.passed else self._shown(look, view)
         if found.passed:
-            return found
-        if inverted:
-            with_editors = shown(look, look.evidence(editable=True)) if look.has_editors else found
+            return found if look.stood is None else self._vanished(look, views[0], found)
+        if self._inverted:
+            with_editors = self._shown(look, look.evidence(editable=True)) if look.has_editors else found
             return with_editors if with_editors.passed else found
-        if not explains:
-            return found
-        left_out = _left_out(look, editable=check.editable, passes=lambda page: shown(look, page).passed)
+        return self._explained(look, found) if explains or look.stood is not None else found
+
+    def _shown(self, look: Look, page: Snapshot, explains: bool = False) -> Found:
+        roots = None if self._within is None else fitting(page, self._within, range(len(page.nodes)))
+        if roots == []:
+            return Found(False, f"no {self._check.within} on the page", counts=False)
+        return self._compare(look, page, roots, explains)
+
+    def _explained(self, look: Look, found: Found) -> Found:
+        left_out = _left_out(look, editable=self._check.editable, passes=lambda page: self._shown(look, page).passed)
+        if left_out and look.stood is not None:
+            self.rejected.append(f"before step {look.step.index + 1} it vanished; it was {left_out}")
         return found._replace(text=f"it is {left_out}; elsewhere {found.text}") if left_out else found
 
-    looks = looks_at(check, recording)
-    if check.on is not None and not recording.counts_all:
-        looks = [look for look in looks if look.snapshot is not None]
-    return over_looks(check, looks, inverted, test)
+    def _vanished(self, look: Look, page: Snapshot, found: Found) -> Found:
+        """What vanished passes, unless that is because of words that were typed."""
+        found = found._replace(text=f"vanished before step {look.step.index + 1}: {found.text}")
+        if self._inverted or self._check.editable or self._recording.counts_all:
+            return found
+        typed = typed_until(self._recording, look)
+        if not typed.is_in(page) or not self._shown(look, typed.alone(page)).passed:
+            return found
+        rest = self._shown(look, typed.without(page))
+        if not rest.passed:
+            self.rejected.append(f"{found.text}, only in words that were typed: editable = true")
+        return found if rest.passed else rest
 
 
 def _left_out(look: Look, *, editable: bool, passes: Callable[[Snapshot], bool]) -> LeftOut | None:

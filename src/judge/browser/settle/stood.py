@@ -1,5 +1,5 @@
-"""Reads what stood on a page and vanished before the page was observed (`stood.js`), as a snapshot with the same facts as
-every other one (`judge.browser.provenance`), so that the same rules decide what of it is evidence.
+"""Reads what stood on a page and vanished before the page was observed (`stood.js`), as a snapshot with the facts of
+every other one (`judge.browser.provenance`). So the same rules decide what of it is evidence.
 
 Lines around it say what the element itself does not: the frame that it stood in with the origin of its document, the
 regions around it, and whether all of it was inside an editor (`[editable]`) or put in as an attack (`[inserted=page]`).
@@ -84,7 +84,10 @@ def _vanished(raw: RawVanished) -> Vanished:
     depth = len(lines)
     marked = mark(stood.snapshot, [stood.document()]).snapshot
     snapshot = "\n".join(
-        (*(f"{'  ' * at}{line}" for at, line in enumerate(lines)), *("  " * depth + each for each in marked.split("\n")))
+        (
+            *(f"{'  ' * at}{line}" for at, line in enumerate(lines)),
+            *("  " * depth + each for each in marked.split("\n")),
+        )
     )
     return Vanished(
         text=text,
