@@ -17,8 +17,6 @@
   const MAX_DESCRIPTIONS = 30;
   const MAX_DESCRIBED = 15;
   const MAX_MESSAGES = 40;
-  // A message with a control stays this long, or longer: time enough for a person to use it.
-  const LONG_MS = 2000;
   const MAX_CONTROLS = 3;
   const MAX_KNOWN = 3000;
   // A page without text that shows one of these is not empty.
@@ -42,6 +40,9 @@
   const LETTERS = /[\p{L}\p{N}]/u;
   const NOTHING = { raw: "", blocks: [], since: Infinity, at: 0, isLive: false, isTried: true, stood: null };
   let changedAt = now();
+  // The messages with a control that the page shows, and when anything else last changed.
+  let staying = [];
+  let restChangedAt = now();
   let scrolls = 0;
   let lookedAt = -Infinity;
   // Elements that changed since the last observation, each with its text last seen, and the texts of its blocks; since when
@@ -169,7 +170,7 @@
     }
   };
   // Messages that appeared since the last observation and have a control which may vanish with them, as "Undo" does.
-  const messages = () => !isObserved ? [] : [...watched].flatMap(([element, seen]) => {
+  const messages = () => !isObserved || watched.size > MAX_MESSAGES ? [] : [...watched].flatMap(([element, seen]) => {
     if (!seen.blocks.length) return [];
     const top = wabeStood.whole(element, MAX_CHARS);
     if (top.closest(MODAL) || top.querySelector(FIELDS)) return [];
@@ -191,6 +192,7 @@
   };
   const changed = mutations => {
     changedAt = now();
+    if (!mutations.every(({ target }) => wabeStood.isInAny(staying, target))) restChangedAt = changedAt;
     wabeLoading.changed();
     noteReplaced(mutations);
     for (const { type, target, addedNodes } of mutations) {
@@ -220,11 +222,9 @@
     for (const element of document.querySelectorAll(MEDIA)) if (isShown(element)) return false;
     return true;
   };
-  // A message may show by an animation how long it stays.
-  const isMoving = staying => Reflect.apply(Document.prototype.getAnimations, document, []).some(({ effect, playState }) => {
-    const timing = effect?.getComputedTiming();
-    if (playState !== "running" || !timing || timing.endTime > MAX_ANIMATION_MS) return false;
-    return timing.endTime < LONG_MS || !staying.some(each => each.contains(effect.target));
+  const isMoving = () => Reflect.apply(Document.prototype.getAnimations, document, []).some(animation => {
+    const timing = animation.effect?.getComputedTiming();
+    return animation.playState === "running" && timing && timing.endTime <= MAX_ANIMATION_MS;
   });
 
   // Where an element can lead, as the browser resolves it. A form's own property may be shadowed by one of its fields.
@@ -269,17 +269,19 @@
   globalThis.wabe = {
     // In milliseconds of page time. All but the first three are only determined if the page is otherwise quiet; `blank`
     // and `unfinished` (it says that it is loading, for however long) also if its server may write into it at any time
-    // (`hasServer`). `passing`: it shows a message with a control, and nothing else is due but timers that leave time to
-    // use it.
+    // (`hasServer`). `passing`: for how long the page has shown nothing new but a message with a control, if all that is
+    // due leaves a person time to use it; `null` otherwise.
     state(quietMs, hasServer) {
       const records = observer.takeRecords();
       if (records.length) changed(records);
       look();
       const quiet = now() - changedAt;
       const isQuiet = quiet >= quietMs;
-      const loading = isQuiet || hasServer ? wabeLoading.state(now()) : {};
+      const loading = isQuiet || hasServer || staying.length ? wabeLoading.state(now()) : {};
       const timer = ask(eventName);
-      const staying = isQuiet ? messages() : [];
+      const restQuiet = now() - restChangedAt;
+      staying = messages();
+      const isPassing = restQuiet >= quietMs && staying.some(each => timer || wabeStood.isLive(each)) && !ask(`${eventName}-short`);
       return {
         quiet,
         scrolls,
@@ -287,9 +289,9 @@
         worker: ask(`${eventName}-worker`),
         busy: Boolean(loading.isBusy),
         unfinished: Boolean(loading.isShown),
-        moving: isQuiet && isMoving(staying),
+        moving: isQuiet && isMoving(),
         blank: hasServer && window === top && isBlank(),
-        passing: staying.length > 0 && timer && !ask(`${eventName}-short`),
+        passing: isPassing ? restQuiet : null,
       };
     },
     frames: () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))),
@@ -307,12 +309,13 @@
       ask(`${eventName}-observed`);
       const [before, toldBefore] = [shown, told];
       shown = document.body ? packed(document.body.innerText) : "";
-      told = packed(wabeStood.messages(document));
+      told = packed(wabeStood.messages(document).filter(isShown).map(each => each.innerText).join(" "));
       // A message's text may also be that of something else on the page.
       const isStill = ({ text, isLive }) => (isLive ? [toldBefore, told] : [before, shown]).some(each => each.includes(packed(text)));
       const isReadable = ({ text }) => !wabeLoading.isText(text) && !TEMPLATE.test(text);
       const found = shown.length > MAX_SHOWN ? [] : [...gone.values()].filter(each => isReadable(each) && !isStill(each));
       const passing = messages().length > 0;
+      staying = [];
       gone = new Map();
       watched = new Map();
       replaced = new WeakMap();

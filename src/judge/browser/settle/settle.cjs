@@ -315,15 +315,16 @@ class Settler {
       unfinished: states.some(state => state.unfinished),
       moving: now - round.scrolledAt < SCROLL_REAL || states.some(state => state.moving),
       blank: states.some(state => state.blank),
-      passing: this.isPageTime && states.some(state => state.passing),
+      isPassing: states.some(state => state.passing !== null),
+      isAtRest: states.every(state => (state.passing ?? state.quiet) >= QUIET_REAL),
     };
     const isQuiet = seen.quiet >= limit;
     const isCalm = seen.quiet >= calm && !seen.timer && !seen.worker && !seen.busy && !seen.moving;
     if (!isQuiet && seen.quiet < now - round.began) round.waits.add("changes");
     for (const reason of ["timer", "worker", "busy", "moving"]) if (seen[reason]) round.waits.add(reason);
     const isDone = isQuiet && !seen.timer && !seen.busy && !seen.moving;
-    // A message with a control: the page is shown as early as in real time, before the message is gone.
-    const isPassing = seen.passing && seen.quiet >= QUIET_REAL && !seen.busy && !seen.moving;
+    // A message with a control: the page is shown before the message is gone, as early as a quiet page in real time.
+    const isPassing = seen.isPassing && seen.isAtRest && !seen.busy;
     const awaitsServer = this.awaitsStream(round, seen.quiet) || this.awaitsSocket(round, seen.unfinished || seen.blank);
     const needsRealTime = this.needsRealTime(round, seen.worker) || awaitsServer;
     return { isQuiet, isCalm, isMoving: seen.moving, isBusy: seen.busy, isDone, isPassing, needsRealTime };
@@ -434,9 +435,9 @@ class Settler {
   async quietInRealTime(round) {
     while (this.goesOn(round)) {
       await this.requestsPass(round);
-      const { isDone, isBusy, needsRealTime } = await this.look(round);
+      const { isDone, isBusy, isPassing, needsRealTime } = await this.look(round);
       const sinceRequest = performance.now() - round.requestAt;
-      if (isDone && !needsRealTime && sinceRequest >= QUIET_REAL) break;
+      if ((isDone || isPassing) && !needsRealTime && sinceRequest >= QUIET_REAL) break;
       // A page that never stops changing is observed as is.
       if (!isBusy && !needsRealTime && sinceRequest >= MAX_CHANGES) break;
       await delay(LOOK_REAL);

@@ -83,8 +83,14 @@ playwright => {
     each !== element && (holdsTyped(each) || [each, ...inside(each) ?? []].some(inner => referencesOf(inner).length > 0)));
   const isByJudge = element => Boolean(globalThis.wabeInserted?.(element) || globalThis.wabeRenamed?.(element));
 
+  // Whether the element is, is in, or contains what a page announces.
   const isLive = element => {
     for (const each of outwards(element)) if (matches(each, LIVE)) return true;
+    return all(element, LIVE).length > 0;
+  };
+  const isInAny = (tops, node) => {
+    if (!tops.length) return false;
+    for (const each of outwards(node instanceof Element ? node : parentOf(node) ?? node)) if (tops.includes(each)) return true;
     return false;
   };
   // The element to describe: the message that it belongs to, if that is as short.
@@ -140,8 +146,8 @@ playwright => {
   };
   globalThis.wabeStood = {
     isLive,
-    // The texts of all messages in a document.
-    messages: document => [...Reflect.apply(Document.prototype.querySelectorAll, document, [LIVE])].map(textOf).join(" "),
+    isInAny,
+    messages: document => [...Reflect.apply(Document.prototype.querySelectorAll, document, [LIVE])],
     whole,
     inside: element => [...inside(element) ?? []],
     // `null` if the element cannot be described within bounds.
