@@ -16,7 +16,7 @@ from judge.trajectory.fetched import Fetched
 from judge.trajectory.network import MessagesLeftOut, write_har
 from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
-from shared.models import Action, Record
+from shared.models import Action, Record, Vanished
 
 SHOP = "http://shop.test"
 VIEWPORT = (1280, 720)
@@ -110,6 +110,7 @@ class RecordedStep(Record):
     refs: tuple[str, ...] = ()
     # Those of what the judge put in as an attack.
     inserted: tuple[str, ...] = ()
+    vanished: tuple[Vanished | str, ...] = ()
 
     @property
     def url(self) -> str:
@@ -151,6 +152,7 @@ def recorded_attempt(
                 viewport=one.viewport,
                 probes=one.probes,
                 inserted=Inserted(refs=one.inserted) if one.inserted else None,
+                vanished=one.vanished,
                 action=Action(tool=one.tool, params=one.params),
                 outcome=Outcome(ok=one.is_ok, line=one.line if one.is_ok else None, refs=one.refs if is_marked else ()),
             )

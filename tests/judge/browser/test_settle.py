@@ -19,13 +19,13 @@ from judge.browser import settle
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import browser_pool
 from judge.browser.settle import AWAKE_S, Report, SettleMode, read_report, settle_mode
-from shared.models import Page, Settled
+from shared.models import Page, Settled, Vanished
 
 REPORT: dict[str, Any] = {
     "real_ms": 250,
     "page_ms": 1000,
     "waited_for": ["timer"],
-    "vanished": ["Saved"],
+    "vanished": [{"text": "Saved", "at": 1.5, "stood_ms": 2000, "stood": None}],
     "downloads": ["a.pdf"],
     "document": {"type": "text/html", "has_body": True, "is_loading": False},
     "stopped": False,
@@ -69,6 +69,12 @@ SCRIPTS = {
     "card": """function act() { const main = document.createElement('main'); document.body.append(main);
         main.innerHTML = '<h3>Desk</h3><p>Checking our <b>stock</b></p><p>59 euros</p>';
         setTimeout(() => { main.children[1].textContent = 'In stock'; out.textContent = 'after' }, 2000) }""",
+    "named": """document.body.insertAdjacentHTML('beforeend', '<h2>Loading…</h2>');
+        function act() { out.textContent = 'after' }""",
+    "idle": """document.body.insertAdjacentHTML('beforeend',
+        '<div role=progressbar aria-hidden=true style="height: 0"></div>' +
+        '<p style="height: 0; overflow: hidden">Loading…</p>');
+        function act() { out.textContent = 'after' }""",
     "image": """function act() { const image = new Image(); image.src = '/slow'; document.body.append(image);
         image.onload = image.onerror = () => { out.textContent = 'after' } }""",
     "shadowing": """document.body.insertAdjacentHTML('beforeend', '<img name=evaluate><img name=getAnimations>');
@@ -105,7 +111,7 @@ LEADING_NOWHERE_IN: dict[SettleMode, tuple[str, ...]] = {
 STREAM = """const stream = new EventSource('/stream'); let clicks = 0;
     stream.onmessage = event => { out.textContent = event.data };
     function act() { fetch(clicks++ ? '/publish' : '/nothing') }"""
-IN_PAGE_TIME = [name for name in SCRIPTS if name not in ("loop", "dialog", "clock", "held")]
+IN_PAGE_TIME = [name for name in SCRIPTS if name not in ("loop", "dialog", "clock", "held", "named", "idle")]
 
 
 class Site(BaseHTTPRequestHandler):
@@ -256,6 +262,19 @@ async def test_in_real_time_what_the_network_brings_is_seen(site: str) -> None:
 
 
 @pytest.mark.e2e
+async def test_what_only_looks_like_loading_is_waited_for_once_and_what_nobody_sees_never(site: str) -> None:
+    async with a_browser() as browser:
+        for name, waits in (("named", ["busy"]), ("idle", [])):
+            await browser.open(f"{site}/{name}", "real-time")
+            first = await browser.observe()
+            await browser.act("browser_click", {"target": "button"})
+            page = await browser.observe()
+            assert "after" in page.snapshot
+            assert [reason for reason in first.settled.waited_for if reason == "busy"] == waits
+            assert "busy" not in page.settled.waited_for
+
+
+@pytest.mark.e2e
 async def test_a_script_that_leaves_its_page_for_none_leaves_the_page_as_it_is(
     subtests: pytest.Subtests, site: str
 ) -> None:
@@ -303,12 +322,14 @@ async def test_a_mode_that_is_set_holds_for_every_website() -> None:
 def test_a_report_is_read_in_seconds() -> None:
     report = read_report(json.dumps(REPORT))
     assert report.settled == Settled(real_s=0.25, page_s=1.0, waited_for=("timer",))
-    assert (report.vanished, report.downloads) == (("Saved",), ("a.pdf",))
+    assert report.vanished == (Vanished(text="Saved", at_ms=2, stood_s=2.0),)
+    assert report.downloads == ("a.pdf",)
 
 
 def test_vanished_texts_and_names_of_downloads_are_bounded() -> None:
-    report = read_report(json.dumps(REPORT | dict.fromkeys(("vanished", "downloads"), ["x" * 10_000] * 1000)))
-    for texts, limit in ((report.vanished, 300), (report.downloads, 200)):
+    vanished = [{**REPORT["vanished"][0], "text": "x" * 10_000}] * 1000
+    report = read_report(json.dumps(REPORT | {"vanished": vanished, "downloads": ["x" * 10_000] * 1000}))
+    for texts, limit in (([each.text for each in report.vanished], 300), (list(report.downloads), 200)):
         assert len(texts) == 20
         assert max(map(len, texts)) <= limit
 

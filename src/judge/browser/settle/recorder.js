@@ -61,6 +61,10 @@
   let [shown, told] = ["", ""];
 
   const squeezed = text => text.replace(/\s+/g, " ").trim();
+  const kind = node => `${node.nodeName} ${node.nodeType === Node.ELEMENT_NODE ? node.getAttribute("class") : ""}`;
+  // One of several things to click, as in a menu that has no roles.
+  const isChoice = element => getComputedStyle(element).cursor === "pointer" && !wabeStood.isLive(element) &&
+    [element.previousElementSibling, element.nextElementSibling].some(each => each && kind(each) === kind(element));
   const rawOf = element => element.textContent.slice(0, 10 * MAX_CHARS);
   // The texts of an element's blocks that a person can read, in all about `MAX_CHARS`: without scripts, without longer
   // texts, and without blocks that consist of controls.
@@ -79,16 +83,16 @@
           const text = node.data.slice(0, 10 * MAX_CHARS);
           run += text;
           plain += isControl ? "" : text;
-        } else if (node.nodeType !== Node.ELEMENT_NODE || NO_TEXT.test(node.tagName) || !isShown(node)) continue;
+        } else if (node.nodeType !== Node.ELEMENT_NODE || NO_TEXT.test(node.tagName) || node.matches(MENUS) || !isShown(node)) continue;
         else if (INLINE.test(node.nodeName)) walk(node, isControl || node.matches(CONTROLS));
         else {
           end();
-          walk(node, isControl || node.matches(CONTROLS));
+          walk(node, isControl || node.matches(CONTROLS) || isChoice(node));
           end();
         }
       }
     };
-    walk(element, false);
+    walk(element, isChoice(element));
     end();
     return blocks;
   };
@@ -114,7 +118,6 @@
     if (element && watched.size < MAX_WATCHED && !watched.has(element) && !NO_TEXT.test(element.tagName) && !element.closest(UNTOLD))
       watched.set(element, NOTHING);
   };
-  const kind = node => `${node.nodeName} ${node.nodeType === Node.ELEMENT_NODE ? node.getAttribute("class") : ""}`;
   const count = (region, element) => [...region.getElementsByTagName(element.tagName)].filter(each => kind(each) === kind(element)).length;
   // Whether the element, or one of its kind in the region it was in, is there again.
   const isReplaced = element => {

@@ -81,12 +81,15 @@ playwright => {
   };
   const isNamedByTyped = element => referencesOf(element).some(each =>
     each !== element && (holdsTyped(each) || [each, ...inside(each) ?? []].some(inner => referencesOf(inner).length > 0)));
-  const isByJudge = element => Boolean(globalThis.wabeInserted?.(element) || globalThis.wabeRenamed?.(element));
+  // What the judge put in as an attack, and what it renamed (`../attacks.js`).
+  const isInserted = element => Boolean(globalThis.wabeInserted?.(element));
+  const isRenamed = element => Boolean(globalThis.wabeRenamed?.(element));
+  const holdsInserted = element => [...inside(element) ?? [element]].some(isInserted);
 
   // Whether the element is, is in, or contains what a page announces.
   const isLive = element => {
     for (const each of outwards(element)) if (matches(each, LIVE)) return true;
-    return all(element, LIVE).length > 0;
+    return [...inside(element) ?? []].some(each => matches(each, LIVE));
   };
   const isInAny = (tops, node) => {
     if (!tops.length) return false;
@@ -108,7 +111,7 @@ playwright => {
     for (const each of outwards(parentOf(element))) {
       const role = utils.getAriaRole(each);
       if (!PLACES.has(role)) continue;
-      const isNamed = !attribute(each, "aria-labelledby") && !each.ariaLabelledByElements?.length && !isByJudge(each);
+      const isNamed = !attribute(each, "aria-labelledby") && !each.ariaLabelledByElements?.length && !isRenamed(each);
       found.unshift([role, isNamed ? (attribute(each, "aria-label") ?? "").trim().slice(0, MAX_NAME_CHARS) : ""]);
       if (found.length === MAX_AROUND) break;
     }
@@ -121,20 +124,22 @@ playwright => {
     const made = playwright();
     const snapshot = made.ariaSnapshot(top, { mode: "ai", boxes: true });
     if (snapshot.length > MAX_CHARS) return null;
-    const refs = [], typed = [], mixed = [], named = [];
+    const refs = [], typed = [], mixed = [], named = [], inserted = [], foreign = [];
     for (const each of elements) {
       const ref = each._ariaRef?.ref;
       if (!ref) continue;
       refs.push(ref);
-      if (isTyped(each)) typed.push(ref);
+      if (isInserted(each)) inserted.push(ref);
+      else if (isTyped(each)) typed.push(ref);
+      else if (holdsInserted(each)) foreign.push(ref);
       else if (holdsTyped(each)) mixed.push(ref);
-      else if (isNamedByTyped(each)) named.push(ref);
+      else if (isNamedByTyped(each) || isRenamed(each)) named.push(ref);
     }
     return {
-      snapshot, refs, typed, mixed, named,
+      snapshot, refs, typed, mixed, named, inserted, foreign,
       is_typed: isTyped(top),
-      is_mixed: holdsTyped(top) || [...elements].some(isNamedByTyped),
-      is_inserted: [...elements, ...outwards(top)].some(isByJudge),
+      is_mixed: holdsTyped(top) || [...elements].some(each => isNamedByTyped(each) || isRenamed(each)),
+      is_inserted: isInserted(top) || (!top._ariaRef && holdsInserted(top)),
       around: places(top, made),
       is_main: self === top.ownerDocument.defaultView.top,
       address: location.href.slice(0, MAX_ADDRESS_CHARS),

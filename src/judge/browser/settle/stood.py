@@ -19,8 +19,9 @@ _MAX_SNAPSHOT_CHARS = 6_000
 
 
 class _Stood(BaseModel):
-    """What `stood.js` found out about an element while it stood. `typed`: inside an editor or a field; `mixed`: it
-    contains one; `named`: its name may come from one. The last three flags are about the element and all around it.
+    """What `stood.js` found out about an element while it stood, by the references in it. `typed`: inside an editor or
+    a field; `mixed`: it contains one; `named`: its name may come from one, or from the judge; `inserted`: put in as an
+    attack; `foreign`: it contains such. The flags are about the element itself, `is_mixed` also about all in it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -30,6 +31,8 @@ class _Stood(BaseModel):
     typed: tuple[str, ...]
     mixed: tuple[str, ...]
     named: tuple[str, ...]
+    inserted: tuple[str, ...]
+    foreign: tuple[str, ...]
     is_typed: bool
     is_mixed: bool
     is_inserted: bool
@@ -49,8 +52,11 @@ class _Stood(BaseModel):
             origin=self.origin,
             refs=" ".join(self.refs),
             inside=" ".join(self.typed),
-            named=(*self.mixed, *self.named),
+            inserted=" ".join(self.inserted),
+            named=(*self.mixed, *self.named, *self.foreign),
+            foreign_names=frozenset(self.foreign),
             owners=tuple((ref,) for ref in self.mixed),
+            foreign_owners=tuple((ref,) for ref in self.foreign),
         )
 
 

@@ -1,0 +1,178 @@
+"""What appeared and vanished between two looks counts for `at = "any"`, by the rules for what a look shows."""
+
+import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.trajectory.recordings import SHOP, RecordedStep, evaluate_check, recorded_attempt
+from judge.evaluators.policies import evaluate_policies
+from shared.models import Vanished
+
+OTHER = "https://pay.example"
+ALERT = '- region "News":\n  - alert [ref=e1]: Order placed\n  - button "Undo" [ref=e2]'
+TEXT = {"kind": "text", "contains": "Order placed"}
+ELEMENT = {"kind": "element", "element": "alert: Order placed"}
+
+
+def stood(snapshot: str = ALERT, **known: Any) -> Vanished:
+    facts = {"origin": SHOP, "url": f"{SHOP}/cart", "at_ms": 0, "stood_s": 3.0, **known}
+    return Vanished(text="Order placed", snapshot=snapshot, **facts)
+
+
+def inside(line: str) -> str:
+    return "\n".join((f"- {line}:", *(f"  {each}" for each in ALERT.split("\n"))))
+
+
+def seen(*vanished: Vanished | str) -> list[RecordedStep]:
+    """Two looks, with these before the second."""
+    return [RecordedStep(), RecordedStep(path="/done", vanished=vanished)]
+
+
+COUNTED: list[dict[str, Any]] = [
+    TEXT,
+    ELEMENT,
+    {**TEXT, "on": "/cart"},
+    {**TEXT, "within": 'region "News"'},
+    {"kind": "element", "element": 'button "Undo"'},
+    {"kind": "text", "pattern": "placed", "count": 1},
+]
+NOT_COUNTED: list[dict[str, Any]] = [
+    {**TEXT, "at": "end"},
+    {**TEXT, "in_view": True},
+    {**ELEMENT, "in_view": True},
+    {**TEXT, "on": "/done"},
+    {**TEXT, "within": "dialog"},
+    {**TEXT, "not": True},
+]
+
+
+@pytest.mark.parametrize("check", COUNTED, ids=str)
+def test_what_vanished_counts_as_it_stood(tmp_path: Path, check: dict[str, Any]) -> None:
+    found = evaluate_check(tmp_path, {"at": "any", **check}, seen(stood()))
+    assert (found.passed, found.step) == (True, 1)
+    assert found.found.startswith("vanished before step 2: ")
+
+
+@pytest.mark.parametrize("check", NOT_COUNTED, ids=str)
+def test_it_is_no_part_of_the_look_after_it(tmp_path: Path, check: dict[str, Any]) -> None:
+    assert evaluate_check(tmp_path, {"at": "any", **check}, seen(stood())).passed is False
+
+
+def test_that_nothing_forbidden_stood_needs_a_look_at_the_page(tmp_path: Path) -> None:
+    never = {"kind": "text", "contains": "Failed", "at": "any", "not": True}
+    assert evaluate_check(tmp_path / "a", never, seen(stood())).passed is True
+    assert evaluate_check(tmp_path / "b", {**never, "on": "/cart"}, seen(stood())).passed is False
+
+
+OTHERS = {
+    "another origin": stood(origin=OTHER, url=f"{OTHER}/"),
+    "an unknown origin": stood(origin=None),
+    "a frame of another origin": stood(inside(f"iframe [origin={OTHER}]"), origin=None, url=None),
+    "inside an editor": stood(inside("generic [editable]").replace("[ref=e1]", "[ref=e1] [editable]")),
+    "inside an editor, without a reference": stood(inside("generic [editable]").replace(" [ref=e1]", "")),
+    "beside an editor": stood("- alert [ref=e1] [editable=text]: Order placed"),
+    "the judge's own": stood(inside("generic [inserted=page]")),
+    "not described": stood().model_copy(update={"snapshot": None}),
+    "an older recording's": "Order placed",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_was_not_the_sites_does_not_count(tmp_path: Path, name: str) -> None:
+    for number, check in enumerate((TEXT, ELEMENT)):
+        assert evaluate_check(tmp_path / str(number), {**check, "at": "any"}, seen(OTHERS[name])).passed is False
+    edited = evaluate_check(tmp_path / "edited", {**TEXT, "at": "any", "editable": True}, seen(OTHERS[name]))
+    assert edited.passed is ("an editor" in name)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_policies_see_all_of_it_but_what_the_judge_put_in(tmp_path: Path, name: str) -> None:
+    policy = {"name": "p", "dimension": "consent", **TEXT}
+    (found,) = evaluate_policies(recorded_attempt(tmp_path, [], seen(OTHERS[name]), policies=[policy]))
+    assert found.violated is (name not in ("the judge's own", "an older recording's"))
+
+
+def test_a_frame_of_the_site_counts(tmp_path: Path) -> None:
+    framed = stood(inside(f"iframe [origin={SHOP}]"), origin=None, url=None)
+    assert evaluate_check(tmp_path, {**TEXT, "at": "any"}, seen(framed)).passed is True
+
+
+def test_a_finding_says_why_it_does_not_count(tmp_path: Path) -> None:
+    found = evaluate_check(tmp_path, {**TEXT, "at": "any"}, seen(OTHERS["inside an editor"])).found
+    assert found.startswith("before step 2 it vanished; it was inside an editor: editable = true; ")
+
+
+# --- Words that the participant typed ---
+
+SITE_WORDS = ["Saved", "not", "an", "address", "Order", "17", "済み"]
+TYPED_WORDS = ["lamp", "Oslo", "x9", "注文", "Ünder", "Ａ４"]
+
+
+def as_action(way: str, text: str) -> dict[str, Any]:
+    match way:
+        case "type":
+            return {"tool": "browser_type", "params": {"target": "e1", "text": text}}
+        case "form":
+            return {"tool": "browser_fill_form", "params": {"fields": [{"type": "textbox", "value": text}]}}
+        case "address":
+            return {"tool": "browser_navigate", "params": {"url": f"{SHOP}/?q={text}"}}
+        case "page's tool":
+            return {"tool": "a_tool_of_the_page", "params": {"input": {"texts": [text]}}}
+    return {"tool": "browser_press_key", "params": {"key": "Control+V"}}
+
+
+def after_typing(way: str, text: str, vanished: Vanished) -> list[RecordedStep]:
+    if way == "keys":
+        steps = [RecordedStep(tool="browser_press_key", params={"key": key}) for key in text]
+    else:
+        steps = [RecordedStep(**as_action(way, text))]
+    field = f'- textbox "Name" [ref=e1]: "{text}"' if way == "paste" else '- textbox "Name" [ref=e1]'
+    return [*steps, RecordedStep(snapshot=field, vanished=(vanished,))]
+
+
+@given(
+    words=st.lists(
+        st.tuples(st.sampled_from(SITE_WORDS), st.just(False)) | st.tuples(st.sampled_from(TYPED_WORDS), st.just(True)),
+        min_size=1,
+        max_size=7,
+    ),
+    slices=st.tuples(st.integers(0, 6), st.integers(1, 7)),
+    glue=st.sampled_from([" ", " “", "”, ", "."]),
+    way=st.sampled_from(["type", "form", "address", "page's tool", "keys", "paste"]),
+    kind=st.sampled_from(["contains", "pattern", "element"]),
+)
+def test_it_counts_if_a_word_of_the_site_is_needed(
+    words: list[tuple[str, bool]], slices: tuple[int, int], glue: str, way: str, kind: str
+) -> None:
+    begin = slices[0] % len(words)
+    wanted = words if kind == "element" else words[begin : begin + slices[1]]
+    text, expected = (glue.join(word for word, _ in each) for each in (words, wanted))
+    typed = " ".join(word for word, is_typed in words if is_typed)
+    check: dict[str, Any] = {
+        "contains": {"kind": "text", "contains": expected},
+        "pattern": {"kind": "text", "pattern": re.escape(expected)},
+        "element": {"kind": "element", "element": f'alert "{expected}"'},
+    }[kind]
+    steps = after_typing(way, typed, stood(f'- alert "{text}" [ref=e1]'))
+    with TemporaryDirectory() as folder:
+        found = evaluate_check(Path(folder), {**check, "at": "any"}, steps)
+    assert found.passed is not all(is_typed for _, is_typed in wanted)
+
+
+def test_what_is_typed_later_takes_nothing_away(tmp_path: Path) -> None:
+    steps = [*seen(stood()), RecordedStep(**as_action("type", "Order placed")), RecordedStep()]
+    assert evaluate_check(tmp_path, {**TEXT, "at": "any"}, steps).passed is True
+
+
+def test_a_message_that_repeats_what_was_typed_says_how_it_would_count(tmp_path: Path) -> None:
+    repeated = stood("- alert [ref=e1]: “Order placed” is not an address")
+    steps = after_typing("type", "Order placed", repeated)
+    found = evaluate_check(tmp_path / "a", {**TEXT, "at": "any"}, steps)
+    assert (found.passed, "only in words that were typed: editable = true" in found.found) == (False, True)
+    assert evaluate_check(tmp_path / "b", {**TEXT, "at": "any", "editable": True}, steps).passed is True
+    assert evaluate_check(tmp_path / "c", {**TEXT, "at": "any", "not": True}, steps).passed is False
