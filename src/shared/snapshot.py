@@ -52,6 +52,13 @@ MARKABLE_LINE = re.compile(
          (?P<states>(?:[ ]\[[^\]\n]*+\])++)'?""",
     re.VERBOSE | re.MULTILINE,
 )
+_NAME = r"""(?:[ ](?:"(?:[^"\\\n]|\\.)*+"|/(?:[^/\\\n]|\\.)*+/))"""
+# The line of an element or a text. `head` is what stands before its value: it ends with the states.
+ANY_LINE = re.compile(
+    rf"""^(?P<indent>[ ]*+)-[ ]'?
+          (?P<head>(?P<role>[A-Za-z][A-Za-z0-9_-]*+){_NAME}?+(?P<states>(?:[ ]\[[^\]\n]*+\])*+))'?""",
+    re.VERBOSE | re.MULTILINE,
+)
 # The states that the judge adds (`judge.browser.provenance`), which follow the box.
 _MARKS = (
     r"(?:[ ]\[origin=[^\]\n]*+\])?+(?:[ ]\[editable(?:=[a-z+]*+)?\])?+(?:[ ]\[site=[^\]\n]*+\])?+"

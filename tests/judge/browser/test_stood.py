@@ -18,7 +18,7 @@ LINES = "- alert [ref=e1] [box=0,0,9,9]:\n  - strong [ref=e2] [box=0,0,9,9]: Ord
 
 def found(snapshot: str = LINES, **known: Any) -> dict[str, Any]:
     """As the browser reports it."""
-    facts: dict[str, Any] = {"refs": ["e1", "e2"], "around": []}
+    facts: dict[str, Any] = {"around": []}
     facts |= {kind: [] for kind in ("typed", "mixed", "named", "inserted", "foreign")}
     flags = {"is_typed": False, "is_mixed": False, "is_inserted": False, "is_main": True}
     origins = {"address": f"{SITE}/cart", "address_origin": SITE, "origin": SITE, "parent": None}
@@ -51,6 +51,7 @@ def test_only_what_the_site_wrote_is_evidence(
     is_typed: bool, is_mixed: bool, is_inserted: bool, origin: str, is_main: bool
 ) -> None:
     marks = {"typed": ["e1", "e2"] if is_typed else [], "mixed": ["e1"] if is_mixed and not is_typed else []}
+    marks["inserted"] = ["e1", "e2"] if is_inserted else []
     flags = {"is_typed": is_typed, "is_mixed": is_mixed, "is_inserted": is_inserted, "is_main": is_main}
     page = counted(recorded(address_origin=origin, origin=origin, **flags, **marks))
     words = " ".join(node.text for node in page.nodes if node.text)
@@ -66,9 +67,13 @@ def test_a_document_in_a_frame_is_that_of_its_author() -> None:
     assert not counted(recorded(**frame, parent=None)).find("alert")
 
 
-def test_a_name_that_may_come_from_an_editor_is_left_out() -> None:
-    page = counted(recorded(snapshot='- button "Order placed" [ref=e1] [box=0,0,9,9]', named=["e1"]))
-    assert [node.name for node in page.find("button")] == [""]
+def test_a_name_that_may_come_from_an_editor_does_not_count() -> None:
+    named = '- group "Order placed" [ref=e1] [box=0,0,9,9]:\n  - text: Sent\n  - button "Undo" [ref=e2] [box=0,0,9,9]'
+    page = counted(recorded(snapshot=named, named=["e1"]))
+    assert [(node.role, node.name or node.text) for node in page.nodes if node.role] == [
+        ("text", "Sent"),
+        ("button", "Undo"),
+    ]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["region", "dialog", "main"]), st.text(max_size=30)), max_size=5))

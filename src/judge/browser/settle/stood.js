@@ -124,11 +124,10 @@ playwright => {
     const made = playwright();
     const snapshot = made.ariaSnapshot(top, { mode: "ai", boxes: true });
     if (snapshot.length > MAX_CHARS) return null;
-    const refs = [], typed = [], mixed = [], named = [], inserted = [], foreign = [];
+    const typed = [], mixed = [], named = [], inserted = [], foreign = [];
     for (const each of elements) {
       const ref = each._ariaRef?.ref;
       if (!ref) continue;
-      refs.push(ref);
       if (isInserted(each)) inserted.push(ref);
       else if (isTyped(each)) typed.push(ref);
       else if (holdsInserted(each)) foreign.push(ref);
@@ -136,7 +135,7 @@ playwright => {
       else if (isNamedByTyped(each) || isRenamed(each)) named.push(ref);
     }
     return {
-      snapshot, refs, typed, mixed, named, inserted, foreign,
+      snapshot, typed, mixed, named, inserted, foreign,
       is_typed: isTyped(top),
       is_mixed: holdsTyped(top) || [...elements].some(each => isNamedByTyped(each) || isRenamed(each)),
       is_inserted: isInserted(top) || (!top._ariaRef && holdsInserted(top)),

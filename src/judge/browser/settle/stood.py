@@ -1,21 +1,26 @@
 """Reads what stood on a page and vanished before the page was observed (`stood.js`), as a snapshot with the facts of
 every other one (`judge.browser.provenance`). So the same rules decide what of it is evidence.
 
-Lines around it say what the element itself does not: the frame that it stood in with the origin of its document, the
-regions around it, and whether all of it was inside an editor (`[editable]`) or put in as an attack (`[inserted=page]`).
+Every line that was or may have been typed is `[editable]`, and every line that the judge put in is `[inserted=page]`.
+Lines around it say what the element itself does not: the frame that it stood in with the origin of its document, and
+the regions around it.
 """
 
 import json
+import re
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from judge.browser.provenance import Document, mark
+from judge.browser.provenance import Document
 from shared.models import Vanished
+from shared.snapshot import ANY_LINE, REF
 from shared.text import clip
 
 MAX_VANISHED = 20
 MAX_TEXT_CHARS = 300
 _MAX_SNAPSHOT_CHARS = 6_000
+_REF = re.compile(rf" \[ref=({REF.pattern})\]")
+_TYPED, _INSERTED = " [editable]", " [inserted=page]"
 
 
 class _Stood(BaseModel):
@@ -27,12 +32,11 @@ class _Stood(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     snapshot: str = Field(max_length=_MAX_SNAPSHOT_CHARS)
-    refs: tuple[str, ...]
-    typed: tuple[str, ...]
-    mixed: tuple[str, ...]
-    named: tuple[str, ...]
-    inserted: tuple[str, ...]
-    foreign: tuple[str, ...]
+    typed: frozenset[str]
+    mixed: frozenset[str]
+    named: frozenset[str]
+    inserted: frozenset[str]
+    foreign: frozenset[str]
     is_typed: bool
     is_mixed: bool
     is_inserted: bool
@@ -43,21 +47,37 @@ class _Stood(BaseModel):
     origin: str
     parent: str | None
 
-    def document(self) -> Document:
-        """The facts about its document, as far as they concern the element."""
-        return Document(
-            is_main=self.is_main,
-            address=self.address,
-            address_origin=self.address_origin,
-            origin=self.origin,
-            refs=" ".join(self.refs),
-            inside=" ".join(self.typed),
-            inserted=" ".join(self.inserted),
-            named=(*self.mixed, *self.named, *self.foreign),
-            foreign_names=frozenset(self.foreign),
-            owners=tuple((ref,) for ref in self.mixed),
-            foreign_owners=tuple((ref,) for ref in self.foreign),
-        )
+    @property
+    def author_origin(self) -> str | None:
+        """The origin of whoever wrote its document."""
+        facts = {"address": self.address, "address_origin": self.address_origin, "origin": self.origin}
+        return Document.model_construct(**facts).origin_in(self.parent)
+
+    def marked(self) -> str:
+        """The snapshot with who wrote each line."""
+        outside = _INSERTED if self.is_inserted else _TYPED if self.is_typed or self.is_mixed else ""
+        # The marks of what has no reference, by the depth of the line around it.
+        around = [(-1, outside)]
+        pieces: list[str] = []
+        written = 0
+        for line in ANY_LINE.finditer(self.snapshot):
+            depth = len(line["indent"])
+            while around[-1][0] >= depth:
+                around.pop()
+            ref = _REF.search(line["states"])
+            own, below = self._marks(ref[1]) if ref else (around[-1][1], around[-1][1])
+            around.append((depth, below))
+            pieces += [self.snapshot[written : line.end("head")], own]
+            written = line.end("head")
+        return "".join((*pieces, self.snapshot[written:]))
+
+    def _marks(self, ref: str) -> tuple[str, str]:
+        """The marks of an element's line, and of content in it that has no reference."""
+        if ref in self.inserted:
+            return _INSERTED, _INSERTED
+        if ref in self.typed | self.mixed | self.foreign:
+            return _TYPED, _TYPED
+        return _TYPED if ref in self.named else "", ""
 
 
 class RawVanished(BaseModel):
@@ -78,31 +98,20 @@ def read_vanished(found: tuple[RawVanished, ...]) -> tuple[Vanished, ...]:
 
 def _vanished(raw: RawVanished) -> Vanished:
     text, stood = clip(raw.text, MAX_TEXT_CHARS), raw.stood
-    times = {"at_ms": round(raw.at), "stood_s": round(raw.stood_ms / 1000, 2)}
+    at_ms, stood_s = round(raw.at), round(raw.stood_ms / 1000, 2)
     if stood is None:
-        return Vanished(text=text, **times)
-    origin = stood.document().origin_in(stood.parent)
-    lines = [] if stood.is_main else [f"- iframe [origin={_state(origin or 'null')}]:"]
-    lines += [f"- {role}{f' {json.dumps(name)}' if name else ''}:" for role, name in stood.around]
-    facts = {"[editable]": stood.is_typed, "[editable=text]": stood.is_mixed and not stood.is_typed}
-    states = [state for state, applies in {**facts, "[inserted=page]": stood.is_inserted}.items() if applies]
-    lines += [f"- generic {' '.join(states)}:"] if states else []
-    depth = len(lines)
-    marked = mark(stood.snapshot, [stood.document()]).snapshot
-    snapshot = "\n".join(
-        (
-            *(f"{'  ' * at}{line}" for at, line in enumerate(lines)),
-            *("  " * depth + each for each in marked.split("\n")),
-        )
-    )
+        return Vanished(text=text, at_ms=at_ms, stood_s=stood_s)
+    origin = stood.author_origin
+    frame = (origin or "null").replace("[", "%5B").replace("]", "%5D")
+    outer = [] if stood.is_main else [f"- iframe [origin={frame}]:"]
+    outer += [f"- {role}{f' {json.dumps(name)}' if name else ''}:" for role, name in stood.around]
+    lines = [f"{'  ' * depth}{line}" for depth, line in enumerate(outer)]
+    lines += ["  " * len(outer) + line for line in stood.marked().split("\n")]
     return Vanished(
         text=text,
-        snapshot=snapshot,
+        snapshot="\n".join(lines),
         origin=origin if stood.is_main else None,
         url=stood.address if stood.is_main else None,
-        **times,
+        at_ms=at_ms,
+        stood_s=stood_s,
     )
-
-
-def _state(origin: str) -> str:
-    return origin.replace("[", "%5B").replace("]", "%5D")
