@@ -176,6 +176,8 @@
   const messages = () => !isObserved || watched.size > MAX_MESSAGES ? [] : [...watched].flatMap(([element, seen]) => {
     if (!seen.blocks.length) return [];
     const top = wabeStood.whole(element, MAX_CHARS);
+    // Its fields can shadow its methods.
+    if (top instanceof HTMLFormElement) return [];
     if (top.closest(MODAL) || top.querySelector(FIELDS)) return [];
     const controls = wabeStood.inside(top).filter(each => each.matches(USABLE) && isShown(each));
     return controls.length <= MAX_CONTROLS && controls.some(each => !known.has(each)) ? [top] : [];

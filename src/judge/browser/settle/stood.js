@@ -118,16 +118,19 @@ playwright => {
     return found;
   };
 
+  // A form's fields can shadow it; then nothing is known of its line.
+  const refOf = element => element._ariaRef?.ref;
   const described = (element, maxChars) => {
     const top = whole(element, maxChars), elements = inside(top);
     if (!elements || elements.size > MAX_ELEMENTS) return null;
     const made = playwright();
     const snapshot = made.ariaSnapshot(top, { mode: "ai", boxes: true });
     if (snapshot.length > MAX_CHARS) return null;
-    const typed = [], mixed = [], named = [], inserted = [], foreign = [];
+    const refs = [], typed = [], mixed = [], named = [], inserted = [], foreign = [];
     for (const each of elements) {
-      const ref = each._ariaRef?.ref;
+      const ref = refOf(each);
       if (!ref) continue;
+      refs.push(ref);
       if (isInserted(each)) inserted.push(ref);
       else if (isTyped(each)) typed.push(ref);
       else if (holdsInserted(each)) foreign.push(ref);
@@ -135,10 +138,10 @@ playwright => {
       else if (isNamedByTyped(each) || isRenamed(each)) named.push(ref);
     }
     return {
-      snapshot, typed, mixed, named, inserted, foreign,
+      snapshot, refs, typed, mixed, named, inserted, foreign,
       is_typed: isTyped(top),
       is_mixed: holdsTyped(top) || [...elements].some(each => isNamedByTyped(each) || isRenamed(each)),
-      is_inserted: isInserted(top) || (!top._ariaRef && holdsInserted(top)),
+      is_inserted: isInserted(top) || (!refOf(top) && holdsInserted(top)),
       around: places(top, made),
       is_main: self === top.ownerDocument.defaultView.top,
       address: location.href.slice(0, MAX_ADDRESS_CHARS),

@@ -26,12 +26,13 @@ _TYPED, _INSERTED = " [editable]", " [inserted=page]"
 class _Stood(BaseModel):
     """What `stood.js` found out about an element while it stood, by the references in it. `typed`: inside an editor or
     a field; `mixed`: it contains one; `named`: its name may come from one, or from the judge; `inserted`: put in as an
-    attack; `foreign`: it contains such. The flags are about the element itself, `is_mixed` also about all in it.
+    attack; `foreign`: it contains such. Nothing is known of elements that are not in `refs`. The flags are about the element itself, `is_mixed` also about all in it.
     """
 
     model_config = ConfigDict(frozen=True)
 
     snapshot: str = Field(max_length=_MAX_SNAPSHOT_CHARS)
+    refs: frozenset[str]
     typed: frozenset[str]
     mixed: frozenset[str]
     named: frozenset[str]
@@ -75,7 +76,7 @@ class _Stood(BaseModel):
         """The marks of an element's line, and of content in it that has no reference."""
         if ref in self.inserted:
             return _INSERTED, _INSERTED
-        if ref in self.typed | self.mixed | self.foreign:
+        if ref in self.typed | self.mixed | self.foreign or ref not in self.refs:
             return _TYPED, _TYPED
         return _TYPED if ref in self.named else "", ""
 
