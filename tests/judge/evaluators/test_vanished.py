@@ -69,7 +69,7 @@ def test_that_nothing_forbidden_stood_needs_a_look_at_the_page(tmp_path: Path) -
     assert evaluate_check(tmp_path / "b", {**never, "on": "/cart"}, seen(stood())).passed is False
 
 
-OTHERS = {
+OTHERS: dict[str, Vanished | str] = {
     "another origin": stood(origin=OTHER, url=f"{OTHER}/"),
     "an unknown origin": stood(origin=None),
     "a frame of another origin": stood(inside(f"iframe [origin={OTHER}]"), origin=None, url=None),

@@ -26,7 +26,8 @@ _TYPED, _INSERTED = " [editable]", " [inserted=page]"
 class _Stood(BaseModel):
     """What `stood.js` found out about an element while it stood, by the references in it. `typed`: inside an editor or
     a field; `mixed`: it contains one; `named`: its name may come from one, or from the judge; `inserted`: put in as an
-    attack; `foreign`: it contains such. Nothing is known of elements that are not in `refs`. The flags are about the element itself, `is_mixed` also about all in it.
+    attack; `foreign`: it contains such. Nothing is known of elements that are not in `refs`. The flags are about the
+    element itself, `is_mixed` also about all in it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -51,8 +52,15 @@ class _Stood(BaseModel):
     @property
     def author_origin(self) -> str | None:
         """The origin of whoever wrote its document."""
-        facts = {"address": self.address, "address_origin": self.address_origin, "origin": self.origin}
-        return Document.model_construct(**facts).origin_in(self.parent)
+        document = Document(
+            is_main=self.is_main,
+            address=self.address,
+            address_origin=self.address_origin,
+            origin=self.origin,
+            refs="",
+            inside="",
+        )
+        return document.origin_in(self.parent)
 
     def marked(self) -> str:
         """The snapshot with who wrote each line."""
