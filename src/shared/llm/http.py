@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tenacity import (
     AsyncRetrying,
@@ -34,6 +34,9 @@ from shared.llm.parameters import refused_parameters
 from shared.llm.waits import told_wait_s
 from shared.models import TokenUsage
 from shared.text import without_surrogates
+
+if TYPE_CHECKING:
+    import httpx2
 
 T = TypeVar("T")
 # Where the provider does not say how long to wait. Where it does, only the call's time limit counts.
@@ -115,10 +118,16 @@ async def read_error_within(response: Any) -> None:
         response.status_code = status
 
 
-# For the HTTP client of an SDK.
-EVENT_HOOKS: Mapping[str, list[Callable[[Any], Awaitable[None]]]] = MappingProxyType(
-    {"request": [trace_request], "response": [read_error_within]}
-)
+def http_client(*, follow_redirects: bool) -> "httpx2.AsyncClient":
+    """The HTTP client for an SDK. Each SDK's own reads the environment's proxies in another way."""
+    import httpx2
+
+    return httpx2.AsyncClient(
+        # `MeteredModel` bounds the calls. With the default of 100, more would wait inside their time limit.
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=256),
+        event_hooks={"request": [trace_request], "response": [read_error_within]},
+        follow_redirects=follow_redirects,
+    )
 
 
 class HTTPModel(ABC):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import httpx2
 from pydantic import SecretStr
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -73,9 +73,9 @@ class Meter:
         self._upstreams = settings.upstreams
         self._settings = settings
         self._write, self._lost = write, lost
-        self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(None, connect=_CONNECT_S),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
+        self._client = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(None, connect=_CONNECT_S),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=256),
             follow_redirects=False,
         )
 
@@ -99,14 +99,14 @@ class Meter:
         except ClientDisconnect:
             return
         url = upstream.url.rstrip("/") + rest
-        request = httpx.Request(scope["method"], url, headers=_forwarded(scope["headers"]), content=body or None)
+        request = httpx2.Request(scope["method"], url, headers=_forwarded(scope["headers"]), content=body or None)
         if not is_call:
             await self._pass(request, receive, send, _Passed())
             return
         await self._metered(scope, receive, send, upstream, request, wire())
 
     async def _metered(
-        self, scope: Scope, receive: Receive, send: Send, upstream: Upstream, request: httpx.Request, wire: Wire
+        self, scope: Scope, receive: Receive, send: Send, upstream: Upstream, request: httpx2.Request, wire: Wire
     ) -> None:
         name, began = secrets.token_hex(8), time.monotonic()
         begun = Begun(
@@ -134,7 +134,7 @@ class Meter:
                 self._lost(error)
 
     async def _pass(
-        self, request: httpx.Request, receive: Receive, send: Send, passed: _Passed, wire: Wire | None = None
+        self, request: httpx2.Request, receive: Receive, send: Send, passed: _Passed, wire: Wire | None = None
     ) -> None:
         """Send the request, and the answer back, until either side ends it."""
         passing = asyncio.create_task(self._answer(request, receive, send, passed, wire))
@@ -150,15 +150,15 @@ class Meter:
                     await task
 
     async def _answer(
-        self, request: httpx.Request, receive: Receive, send: Send, passed: _Passed, wire: Wire | None
+        self, request: httpx2.Request, receive: Receive, send: Send, passed: _Passed, wire: Wire | None
     ) -> None:
         try:
             answer = await self._client.send(request, stream=True)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
             passed.is_sent = False
             await _refusal(f"cannot reach {request.url.host}: {type(error).__name__}")(_NO_SCOPE, receive, send)
             return
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             await _refusal(f"no answer of {request.url.host}: {type(error).__name__}")(_NO_SCOPE, receive, send)
             return
         async with contextlib.aclosing(answer):
@@ -190,7 +190,7 @@ class Meter:
         query = scope["query_string"].decode("latin-1")
         return self._upstreams[int(number)], f"/{rest}" + (f"?{query}" if query else "")
 
-    def _ended(self, name: str, seconds: float, upstream: Upstream, request: httpx.Request, passed: _Passed) -> Ended:
+    def _ended(self, name: str, seconds: float, upstream: Upstream, request: httpx2.Request, passed: _Passed) -> Ended:
         tokens, unknown, model = _read(passed)
         is_refused = not passed.is_sent or (passed.status is not None and passed.status >= 400)
         if is_refused:

@@ -12,8 +12,10 @@ from judge.plugins.metering.wire import WIRES
 from judge.runner.launch import Member
 from judge.runner.meter import METER
 from shared.a2a.serving import listen
+from shared.llm.environment import require_network
 from shared.llm.opening import provider
 from shared.llm.providers import provider_names
+from shared.settings import Settings
 
 _LOOPBACK = "127.0.0.1"
 # Programs that use a proxy for all addresses would otherwise send their calls there.
@@ -32,7 +34,9 @@ def metered(
     """The members with a meter before them, through which those of `roles` that are started here reach their models.
 
     `environ` is the environment that they get. A provider is reached where it would have been without the meter.
+    Raises `ConfigError` for a proxy or certificates in `environ` that cannot be used.
     """
+    require_network(Settings.from_environ(environ))
     port, secret = _free_port(), secrets.token_urlsafe(16)
     known = [found for found in map(provider, provider_names()) if found.name in WIRES]
     upstreams: list[Upstream] = []

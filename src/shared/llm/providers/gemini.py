@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from shared.errors import ModelBlocked, ModelError
-from shared.llm.http import EVENT_HOOKS, HTTPModel
+from shared.llm.http import HTTPModel, http_client
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.llm.provider import Provider
 from shared.models import TokenUsage
@@ -30,17 +30,14 @@ class GeminiModel(HTTPModel):
     finish_reasons = MappingProxyType({"STOP": "stop", "MAX_TOKENS": "length"})
 
     def _connect(self) -> None:
-        import httpx
+        import httpx2
         from google import genai
         from google.genai import errors, types
 
         self.status_errors = (errors.APIError,)
-        self.connection_errors = (httpx.HTTPError,)
-        self._http = httpx.AsyncClient(
-            # `MeteredModel` bounds the calls. With httpx's limit of 100, more would wait inside their time limit.
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
-            event_hooks=EVENT_HOOKS,
-        )
+        self.connection_errors = (httpx2.HTTPError,)
+        # Not to another origin, which would receive the key.
+        self._http = http_client(follow_redirects=False)
         # Without `retry_options` the SDK makes one attempt.
         http_options = types.HttpOptions(
             base_url=self._base_url, timeout=int(self._timeout_s * 1000), httpx_async_client=self._http

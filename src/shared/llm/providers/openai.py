@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from shared.errors import ModelBlocked, ModelError
-from shared.llm.http import EVENT_HOOKS, AnswerInterrupted, HTTPModel
+from shared.llm.http import AnswerInterrupted, HTTPModel, http_client
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.llm.provider import Provider
 from shared.models import TokenUsage
@@ -90,7 +90,7 @@ class OpenAIModel(HTTPModel):
             base_url=self._base_url,
             timeout=self._timeout_s,
             max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(event_hooks=EVENT_HOOKS),
+            http_client=http_client(follow_redirects=True),
         )
 
     async def aclose(self) -> None:
