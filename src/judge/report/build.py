@@ -28,6 +28,7 @@ _MANY_TASKS = 100
 # Tasks passed to a process at once, together with the data of the run.
 _TASKS_AT_ONCE = 64
 _GENERATOR = '<meta name="generator" content="wabe report">'
+_POLICY = """<meta http-equiv="Content-Security-Policy" content="default-src 'none'">"""
 
 
 def make_report(
@@ -78,6 +79,11 @@ def _write_single_file(stores: list[RunStore], target: Path, *, contents: bool) 
             part.unlink(missing_ok=True)
 
 
+def write_report(store: RunStore, out: Output) -> None:
+    """Write the report of one run to `out`."""
+    _write([store], out, Renderer())
+
+
 def open_page(page: Path) -> bool:
     """Open a page in the user's browser; false if there is none."""
     return webbrowser.open(page.resolve().as_uri())
@@ -95,7 +101,10 @@ def report_folder(target: Path) -> Iterator[None]:
             shutil.rmtree(target)
         target.mkdir(parents=True, exist_ok=True)
         # Marked as a report from the start, so that an interrupted one can be replaced.
-        write(target / "index.html", f"<!doctype html>{_GENERATOR}<title>Report</title><p>This report is incomplete.")
+        write(
+            target / "index.html",
+            f"<!doctype html>{_POLICY}{_GENERATOR}<title>Report</title><p>This report is incomplete.",
+        )
         yield
 
 

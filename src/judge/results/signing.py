@@ -8,6 +8,7 @@ import base64
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,14 +24,17 @@ from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.files import read_errors, write_errors
 from shared.models import Record
+from shared.text import counted
 
 ENVELOPE = "signature.dsse.json"
 _PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _PREDICATE_TYPE = "https://github.com/hjerpe/wabe/signed-run/v1"
-# What can be made again from the rest, locks, and the address of a live page.
+# What can be made again from the rest: folders of a run, and reports in a single file.
 _MADE_AGAIN = ("report", "export")
-_NOT_SIGNED = re.compile(r"report\.html|\..+\.lock|\.live")
+_REPORT_FILE = "report.html"
+# Locks, and the address of a live page.
+_INTERNAL = re.compile(r"\..+\.lock|\.live")
 _KEY_REMEDY = "make one with: openssl genpkey -algorithm ed25519 -out key.pem"
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -85,11 +89,15 @@ class Envelope(Record):
 
 
 class SignatureFindings(Record):
-    """What comparing a run with its signed statement gave: contradictions, and files that were added later."""
+    """What comparing a run with its signed statement gave: contradictions, and files that were added later.
+
+    `uncovered` are reports and exports, which no signature covers because they can be made again from the other files.
+    """
 
     fingerprint: str | None = None
     mismatches: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
+    uncovered: tuple[str, ...] = ()
 
 
 class _NotSigned(Exception):
@@ -154,6 +162,7 @@ def verify_signature(store: RunStore, key_file: Path) -> SignatureFindings:
         fingerprint=fingerprint(public),
         mismatches=tuple(sorted(problems)),
         added=tuple(sorted(there.keys() - wanted.keys())),
+        uncovered=tuple(_uncovered(store.folder)),
     )
 
 
@@ -223,11 +232,31 @@ def _envelope(payload: bytes, signature: bytes, keyid: str) -> bytes:
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
     """The files that a signature covers, by their paths in the folder. Links are not followed."""
+    for name, path in _all_files(folder):
+        if not _is_made_again(name) and not _INTERNAL.fullmatch(path.name) and name != ENVELOPE:
+            yield name, path
+
+
+def _uncovered(folder: Path) -> Iterator[str]:
+    """What no signature covers, although it is made for people to look at: files, and folders with their size."""
+    files = Counter(
+        f"{first}/" if first in _MADE_AGAIN else name
+        for name, _ in _all_files(folder)
+        for first in [name.partition("/")[0]]
+        if _is_made_again(name)
+    )
+    return (f"{name} ({counted(files[name], 'file')})" if name.endswith("/") else name for name in sorted(files))
+
+
+def _all_files(folder: Path) -> Iterator[tuple[str, Path]]:
     for path in sorted(folder.rglob("*")):
-        parts = path.relative_to(folder).parts
-        is_left_out = parts[0] in _MADE_AGAIN or _NOT_SIGNED.fullmatch(parts[-1]) or parts == (ENVELOPE,)
-        if not is_left_out and (path.is_symlink() or path.is_file()):
-            yield "/".join(parts), path
+        if path.is_symlink() or path.is_file():
+            yield path.relative_to(folder).as_posix(), path
+
+
+def _is_made_again(name: str) -> bool:
+    first, _, rest = name.partition("/")
+    return (bool(rest) and first in _MADE_AGAIN) or name.rpartition("/")[2] == _REPORT_FILE
 
 
 def _sha256(path: Path) -> str:
