@@ -1,12 +1,13 @@
 """The proxy: passes each request on to its provider, and the answer back, byte by byte as they come.
 
 It changes nothing but the address and the headers of the connection, and reads answers only after they were passed on.
-The address has three parts before the provider's own path: a secret, the number of the participant, and the provider.
+The address has two parts before the provider's own path: the participant's secret, and the number of the upstream.
 """
 
 import asyncio
 import contextlib
 import json
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx2
-from pydantic import SecretStr
+from pydantic import Field
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -36,9 +37,10 @@ _MAX_MODEL_BYTES = 16_000_000
 
 
 class Upstream(Record):
-    """Where the calls of one participant to one provider go."""
+    """Where the calls of one participant to one provider go. Only the participant knows its `secret`."""
 
     role: str
+    secret: str = Field(repr=False)
     provider: str
     url: str
 
@@ -47,7 +49,6 @@ class MeterSettings(Record):
     """What the meter's process is told. The addresses may contain a password."""
 
     ledger: str
-    secret: str
     upstreams: tuple[Upstream, ...]
     one_slot: bool = False
     prices: str | None = None
@@ -69,7 +70,6 @@ class Meter:
     def __init__(
         self, settings: MeterSettings, write: Callable[[Begun | Ended], None], lost: Callable[[OSError], None]
     ) -> None:
-        self._secret = SecretStr(settings.secret)
         self._upstreams = settings.upstreams
         self._settings = settings
         self._write, self._lost = write, lost
@@ -93,14 +93,23 @@ class Meter:
             await Response(status_code=200 if scope["path"] == "/" else 404)(scope, receive, send)
             return
         wire = WIRES[upstream.provider]
-        is_call = scope["method"] == "POST" and not scope["path"].endswith(wire.free)
         try:
             body = await Request(scope, receive).body()
         except ClientDisconnect:
             return
-        url = upstream.url.rstrip("/") + rest
-        request = httpx2.Request(scope["method"], url, headers=_forwarded(scope["headers"]), content=body or None)
-        if not is_call:
+        base = upstream.url.rstrip("/")
+        try:
+            request = httpx2.Request(
+                scope["method"], base + rest, headers=_forwarded(scope["headers"]), content=body or None
+            )
+        except httpx2.InvalidURL:
+            await Response(status_code=404)(scope, receive, send)
+            return
+        # What is sent decides, not what came in: a part of an address after "#" is never sent, for example.
+        path = request.url.raw_path.decode("ascii").partition("?")[0]
+        below = path.removeprefix(httpx2.URL(base).raw_path.decode("ascii").rstrip("/"))
+        names = (name for name, _ in scope["headers"])
+        if not wire.uses_model(request.method, below, names, has_body=bool(body)):
             await self._pass(request, receive, send, _Passed())
             return
         await self._metered(scope, receive, send, upstream, request, wire())
@@ -184,11 +193,15 @@ class Meter:
         raw = scope.get("raw_path") or scope["path"].encode()
         secret, _, after = raw.decode("ascii", "replace").removeprefix("/").partition("/")
         number, _, rest = after.partition("/")
-        is_ours = secrets.compare_digest(secret.encode(), self._secret.get_secret_value().encode())
-        if not is_ours or not number.isdecimal() or int(number) >= len(self._upstreams):
+        upstream = (
+            self._upstreams[int(number)]
+            if re.fullmatch(r"[0-9]{1,4}", number) and int(number) < len(self._upstreams)
+            else None
+        )
+        if upstream is None or not secrets.compare_digest(secret.encode(), upstream.secret.encode()):
             return None, ""
         query = scope["query_string"].decode("latin-1")
-        return self._upstreams[int(number)], f"/{rest}" + (f"?{query}" if query else "")
+        return upstream, f"/{rest}" + (f"?{query}" if query else "")
 
     def _ended(self, name: str, seconds: float, upstream: Upstream, request: httpx2.Request, passed: _Passed) -> Ended:
         tokens, unknown, model = _read(passed)

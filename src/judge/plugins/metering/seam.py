@@ -37,7 +37,7 @@ def metered(
     Raises `ConfigError` for a proxy or certificates in `environ` that cannot be used.
     """
     require_network(Settings.from_environ(environ))
-    port, secret = _free_port(), secrets.token_urlsafe(16)
+    port = _free_port()
     known = [found for found in map(provider, provider_names()) if found.name in WIRES]
     upstreams: list[Upstream] = []
     changed: list[Member] = []
@@ -45,17 +45,15 @@ def metered(
         if member.cmd is None or member.name not in roles:
             changed.append(member)
             continue
-        given = {**environ, **member.env}
+        given, secret = {**environ, **member.env}, secrets.token_urlsafe(16)
         env = {}
         for found in known:
             url = given.get(found.url_variable) or WIRES[found.name].default_url
             env[found.url_variable] = f"http://{_LOOPBACK}:{port}/{secret}/{len(upstreams)}"
-            upstreams.append(Upstream(role=member.name, provider=found.name, url=url))
+            upstreams.append(Upstream(role=member.name, secret=secret, provider=found.name, url=url))
         env |= {name: ",".join(filter(None, (given.get(name), _LOOPBACK))) for name in _NO_PROXY}
         changed.append(member.model_copy(update={"env": {**member.env, **env}}))
-    settings = MeterSettings(
-        ledger=str(ledger.resolve()), secret=secret, upstreams=tuple(upstreams), one_slot=one_slot, prices=prices
-    )
+    settings = MeterSettings(ledger=str(ledger.resolve()), upstreams=tuple(upstreams), one_slot=one_slot, prices=prices)
     command = shlex.join([sys.executable, "-m", "judge.plugins.metering.program", str(port)])
     meter = Member(
         name=METER,
