@@ -19,6 +19,7 @@ from judge.results.tables import csv_of, json_of
 from judge.store.layout import RunStore
 from judge.trajectory.network import NETWORK_FILE
 from shared.errors import ConfigError
+from shared.files import read_file
 from shared.images import require_pillow
 from shared.text import counted
 
@@ -126,9 +127,8 @@ def _refused_as_config_error(target: Path) -> Iterator[None]:
 
 def _is_report(page: Path) -> bool:
     try:
-        with page.open("rb") as stream:
-            return _GENERATOR.encode() in stream.read(4096)
-    except OSError:
+        return _GENERATOR.encode() in read_file(page, head_bytes=4096)
+    except (OSError, ValueError):
         return False
 
 

@@ -16,12 +16,15 @@ from pydantic import Field, ValidationError
 
 from judge.store.layout import RunStore
 from judge.trajectory.record import Attempt
-from shared.files import read_json
+from shared.files import opened, read_errors, read_json
 from shared.models import Record
 
 LEDGER = "metering.jsonl"
 # In a submission's detail; `METERED` says how the figures were obtained.
 PARTICIPANT_COST, PARTICIPANT_USAGE, METERED = "participant_cost_usd", "participant_usage", "metered, lower bound"
+# A million calls; a line has no content and so a bounded length.
+_MAX_BYTES = 1_000_000_000
+_MAX_LINE_BYTES = 16_384
 UNASSIGNED = "unassigned_calls"
 # Why the tokens of a call are not known: the provider did not report them; the call was cut off; its answer is in an
 # encoding that is not read, too large, or not of the provider's format; the meter was killed meanwhile.
@@ -175,7 +178,7 @@ class Metering:
     def of(cls, store: RunStore) -> Self | None:
         """What was metered in a run and its shards; `None` if it was not metered."""
         paths = (store.folder / LEDGER, *sorted(store.folder.glob(f"shards/*/{LEDGER}")))
-        found = [path for path in paths if path.is_file()]
+        found = [path for path in paths if path.exists()]
         if not found:
             return None
         calls = tuple(call for path in found for call in read_ledger(path))
@@ -235,11 +238,15 @@ def _played(folder: Path) -> Iterator[InProgress]:
 
 
 def read_ledger(path: Path) -> Iterator[Call]:
-    """The calls of a ledger in the order in which they began. Lines that cannot be read are left out."""
+    """The calls of a ledger in the order in which they began. Lines that cannot be read are left out.
+
+    Raises `ConfigError` for a ledger that is no file, or too large.
+    """
     begun: dict[str, Begun] = {}
     ended: dict[str, Ended] = {}
-    with path.open("rb") as stream:
-        for line in stream:
+    remedy = "remove it: the run is then one without a meter"
+    with read_errors(path, remedy), opened(path, max_bytes=_MAX_BYTES) as stream:
+        while line := stream.readline(_MAX_LINE_BYTES):
             try:
                 value: dict[str, Any] = json.loads(line)
                 if "at" in value:

@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,7 +23,7 @@ from pydantic import Field, ValidationError
 from judge.results.run_record import package_versions
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
-from shared.files import read_errors, write_errors
+from shared.files import read_errors, read_file, reason_of, sha256_file, write_errors
 from shared.models import Record
 from shared.text import counted
 
@@ -119,7 +120,8 @@ def sign_run(store: RunStore, key_file: Path) -> tuple[Path, str, int]:
     for name, path in _files(store.folder):
         if path.is_symlink():
             raise ConfigError(f"{path} is a link, which cannot be signed", remedy="replace it with the file itself")
-        subjects.append({"name": name, "digest": {"sha256": _sha256(path)}})
+        with read_errors(path, "remove it, or move it to another folder"):
+            subjects.append({"name": name, "digest": {"sha256": sha256_file(path)}})
     public = key.public_key()
     statement = {
         "_type": _STATEMENT_TYPE,
@@ -156,7 +158,7 @@ def verify_signature(store: RunStore, key_file: Path) -> SignatureFindings:
     there = dict(_files(store.folder))
     problems = [f"{name}: signed, and missing" for name in wanted if name not in there]
     for name, path in there.items():
-        if name in wanted and (path.is_symlink() or _sha256(path) != wanted[name]):
+        if name in wanted and not _is_file_with(path, wanted[name]):
             problems.append(f"{name}: changed since it was signed")
     return SignatureFindings(
         fingerprint=fingerprint(public),
@@ -172,13 +174,13 @@ def signer_of(submission: Path) -> str | None:
     The key is the one that the statement itself names: it tells rows apart, and trusts nobody.
     """
     try:
-        payload = json.loads(base64.b64decode(json.loads((submission.parent / ENVELOPE).read_bytes())["payload"]))
+        payload = json.loads(base64.b64decode(json.loads(read_file(submission.parent / ENVELOPE))["payload"]))
         public = serialization.load_ssh_public_key(str(payload["predicate"]["public_key"]).encode())
         if not isinstance(public, Ed25519PublicKey):
             return None
         statement = _statement(submission.parent / ENVELOPE, public)
         digests = {each.name: each.digest.sha256 for each in statement.subject}
-        return fingerprint(public) if digests.get(submission.name) == _sha256(submission) else None
+        return fingerprint(public) if digests.get(submission.name) == sha256_file(submission) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError, UnsupportedAlgorithm, _NotSigned):
         return None
 
@@ -192,11 +194,11 @@ def fingerprint(key: Ed25519PublicKey) -> str:
 def _statement(path: Path, public: Ed25519PublicKey) -> Statement:
     """The statement that this key signed. Raises `_NotSigned`."""
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except FileNotFoundError:
         raise _NotSigned(f"{path.name}: missing, the run is not signed") from None
-    except OSError as error:
-        raise _NotSigned(f"{path.name}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        raise _NotSigned(f"{path.name}: {reason_of(error)}") from None
     try:
         envelope = Envelope.model_validate_json(data)
         payload = base64.b64decode(envelope.payload, validate=True)
@@ -259,9 +261,10 @@ def _is_made_again(name: str) -> bool:
     return (bool(rest) and first in _MADE_AGAIN) or name.rpartition("/")[2] == _REPORT_FILE
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _is_file_with(path: Path, sha256: str) -> bool:
+    with suppress(OSError, ValueError):
+        return not path.is_symlink() and sha256_file(path) == sha256
+    return False
 
 
 def _openssh(key: Ed25519PublicKey) -> str:
@@ -270,7 +273,7 @@ def _openssh(key: Ed25519PublicKey) -> str:
 
 def _private_key(path: Path) -> Ed25519PrivateKey:
     with read_errors(path, _KEY_REMEDY):
-        data = path.read_bytes()
+        data = read_file(path)
     for load in (serialization.load_pem_private_key, serialization.load_ssh_private_key):
         try:
             key = load(data, None)
@@ -286,7 +289,7 @@ def _private_key(path: Path) -> Ed25519PrivateKey:
 def _public_key(path: Path) -> Ed25519PublicKey:
     """The public key in a file, which may also have the private one."""
     with read_errors(path, "give the public key of whoever signed"):
-        data = path.read_bytes()
+        data = read_file(path)
     for load in (serialization.load_pem_public_key, serialization.load_ssh_public_key):
         try:
             key = load(data)

@@ -410,7 +410,11 @@ def _credit(run: Mapping[str, Any], credited: Mapping[str, Any], winner: str) ->
 
 def _metered(detail: Mapping[str, Any], store: RunStore) -> Iterator[str]:
     """Compare what was metered with the calls in the run's ledger."""
-    wanted = published_of(store)
+    try:
+        wanted = published_of(store)
+    except ConfigError as error:
+        yield error.message
+        return
     if PARTICIPANT_USAGE in wanted and UNASSIGNED not in as_mapping(detail.get(PARTICIPANT_USAGE)):
         # Older versions did not count them.
         del wanted[PARTICIPANT_USAGE][UNASSIGNED]

@@ -16,11 +16,13 @@ from judge.report.data import RunView, read_run
 from judge.store.layout import RunStore, TaskStore, runs_in
 from judge.trajectory.files import read_attempt, read_steps
 from shared.errors import ConfigError, TrajectoryError
+from shared.files import read_text
 from shared.text import clip, one_line, show_hidden
 
 # Who may see the live page: users on the judge's machine, holders of its token, or everyone who can reach its port.
 Audience = Literal["machine", "token", "everyone"]
 
+_MAX_MARK_BYTES = 100
 _MARK = ".live"
 _SHOWN_ACTIONS = 8
 _TEXT_CHARS = 300
@@ -152,8 +154,8 @@ class LiveRecords:
         return store if self._audience != "everyone" and store.has_begun else None
 
     def _is_marked(self, store: RunStore) -> bool:
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            return (store.folder / _MARK).read_text() == self._audience
+        with contextlib.suppress(OSError, ValueError):
+            return read_text(store.folder / _MARK, max_bytes=_MAX_MARK_BYTES) == self._audience
         return False
 
     def _store(self, run_id: str) -> RunStore:
