@@ -100,8 +100,7 @@ class OpenAIModel(HTTPModel):
     async def _ask(self, request: ModelRequest) -> Completion:
         limit, other = _LIMITS if self._base_url else reversed(_LIMITS)
         options = {"temperature": request.temperature, "seed": request.seed, limit: request.max_output_tokens}
-        users = [{"role": "user", "content": [_part(part) for part in turn]} for turn in request.turns]
-        messages = [{"role": "system", "content": request.system}, *users]
+        messages = messages_of(request)
         return await self._send_options(
             options,
             lambda used: self._posted("/chat/completions", {"messages": messages, **used}, self._completion),
@@ -136,6 +135,12 @@ class OpenAIModel(HTTPModel):
         if answer.refusal:
             raise ModelBlocked(f"{self.name} refused: {self.clean(answer.refusal)}", usage=answer.usage)
         return self._finished(answer.text, model=answer.model, reason=answer.finish_reason or "", usage=answer.usage)
+
+
+def messages_of(request: ModelRequest) -> list[dict[str, Any]]:
+    """The messages of a request, as they are sent."""
+    users = [{"role": "user", "content": [_part(part) for part in turn]} for turn in request.turns]
+    return [{"role": "system", "content": request.system}, *users]
 
 
 def _is_moderated(error: object) -> bool:
