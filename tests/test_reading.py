@@ -27,6 +27,7 @@ OWN: Mapping[str, str] = {
     "judge/runner/launch.py": "logs of the processes that it has started",
     "judge/results/tables.py": "a temporary file of its own",
     "judge/browser/chromium.py": "a file of the system's, and a lock in a folder of its own",
+    "judge/browser/points.py": "a script of this package",
     "judge/browser/console.py": "a file of its own browser",
     "judge/browser/hosted.py": "a file of its own browser",
     "judge/browser/requests.py": "a file of its own browser",
