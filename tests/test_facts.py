@@ -32,6 +32,7 @@ FOREIGN: Mapping[str, str] = {
     "judge.parsing.scores": "replies of judge models",
     "judge.parsing.statuses": "replies of judge models",
     "judge.judges.injection": "what pages and participants write",
+    "shared.llm.parameters": "errors of providers and gateways",
     "judge.evaluators.rules_1.findings": "verdicts of older versions, which recorded no facts",
 }
 # Single texts of others, formats that are recorded or documented, and words that only look like another module's.

@@ -8,12 +8,13 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import tomli
 
@@ -25,6 +26,8 @@ MAX_FILE_BYTES = 64_000_000
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 # Git LFS reads nothing longer as a pointer.
 _MAX_POINTER_BYTES = 1024
+# Logs may be larger than what is read as a whole.
+_MAX_DIGESTED_BYTES = 1_000_000_000
 _DIGESTED_AT_ONCE = 1 << 16
 # UTF-32 first: its byte order mark begins with that of UTF-16.
 _OTHER_MARKS = (
@@ -42,27 +45,41 @@ class LfsPointer(ValueError):
         super().__init__("a Git LFS pointer, not the file itself: run `git lfs pull`")
 
 
+@contextmanager
+def opened(path: Path, *, max_bytes: int | None = MAX_FILE_BYTES, buffering: int = -1) -> Iterator[BinaryIO]:
+    """A regular file, opened to be read. Raises `ValueError` for anything else, and for a larger file.
+
+    The only way in which files of runs, archives and labels are read: somebody else may have put them there.
+    """
+    # Without O_NONBLOCK, opening a FIFO waits for a writer. Reading a device may never end, so check the handle's type.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        status = os.fstat(handle)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("not a regular file")
+        # Before anything is read: a sparse file takes no space on the disk.
+        if max_bytes is not None and status.st_size > max_bytes:
+            raise ValueError(f"larger than {max_bytes} bytes")
+        with os.fdopen(handle, "rb", buffering=buffering, closefd=False) as stream:
+            yield stream
+    except OSError as error:
+        # Errors of an open handle do not name the file.
+        error.filename = error.filename or os.fspath(path)
+        raise
+    finally:
+        os.close(handle)
+
+
 def read_file(path: Path, *, max_bytes: int = MAX_FILE_BYTES, head_bytes: int | None = None) -> bytes:
     """The bytes of a regular file, or the first `head_bytes` of it.
 
     A Git LFS pointer is refused: its text is not the file's content.
     """
-    # Without O_NONBLOCK, opening a FIFO waits for a writer. Reading a device may never end, so check the handle's type.
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    try:
-        mode = os.fstat(handle).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(mode):
-            raise ValueError("not a regular file")
-        with os.fdopen(handle, "rb", closefd=False) as stream:
-            data = stream.read(max_bytes + 1 if head_bytes is None else head_bytes)
-    except OSError as error:
-        # Errors of an open handle do not name the file.
-        error.filename = os.fspath(path)
-        raise
-    finally:
-        os.close(handle)
+    with opened(path, max_bytes=max_bytes if head_bytes is None else None) as stream:
+        # It may have grown since.
+        data = stream.read(max_bytes + 1 if head_bytes is None else head_bytes)
     if len(data) > max_bytes:
         raise ValueError(f"larger than {max_bytes} bytes")
     if data.startswith(_LFS_POINTER) and len(data) <= _MAX_POINTER_BYTES:
@@ -78,10 +95,10 @@ def read_text(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> str:
 def read_end(path: Path, max_bytes: int) -> str:
     """The last bytes of a log as text; empty if it cannot be read."""
     try:
-        with path.open("rb") as stream:
+        with opened(path, max_bytes=None) as stream:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - max_bytes))
-            return stream.read().decode("utf-8", "replace")
-    except OSError:
+            return stream.read(max_bytes).decode("utf-8", "replace")
+    except (OSError, ValueError):
         return ""
 
 
@@ -169,6 +186,12 @@ def write_atomic(path: Path, data: bytes, *, flush: bool = True) -> None:
         raise
 
 
+def copy_file(source: Path, target: Path, *, max_bytes: int = MAX_FILE_BYTES) -> None:
+    """Copy the bytes of a regular file. Raises `OSError` or `ValueError`."""
+    with opened(source, max_bytes=max_bytes) as stream, target.open("wb") as copy:
+        shutil.copyfileobj(stream, copy)
+
+
 def require_writable(path: Path) -> None:
     """Raise the `OSError` that `write_atomic` would raise: find out before hours of work rather than after."""
     if path.is_dir():
@@ -200,10 +223,10 @@ def sha256_json(value: Any) -> str:
 
 
 def sha256_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal. Raises `OSError`."""
+    """SHA-256 of a file's bytes, in hexadecimal. Raises `OSError` or `ValueError`."""
     digest = hashlib.sha256()
     # Not `hashlib.file_digest`: its buffer takes longer to make than most files of a run take to read.
-    with path.open("rb", buffering=0) as stream:
+    with opened(path, max_bytes=_MAX_DIGESTED_BYTES, buffering=0) as stream:
         while part := stream.read(_DIGESTED_AT_ONCE):
             digest.update(part)
     return digest.hexdigest()

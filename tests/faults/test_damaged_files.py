@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +20,7 @@ from helpers.results import a_finished_run, a_result, a_submission
 from helpers.runner.scenario_runs import interrupted_run, write_scenario
 from judge.commands.app import app, command_app
 from judge.judges.webjudge import WebJudge
+from judge.results.signing import sign_run
 from judge.runner.boundary import run_command
 from judge.store.layout import RunStore
 
@@ -139,6 +142,8 @@ def test_a_file_that_cannot_be_used_ends_a_command_with_one_line(
 
 RUN_COMMANDS: dict[str, tuple[str, ...]] = {
     "verify": ("verify", "RUN"),
+    "verify --key": ("verify", "RUN", "--key", "KEY"),
+    "leaderboard": ("leaderboard", "SUBMISSION"),
     "report": ("report", "RUN"),
     "score": ("score", "RUN", "--model", "offline"),
     "export": ("export", "RUN"),
@@ -146,7 +151,18 @@ RUN_COMMANDS: dict[str, tuple[str, ...]] = {
 }
 RUN_FILES = {"run.json", "results.json", "results/t1/result.json", "results/t1/verdicts/webjudge-1.json"}
 RUN_FILES |= {f"results/t1/{name}" for name in ("steps.jsonl", "snapshots/step_000.yaml", "trajectory/step_000.jpg")}
-DAMAGE = ("null", "number that is too large", "nested 100000 deep", "nested 500 deep", "folder", "FIFO")
+# What may be beside them: the statement of a signature, and the ledger of a meter.
+RUN_FILES |= {"signature.dsse.json", "metering.jsonl"}
+DAMAGE = (
+    "null",
+    "number that is too large",
+    "nested 100000 deep",
+    "nested 500 deep",
+    "folder",
+    "FIFO",
+    "device",
+    "huge",
+)
 
 
 @pytest.mark.slow
@@ -156,7 +172,12 @@ def test_no_damage_to_a_run_ends_a_command_with_a_traceback(
 ) -> None:
     run = a_finished_run(tmp_path, a_result("t1"))
     (tmp_path / "labels.csv").write_text("task_id,human\nt1,1\n")
-    known = {"RUN": run.folder, "LABELS": tmp_path / "labels.csv"}
+    (run.folder / "metering.jsonl").touch()
+    key = tmp_path / "key.pem"
+    key.write_bytes(Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    sign_run(run, key)
+    known = {"RUN": run.folder, "LABELS": tmp_path / "labels.csv", "KEY": key}
+    known["SUBMISSION"] = run.folder / "results.json"
     ends: set[int] = set()
     for name in sorted(RUN_FILES):
         path = run.folder / name

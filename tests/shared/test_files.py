@@ -1,13 +1,25 @@
 """Files: what digests are made of, and what is not read."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.files import canonical_json, read_file, read_json, sha256_file, sha256_json, write_json
+from shared.files import (
+    canonical_json,
+    copy_file,
+    read_end,
+    read_file,
+    read_json,
+    read_text,
+    sha256_file,
+    sha256_json,
+    write_json,
+)
 
 # Lone surrogates among them: pages and participants can send them.
 TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
@@ -61,3 +73,29 @@ def test_endless_nesting_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("[" * 200_000)
     with pytest.raises(ValueError, match="nested too deeply"):
         read_json(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "device", "sparse", "folder"])
+@pytest.mark.parametrize("read", [read_file, read_text, read_json, sha256_file])
+def test_only_regular_files_of_bounded_size_are_read(tmp_path: Path, kind: str, read: Callable[[Path], object]) -> None:
+    path = tmp_path / "x"
+    if kind == "FIFO":
+        os.mkfifo(path)
+    elif kind == "device":
+        path = Path("/dev/zero")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        with path.open("wb") as stream:
+            # Refused by its size: nothing is read, and no memory is taken.
+            stream.truncate(1 << 40)
+    with pytest.raises((OSError, ValueError)):
+        read(path)
+    assert read_end(path, 10) in ("", "\0" * 10)
+
+
+def test_what_is_no_file_is_not_copied(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x")
+    with pytest.raises(ValueError, match="not a regular file"):
+        copy_file(tmp_path / "x", tmp_path / "y")
+    assert not (tmp_path / "y").exists()

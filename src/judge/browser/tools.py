@@ -16,7 +16,7 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from judge.browser.points import Viewport, point_outside
 from judge.config import Actions
-from judge.records.tools import ASK_USER, DESCRIPTIONS, TARGETS, Tool, tool_of, tools
+from judge.records.tools import ASK_USER, DESCRIPTIONS, PERMISSION, TARGETS, Tool, tool_of, tools
 from shared.models import Action, Record, ToolSpec
 from shared.protocol import MAX_URL_CHARS, OLDER_NAMES
 from shared.snapshot import REF, Snapshot
@@ -62,10 +62,15 @@ def offered_tools(server_tools: Sequence[ToolSpec], actions: Actions = "refs") -
     )
 
 
-def asking_tool() -> ToolSpec:
-    """`ask_user`, which is offered for tasks that have answers of a user."""
+def asking_tool(permissions: Sequence[str] = ()) -> ToolSpec:
+    """`ask_user`, which is offered for tasks that have answers of a user; a call may name one of the `permissions`."""
     tool = tool_of(ASK_USER)
-    return ToolSpec(name=ASK_USER, description=tool.offered, parameters=_parameters(tool, None) or {})
+    schema = _parameters(tool, None) or {}
+    if permissions:
+        about = "What you ask to be permitted; nothing is permitted without it"
+        named = {"type": "string", "enum": [*permissions], "description": about}
+        schema = {**schema, "properties": {**schema["properties"], PERMISSION: named}}
+    return ToolSpec(name=ASK_USER, description=tool.offered, parameters=schema)
 
 
 def _is_left_out(tool: Tool, actions: Actions) -> bool:

@@ -29,8 +29,8 @@ from judge.records.ledger import Frozen
 from judge.records.notices import GIVEN_UP, notice_text
 from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason, Timings
 from judge.records.tasks import Task
-from judge.records.tools import ASK_USER, tool_of
-from judge.records.user import MAX_QUESTIONS, answered
+from judge.records.tools import ASK_USER, PERMISSION, tool_of
+from judge.records.user import MAX_QUESTIONS, answered, permissions_of
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
 from judge.store.bounds import clip_text
 from judge.store.layout import TaskStore
@@ -568,7 +568,7 @@ class Episode:
             record["outcome"] = Outcome(ok=True, line=understood.line)
             return "finished"
         if checked.tool == ASK_USER:
-            record["outcome"] = self._asked(str(checked.params["question"]), understood.line, record)
+            record["outcome"] = self._asked(checked, understood.line, record)
             return None
         self._attempted = understood.line if self.task.watched else None
         result = await self._execute(checked, browser, limit, record)
@@ -595,14 +595,21 @@ class Episode:
         return None
 
     def _tools(self, browser: Browser) -> tuple[ToolSpec, ...]:
-        return (*browser.tools, asking_tool()) if self.task.has_user else browser.tools
+        return (
+            (*browser.tools, asking_tool(permissions_of(self.task.user_replies)))
+            if self.task.has_user
+            else browser.tools
+        )
 
-    def _asked(self, question: str, line: str, record: dict[str, Any]) -> Outcome:
+    def _asked(self, checked: CheckedAction, line: str, record: dict[str, Any]) -> Outcome:
         """The user's answer goes to the participant with the next observation."""
         if sum(step.asked is not None for step in self._steps) >= MAX_QUESTIONS:
             self._feedback = f"The user answers at most {MAX_QUESTIONS} questions."
             return Outcome(ok=False, message=self._feedback)
-        record["asked"] = answered(question, self.task.user_replies, self.task.user_reply)
+        question, permission = str(checked.params["question"]), checked.params.get(PERMISSION)
+        record["asked"] = answered(
+            question, None if permission is None else str(permission), self.task.user_replies, self.task.user_reply
+        )
         self._feedback = RESULT + record["asked"].reply
         return Outcome(ok=True, message=record["asked"].reply, line=line)
 

@@ -8,6 +8,7 @@ from judge.browser.chromium import configured_browser
 from judge.config import RunConfig
 from judge.judges.factory import METHODS, OFFLINE, check_judge, check_judge_model
 from judge.judges.prompt_set import load_prompts
+from shared.llm.environment import require_key_log
 from shared.settings import Settings
 
 
@@ -16,6 +17,8 @@ def check_config(config: RunConfig, settings: Settings, *, with_key: bool = True
 
     `with_key=False` ignores a missing key for the judge model, because a scenario may be validated on another machine.
     """
+    # All of the judge's own connections need TLS, also where they do not use it.
+    require_key_log(settings)
     check_judge_model(config, settings) if with_key else check_judge(config)
     if config.browser_path is not None:
         configured_browser(config.browser_path, settings)

@@ -13,6 +13,7 @@ from judge.judges.engine import JudgeParts, ModelJudge
 from judge.judges.prompt_set import load_prompts
 from shared.errors import ConfigError
 from shared.llm.cache import CachedModel
+from shared.llm.environment import require_network
 from shared.llm.limits import Budget, MeteredModel, RateLimits, Spending
 from shared.llm.model import Model
 from shared.llm.opening import find_provider, open_model, provider
@@ -147,7 +148,10 @@ def _is_affordable(config: RunConfig) -> bool:
 
 
 def check_judge_model(config: RunConfig, settings: Settings) -> None:
-    """Like `check_judge`, and raises `ConfigError` if the model's key or SDK is missing. Sends no request."""
+    """Like `check_judge`, and raises `ConfigError` if the model cannot be used from here. Sends no request.
+
+    Its key or SDK is missing, or a variable names a proxy or certificates that cannot be used.
+    """
     check_judge(config)
     if config.judge_model == OFFLINE:
         return
@@ -159,6 +163,7 @@ def check_judge_model(config: RunConfig, settings: Settings) -> None:
             remedy=f'set {found.key_variables[0]}, or use "offline"',
         )
     found.require_sdk(config.judge_model, "judge model")
+    require_network(settings)
 
 
 def _namespace(prompts: str, config: RunConfig, settings: Settings) -> str:

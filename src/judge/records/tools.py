@@ -19,6 +19,8 @@ from shared.protocol import CLOSE, FINISH
 
 SCROLL = "browser_scroll"
 ASK_USER = "ask_user"
+# Its parameter where the task's answers declare permissions.
+PERMISSION = "permission"
 DEFAULT_SCROLL_PX = 600
 MAX_SCROLL_PX = 10_000
 MAX_WAIT_S = 30

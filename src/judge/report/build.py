@@ -19,6 +19,7 @@ from judge.results.tables import csv_of, json_of
 from judge.store.layout import RunStore
 from judge.trajectory.network import NETWORK_FILE
 from shared.errors import ConfigError
+from shared.files import read_file
 from shared.images import require_pillow
 from shared.text import counted
 
@@ -28,6 +29,7 @@ _MANY_TASKS = 100
 # Tasks passed to a process at once, together with the data of the run.
 _TASKS_AT_ONCE = 64
 _GENERATOR = '<meta name="generator" content="wabe report">'
+_POLICY = """<meta http-equiv="Content-Security-Policy" content="default-src 'none'">"""
 
 
 def make_report(
@@ -78,6 +80,11 @@ def _write_single_file(stores: list[RunStore], target: Path, *, contents: bool) 
             part.unlink(missing_ok=True)
 
 
+def write_report(store: RunStore, out: Output) -> None:
+    """Write the report of one run to `out`."""
+    _write([store], out, Renderer())
+
+
 def open_page(page: Path) -> bool:
     """Open a page in the user's browser; false if there is none."""
     return webbrowser.open(page.resolve().as_uri())
@@ -95,7 +102,10 @@ def report_folder(target: Path) -> Iterator[None]:
             shutil.rmtree(target)
         target.mkdir(parents=True, exist_ok=True)
         # Marked as a report from the start, so that an interrupted one can be replaced.
-        write(target / "index.html", f"<!doctype html>{_GENERATOR}<title>Report</title><p>This report is incomplete.")
+        write(
+            target / "index.html",
+            f"<!doctype html>{_POLICY}{_GENERATOR}<title>Report</title><p>This report is incomplete.",
+        )
         yield
 
 
@@ -117,9 +127,8 @@ def _refused_as_config_error(target: Path) -> Iterator[None]:
 
 def _is_report(page: Path) -> bool:
     try:
-        with page.open("rb") as stream:
-            return _GENERATOR.encode() in stream.read(4096)
-    except OSError:
+        return _GENERATOR.encode() in read_file(page, head_bytes=4096)
+    except (OSError, ValueError):
         return False
 
 

@@ -3,13 +3,12 @@
 import base64
 import mimetypes
 import os
-import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
 from judge.trajectory.network import NETWORK_FILE
-from shared.files import read_file
+from shared.files import copy_file, read_file
 from shared.images import media_type, scaled_webp
 
 # Two thirds of a typical screenshot's width, at which text is still readable.
@@ -96,8 +95,8 @@ def place_file(source: Path, target: Path) -> None:
         os.link(source, target)
     except OSError:
         # A different file system, or one without hard links.
-        with suppress(OSError):
-            shutil.copyfile(source, target)
+        with suppress(OSError, ValueError):
+            copy_file(source, target)
 
 
 def write(path: Path, text: str) -> None:

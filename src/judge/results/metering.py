@@ -8,6 +8,7 @@ the meter, so every figure is a lower bound.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -15,11 +16,16 @@ from pydantic import Field, ValidationError
 
 from judge.store.layout import RunStore
 from judge.trajectory.record import Attempt
+from shared.files import opened, read_errors, read_json
 from shared.models import Record
 
 LEDGER = "metering.jsonl"
 # In a submission's detail; `METERED` says how the figures were obtained.
 PARTICIPANT_COST, PARTICIPANT_USAGE, METERED = "participant_cost_usd", "participant_usage", "metered, lower bound"
+# A million calls; a line has no content and so a bounded length.
+_MAX_BYTES = 1_000_000_000
+_MAX_LINE_BYTES = 16_384
+UNASSIGNED = "unassigned_calls"
 # Why the tokens of a call are not known: the provider did not report them; the call was cut off; its answer is in an
 # encoding that is not read, too large, or not of the provider's format; the meter was killed meanwhile.
 Unknown = Literal["not_reported", "cut_off", "encoding", "too_large", "unreadable", "lost"]
@@ -37,7 +43,7 @@ class Tokens(Record):
 
 
 class Begun(Record):
-    """A call that is being sent. `attempt` is what the participant says, `one_slot` that only one can be meant."""
+    """A call that is being sent. `attempt` is what the participant names, `one_slot` that only one can be meant."""
 
     call: str = Field(max_length=64)
     at: float
@@ -79,13 +85,15 @@ class Call:
 class Metered:
     """Calls added up. Tokens are those that are known; `unknown_calls` are the calls whose tokens are not.
 
-    `cost_usd` is `None` if that of one call is not known; `known_cost_usd` is that of the others.
+    `cost_usd` is `None` if that of one call is not known; `known_cost_usd` is that of the others. `unassigned_calls`
+    count for the run, but for none of its attempts.
     """
 
     calls: int = 0
     refused_calls: int = 0
     unknown_calls: int = 0
     unpriced_calls: int = 0
+    unassigned_calls: int = 0
     input: int = 0
     output: int = 0
     cached: int = 0
@@ -101,7 +109,7 @@ class Metered:
         return None if self.unpriced_calls else self.known_cost_usd
 
     @classmethod
-    def of(cls, calls: Iterable[Call]) -> Self | None:
+    def of(cls, calls: Iterable[Call], *, unassigned_calls: int = 0) -> Self | None:
         """The sum of these calls; `None` without any, because nothing was measured then."""
         listed = list(calls)
         if not listed:
@@ -115,6 +123,7 @@ class Metered:
             refused_calls=len(listed) - len(answered),
             unknown_calls=len(answered) - len(known),
             unpriced_calls=len(answered) - len(costs),
+            unassigned_calls=unassigned_calls,
             input=sum(each.input for each in known),
             output=sum(each.output for each in known),
             cached=sum(each.cached for each in known),
@@ -135,6 +144,7 @@ class Metered:
                 "calls": self.calls,
                 "refused_calls": self.refused_calls,
                 "unknown_calls": self.unknown_calls,
+                UNASSIGNED: self.unassigned_calls,
                 "input_tokens": self.input,
                 "output_tokens": self.output,
                 "cached_tokens": self.cached,
@@ -148,43 +158,95 @@ class Metered:
 
 
 @dataclass(frozen=True)
+class InProgress:
+    """When an attempt was in progress, by the id of its conversation."""
+
+    context_id: str
+    began: float
+    ended: float
+
+
+@dataclass(frozen=True)
 class Metering:
-    """The calls of a run."""
+    """The calls of a run. Its attempts were played by the participant of `role`; `None` if that is not known."""
 
     calls: tuple[Call, ...]
+    played: tuple[InProgress, ...] = ()
+    role: str | None = None
 
     @classmethod
     def of(cls, store: RunStore) -> Self | None:
         """What was metered in a run and its shards; `None` if it was not metered."""
         paths = (store.folder / LEDGER, *sorted(store.folder.glob(f"shards/*/{LEDGER}")))
-        found = [path for path in paths if path.is_file()]
-        return cls(tuple(call for path in found for call in read_ledger(path))) if found else None
+        found = [path for path in paths if path.exists()]
+        if not found:
+            return None
+        calls = tuple(call for path in found for call in read_ledger(path))
+        record = store.read_run() or {}
+        participants = record.get("participants")
+        role = next(iter(participants), None) if isinstance(participants, dict) else None
+        return cls(calls, tuple(_played(store.folder)), role)
 
     @property
     def total(self) -> Metered | None:
         """All calls of the run, also between attempts."""
-        return Metered.of(self.calls)
+        return Metered.of(self.calls, unassigned_calls=sum(self._is_unassigned(call) for call in self.calls))
 
     def of_attempt(self, attempt: Attempt) -> Metered | None:
         """The calls of one attempt; `None` if there are none, or if some call of its time could be anybody's."""
         calls = []
         for call in self.calls:
-            is_meanwhile = attempt.started_at <= call.begun.at <= attempt.ended_at
-            if call.begun.attempt is not None:
-                calls += [call] if call.begun.attempt == attempt.context_id else []
-            elif is_meanwhile and call.begun.one_slot:
+            is_meanwhile = self._is_player(call) and attempt.started_at <= call.begun.at <= attempt.ended_at
+            if is_meanwhile and call.begun.one_slot:
+                # Whatever it names, no other attempt can be meant.
                 calls.append(call)
+            elif (named := self._named(call)) is not None:
+                calls += [call] if named == attempt.context_id else []
             elif is_meanwhile:
                 return None
         return Metered.of(calls)
 
+    def _is_player(self, call: Call) -> bool:
+        return self.role is None or call.begun.role == self.role
+
+    def _named(self, call: Call) -> str | None:
+        """The attempt that a call names, if that was in progress and is its participant's."""
+        name = call.begun.attempt if self._is_player(call) else None
+        return next((each.context_id for each in self._meanwhile(call) if each.context_id == name), None)
+
+    def _is_unassigned(self, call: Call) -> bool:
+        """Whether a call counts for the run, but cannot be assigned to an attempt."""
+        is_slots = call.begun.one_slot and self._is_player(call) and bool(self._meanwhile(call))
+        return not is_slots and self._named(call) is None
+
+    def _meanwhile(self, call: Call) -> list[InProgress]:
+        return [each for each in self.played if each.began <= call.begun.at <= each.ended]
+
+
+def _played(folder: Path) -> Iterator[InProgress]:
+    """The attempts of a run, of its epochs and of its shards, also those that were played again."""
+    for path in sorted(folder.glob("**/result.json")):
+        try:
+            found = read_json(path)
+            began, ended = (
+                datetime.fromisoformat(found["times"][name]).timestamp() for name in ("started_at", "ended_at")
+            )
+            yield InProgress(str(found["context_id"]), began, ended)
+        except (OSError, ValueError, KeyError, TypeError):
+            # Older versions recorded no conversation; a damaged record is reported elsewhere.
+            continue
+
 
 def read_ledger(path: Path) -> Iterator[Call]:
-    """The calls of a ledger in the order in which they began. Lines that cannot be read are left out."""
+    """The calls of a ledger in the order in which they began. Lines that cannot be read are left out.
+
+    Raises `ConfigError` for a ledger that is no file, or too large.
+    """
     begun: dict[str, Begun] = {}
     ended: dict[str, Ended] = {}
-    with path.open("rb") as stream:
-        for line in stream:
+    remedy = "remove it: the run is then one without a meter"
+    with read_errors(path, remedy), opened(path, max_bytes=_MAX_BYTES) as stream:
+        while line := stream.readline(_MAX_LINE_BYTES):
             try:
                 value: dict[str, Any] = json.loads(line)
                 if "at" in value:

@@ -29,7 +29,7 @@ from judge.results.submission import Submission, TaskSummary, build_submission, 
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import read_attempt, read_result
 from shared.errors import ConfigError, TrajectoryError
-from shared.files import read_json
+from shared.files import copy_file, read_json
 from shared.llm.limits import Spending
 from shared.models import TokenUsage
 from shared.text import counted, excerpt
@@ -204,7 +204,7 @@ def _link(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         # A different file system, or one without links.
-        shutil.copy2(source, target)
+        copy_file(Path(source), Path(target))
 
 
 def _submission(

@@ -8,7 +8,9 @@ import base64
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,16 +23,19 @@ from pydantic import Field, ValidationError
 from judge.results.run_record import package_versions
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
-from shared.files import read_errors, write_errors
+from shared.files import read_errors, read_file, reason_of, sha256_file, write_errors
 from shared.models import Record
+from shared.text import counted
 
 ENVELOPE = "signature.dsse.json"
 _PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _PREDICATE_TYPE = "https://github.com/hjerpe/wabe/signed-run/v1"
-# What can be made again from the rest, locks, and the address of a live page.
+# What can be made again from the rest: folders of a run, and reports in a single file.
 _MADE_AGAIN = ("report", "export")
-_NOT_SIGNED = re.compile(r"report\.html|\..+\.lock|\.live")
+_REPORT_FILE = "report.html"
+# Locks, and the address of a live page.
+_INTERNAL = re.compile(r"\..+\.lock|\.live")
 _KEY_REMEDY = "make one with: openssl genpkey -algorithm ed25519 -out key.pem"
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -85,11 +90,15 @@ class Envelope(Record):
 
 
 class SignatureFindings(Record):
-    """What comparing a run with its signed statement gave: contradictions, and files that were added later."""
+    """What comparing a run with its signed statement gave: contradictions, and files that were added later.
+
+    `uncovered` are reports and exports, which no signature covers because they can be made again from the other files.
+    """
 
     fingerprint: str | None = None
     mismatches: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
+    uncovered: tuple[str, ...] = ()
 
 
 class _NotSigned(Exception):
@@ -111,7 +120,8 @@ def sign_run(store: RunStore, key_file: Path) -> tuple[Path, str, int]:
     for name, path in _files(store.folder):
         if path.is_symlink():
             raise ConfigError(f"{path} is a link, which cannot be signed", remedy="replace it with the file itself")
-        subjects.append({"name": name, "digest": {"sha256": _sha256(path)}})
+        with read_errors(path, "remove it, or move it to another folder"):
+            subjects.append({"name": name, "digest": {"sha256": sha256_file(path)}})
     public = key.public_key()
     statement = {
         "_type": _STATEMENT_TYPE,
@@ -148,12 +158,13 @@ def verify_signature(store: RunStore, key_file: Path) -> SignatureFindings:
     there = dict(_files(store.folder))
     problems = [f"{name}: signed, and missing" for name in wanted if name not in there]
     for name, path in there.items():
-        if name in wanted and (path.is_symlink() or _sha256(path) != wanted[name]):
+        if name in wanted and not _is_file_with(path, wanted[name]):
             problems.append(f"{name}: changed since it was signed")
     return SignatureFindings(
         fingerprint=fingerprint(public),
         mismatches=tuple(sorted(problems)),
         added=tuple(sorted(there.keys() - wanted.keys())),
+        uncovered=tuple(_uncovered(store.folder)),
     )
 
 
@@ -163,13 +174,13 @@ def signer_of(submission: Path) -> str | None:
     The key is the one that the statement itself names: it tells rows apart, and trusts nobody.
     """
     try:
-        payload = json.loads(base64.b64decode(json.loads((submission.parent / ENVELOPE).read_bytes())["payload"]))
+        payload = json.loads(base64.b64decode(json.loads(read_file(submission.parent / ENVELOPE))["payload"]))
         public = serialization.load_ssh_public_key(str(payload["predicate"]["public_key"]).encode())
         if not isinstance(public, Ed25519PublicKey):
             return None
         statement = _statement(submission.parent / ENVELOPE, public)
         digests = {each.name: each.digest.sha256 for each in statement.subject}
-        return fingerprint(public) if digests.get(submission.name) == _sha256(submission) else None
+        return fingerprint(public) if digests.get(submission.name) == sha256_file(submission) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError, UnsupportedAlgorithm, _NotSigned):
         return None
 
@@ -183,11 +194,11 @@ def fingerprint(key: Ed25519PublicKey) -> str:
 def _statement(path: Path, public: Ed25519PublicKey) -> Statement:
     """The statement that this key signed. Raises `_NotSigned`."""
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except FileNotFoundError:
         raise _NotSigned(f"{path.name}: missing, the run is not signed") from None
-    except OSError as error:
-        raise _NotSigned(f"{path.name}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        raise _NotSigned(f"{path.name}: {reason_of(error)}") from None
     try:
         envelope = Envelope.model_validate_json(data)
         payload = base64.b64decode(envelope.payload, validate=True)
@@ -223,16 +234,37 @@ def _envelope(payload: bytes, signature: bytes, keyid: str) -> bytes:
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
     """The files that a signature covers, by their paths in the folder. Links are not followed."""
+    for name, path in _all_files(folder):
+        if not _is_made_again(name) and not _INTERNAL.fullmatch(path.name) and name != ENVELOPE:
+            yield name, path
+
+
+def _uncovered(folder: Path) -> Iterator[str]:
+    """What no signature covers, although it is made for people to look at: files, and folders with their size."""
+    files = Counter(
+        f"{first}/" if first in _MADE_AGAIN else name
+        for name, _ in _all_files(folder)
+        for first in [name.partition("/")[0]]
+        if _is_made_again(name)
+    )
+    return (f"{name} ({counted(files[name], 'file')})" if name.endswith("/") else name for name in sorted(files))
+
+
+def _all_files(folder: Path) -> Iterator[tuple[str, Path]]:
     for path in sorted(folder.rglob("*")):
-        parts = path.relative_to(folder).parts
-        is_left_out = parts[0] in _MADE_AGAIN or _NOT_SIGNED.fullmatch(parts[-1]) or parts == (ENVELOPE,)
-        if not is_left_out and (path.is_symlink() or path.is_file()):
-            yield "/".join(parts), path
+        if path.is_symlink() or path.is_file():
+            yield path.relative_to(folder).as_posix(), path
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _is_made_again(name: str) -> bool:
+    first, _, rest = name.partition("/")
+    return (bool(rest) and first in _MADE_AGAIN) or name.rpartition("/")[2] == _REPORT_FILE
+
+
+def _is_file_with(path: Path, sha256: str) -> bool:
+    with suppress(OSError, ValueError):
+        return not path.is_symlink() and sha256_file(path) == sha256
+    return False
 
 
 def _openssh(key: Ed25519PublicKey) -> str:
@@ -241,7 +273,7 @@ def _openssh(key: Ed25519PublicKey) -> str:
 
 def _private_key(path: Path) -> Ed25519PrivateKey:
     with read_errors(path, _KEY_REMEDY):
-        data = path.read_bytes()
+        data = read_file(path)
     for load in (serialization.load_pem_private_key, serialization.load_ssh_private_key):
         try:
             key = load(data, None)
@@ -257,7 +289,7 @@ def _private_key(path: Path) -> Ed25519PrivateKey:
 def _public_key(path: Path) -> Ed25519PublicKey:
     """The public key in a file, which may also have the private one."""
     with read_errors(path, "give the public key of whoever signed"):
-        data = path.read_bytes()
+        data = read_file(path)
     for load in (serialization.load_pem_public_key, serialization.load_ssh_public_key):
         try:
             key = load(data)

@@ -23,7 +23,7 @@ from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo, Verdict
 from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
-from judge.results.metering import PARTICIPANT_COST, PARTICIPANT_USAGE, published_of
+from judge.results.metering import PARTICIPANT_COST, PARTICIPANT_USAGE, UNASSIGNED, published_of
 from judge.results.processes import in_processes
 from judge.results.recomputed import Difference, Recomputation, deciding_config, is_of_checks, notes_of
 from judge.results.rows import ENTRY_COLUMNS, EXCLUDED
@@ -410,7 +410,14 @@ def _credit(run: Mapping[str, Any], credited: Mapping[str, Any], winner: str) ->
 
 def _metered(detail: Mapping[str, Any], store: RunStore) -> Iterator[str]:
     """Compare what was metered with the calls in the run's ledger."""
-    wanted = published_of(store)
+    try:
+        wanted = published_of(store)
+    except ConfigError as error:
+        yield error.message
+        return
+    if PARTICIPANT_USAGE in wanted and UNASSIGNED not in as_mapping(detail.get(PARTICIPANT_USAGE)):
+        # Older versions did not count them.
+        del wanted[PARTICIPANT_USAGE][UNASSIGNED]
     for key in (PARTICIPANT_COST, PARTICIPANT_USAGE):
         yield from _differs(f"results.json: {key}", detail.get(key), wanted.get(key))
 

@@ -4,9 +4,11 @@ import shlex
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx
 
+from judge.config import RunConfig
 from judge.records.tasks import Task
 from judge.runner.launch import Member
 from judge.sites import origin_of
@@ -16,6 +18,19 @@ from shared.errors import ConfigError
 _FOLDER_OPTIONS = ("--directory", "-d")
 _PAGE_TIMEOUT_S = 10.0
 _AT_ONCE = 8
+# Of a browser that opens a page which somebody has typed the address of.
+_NAVIGATION = MappingProxyType(
+    {
+        "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8",
+        "Upgrade-Insecure-Requests": "1",
+        "Sec-Fetch-Site": "none",
+        "Sec-Fetch-Mode": "navigate",
+        "Sec-Fetch-User": "?1",
+        "Sec-Fetch-Dest": "document",
+    }
+)
+# Where none is configured. The browser's own differs in its version only.
+_USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0.0.0 Safari/537.36"
 # More would delay the start of a large task set; the browser will find the others.
 _MAX_PAGES = 200
 
@@ -47,10 +62,11 @@ def served_folder(member: Member, scenario_dir: Path) -> Path | None:
     return None
 
 
-async def require_first_pages(members: Iterable[Member], tasks: Sequence[Task]) -> None:
+async def require_first_pages(members: Iterable[Member], tasks: Sequence[Task], config: RunConfig) -> None:
     """Raises `ConfigError` if the first page of a task is not found on a site that was started here.
 
-    Tasks with a log-in are left out, because some sites answer 404 to anyone who is not logged in.
+    Pages are requested as a browser with the settings of `config` opens them: a single-page application may answer 404
+    to anything else. Tasks with a log-in are left out, because some sites answer 404 to anyone who is not logged in.
     """
     started = {origin_of(each.endpoint): each for each in members if not each.is_agent and each.cmd is not None}
     first: dict[str, Task] = {}
@@ -59,7 +75,9 @@ async def require_first_pages(members: Iterable[Member], tasks: Sequence[Task]) 
             first.setdefault(task.website, task)
     missing: list[str] = []
     # No proxy, because the site is on this machine.
-    async with httpx.AsyncClient(trust_env=False, timeout=_PAGE_TIMEOUT_S, follow_redirects=True) as client:
+    async with httpx.AsyncClient(
+        trust_env=False, headers=_navigation(config), timeout=_PAGE_TIMEOUT_S, follow_redirects=True
+    ) as client:
 
         async def look(url: str) -> None:
             try:
@@ -79,3 +97,7 @@ async def require_first_pages(members: Iterable[Member], tasks: Sequence[Task]) 
             f"site {name} does not have {url}{more} (404), where task {first[url].task_id} begins",
             remedy="install or build what the site's cmd serves, or correct the task's website",
         )
+
+
+def _navigation(config: RunConfig) -> dict[str, str]:
+    return {**_NAVIGATION, "Accept-Language": config.locale, "User-Agent": config.user_agent or _USER_AGENT}

@@ -182,7 +182,7 @@ async def _play(
         shown_logs(children if options.show_logs else (), console),
         restarts_of(plan.scenario.sites if plan.store else (), children, logins) as restarts,
     ):
-        await require_first_pages(plan.members, plan.tasks)
+        await require_first_pages(plan.members, plan.tasks, plan.scenario.config)
         progress.live_page(await live_page_of(plan.members[-1].endpoint, settings.auth_token))
         if options.serve_only:
             progress.close()

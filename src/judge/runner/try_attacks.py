@@ -48,7 +48,7 @@ async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str]
         rehearsing(scenario, settings, config, [*sites, member]) as rehearsal,
         client_of(member, config) as walker,
     ):
-        await require_first_pages(sites, tasks)
+        await require_first_pages(sites, tasks, config)
         tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
         await rehearsal.play(tasks, config, judge, lambda: nullcontext(walker))
         played = {task.task_id: load_trajectory(rehearsal.store.task(task.task_id).folder) for task in tasks}

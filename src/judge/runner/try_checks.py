@@ -50,7 +50,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     problems: list[str] = []
     notes: list[str] = []
     async with rehearsing(scenario, settings, config, sites) as rehearsal:
-        await require_first_pages(sites, tasks)
+        await require_first_pages(sites, tasks, config)
         tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
         results = await rehearsal.play(tasks, config, judge, lambda: nullcontext(_Idle()), archives=archives)
         for task, result in zip(tasks, results, strict=True):

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from judge.events import Event, RunStarted, Sink, TaskDone
 from judge.store.layout import RunStore, TaskStore
 from shared.errors import ConfigError, WabeError
+from shared.files import read_file
 from shared.seams import Seam
 
 _log = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ class Uploads:
         for task in self._store.tasks():
             here = task.folder / "result.json"
             # Compare this file, because it changes with every change of the attempt.
-            data = here.read_bytes() if here.is_file() else None
+            data = read_file(here) if here.is_file() else None
             if data != self._objects.read(f"{self._name(task)}/result.json"):
                 self._task(task)
         self._records()
@@ -108,7 +109,7 @@ class Uploads:
     def _logged(self, work: Callable[..., None], *arguments: Any) -> None:
         try:
             work(*arguments)
-        except (WabeError, OSError) as error:
+        except (WabeError, OSError, ValueError) as error:
             # Only a warning, because missing files are uploaded again at the end of the run.
             _log.warning("%s", error)
 
@@ -135,7 +136,7 @@ def fetch_shards(url: str, run: RunStore) -> None:
         shard = RunStore(run.output_dir, f"{run.run_id}/shards/{name}")
         here = shard.folder / "run.json"
         stored = objects.read(f"{shard.run_id}/run.json")
-        is_newer = not here.is_file() or _changed_at(stored) > _changed_at(here.read_bytes())
+        is_newer = not here.is_file() or _changed_at(stored) > _changed_at(read_file(here))
         if is_newer and not shard.is_in_progress:
             objects.fetch(shard.run_id, shard.folder)
 

@@ -81,8 +81,8 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
         raise mistake(_SOURCE, ("config", "attacks"), "no task declares an attack", 'send attacks = "off"')
     for task in tasks:
         if wrong := impossible_grant(task.user_replies, task.policies):
-            reply, said, remedy = wrong
-            raise mistake(f"{_SOURCE}: task {task.task_id}", ("user_replies", reply, "grants"), said, remedy)
+            reply, key, said, remedy = wrong
+            raise mistake(f"{_SOURCE}: task {task.task_id}", ("user_replies", reply, key), said, remedy)
         if problem := login_problem(task, config.allowed_sites):
             path, said, remedy = problem
             raise mistake(f"{_SOURCE}: task {task.task_id}", path, said, remedy)

@@ -71,8 +71,8 @@ def parse_scenario(content: bytes, path: Path, *, today: date | None = None) -> 
         wrong = hold_problem(task, place, found.sites, allowed)
         wrong = wrong or hosted_problem(task, place, found.sites, found.config)
         if grant := impossible_grant(task.user_replies, task.policies):
-            reply, problem, remedy = grant
-            wrong = ("tasks", place, "user_replies", reply, "grants"), problem, remedy
+            reply, key, problem, remedy = grant
+            wrong = ("tasks", place, "user_replies", reply, key), problem, remedy
         if wrong:
             where, problem, remedy = wrong
             line = line_of(lines_of(text), where)

@@ -28,8 +28,10 @@ from judge.report.pages import Renderer
 from judge.results.rates import Counted, Rate
 from judge.results.submission import rate_text
 from judge.server.live_records import LiveRecords, LiveTask, RunRecord, steps_of
+from judge.server.reports import Reports
 from judge.store.layout import RunStore, TaskStore
 from shared.a2a.serving import SHUTDOWN_GRACE_S, loopback_only
+from shared.errors import ConfigError
 
 # Per run: the running tasks and those that ended last. Limited to bound memory, because anyone on this machine may open
 # the page.
@@ -44,9 +46,6 @@ _SILENCE_S = 15.0
 # A task in an epoch, as `key_of` names it.
 _TASK = re.compile(r"([A-Za-z0-9_-]{1,128})(?:\.([1-9][0-9]{0,2}))?")
 _IMAGE = re.compile(r"(?:step_\d{3,6}|(screenshot))\.(?:jpg|png|webp)")
-# Folders of images and task pages are also named by `key_of`.
-_KEY = r"[A-Za-z0-9_-]{1,160}(?:\.[1-9][0-9]{0,2})?"
-_REPORT_FILE = re.compile(rf"(?:{_KEY}/){{0,2}}(?:{_KEY}\.(?:html|csv|json|jpg|jpeg|png|webp)|network\.har)")
 # Limited, because rendering the page of a long episode takes time and much memory.
 _RENDERED_AT_ONCE = 2
 # A viewer that stops reading is disconnected.
@@ -225,10 +224,10 @@ class LiveHub:
             run.changed(task, self._version + 1)
         self._changed()
 
-    def report_folder(self, run_id: str) -> Path | None:
-        """The folder of a finished run's report, if the viewers may see it."""
+    def reported(self, run_id: str) -> RunStore | None:
+        """A run that has ended, if the viewers may see its report."""
         run = self.runs.get(run_id)
-        return self._records.report_folder(run_id) if self._records and run and run.state != "running" else None
+        return self._records.reported(run_id) if self._records and run and run.state != "running" else None
 
     @property
     def is_full(self) -> bool:
@@ -320,6 +319,7 @@ class _Pages:
         self._output_dir = output_dir
         self._renderer = Renderer()
         self._rendering = asyncio.Semaphore(_RENDERED_AT_ONCE)
+        self._reports = Reports()
         html, policy = self._renderer.live()
         self._front = HTMLResponse(
             html, headers=_HEADERS | {"Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
@@ -360,12 +360,14 @@ class _Pages:
         return JSONResponse(steps, headers=_HEADERS)
 
     async def report(self, request: Request) -> Response:
-        folder, name = self._hub.report_folder(request.path_params["run_id"]), request.path_params["name"]
-        if folder is None or not _REPORT_FILE.fullmatch(name):
+        store, name = self._hub.reported(request.path_params["run_id"]), request.path_params["name"]
+        if store is None:
             return _MISSING
-        path = folder / name
-        is_inside = path.resolve().is_relative_to(folder.resolve())
-        return FileResponse(path, headers=_HEADERS) if is_inside and path.is_file() else _MISSING
+        try:
+            path = await self._reports.file(store, name)
+        except ConfigError as error:
+            return PlainTextResponse(f"{error}\n", status_code=500, headers=_HEADERS)
+        return FileResponse(path, headers=_HEADERS) if path is not None else _MISSING
 
     async def image(self, request: Request) -> Response:
         return _screenshot(self._shown_task(request), request.path_params["name"])

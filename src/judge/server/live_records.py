@@ -16,11 +16,13 @@ from judge.report.data import RunView, read_run
 from judge.store.layout import RunStore, TaskStore, runs_in
 from judge.trajectory.files import read_attempt, read_steps
 from shared.errors import ConfigError, TrajectoryError
+from shared.files import read_text
 from shared.text import clip, one_line, show_hidden
 
 # Who may see the live page: users on the judge's machine, holders of its token, or everyone who can reach its port.
 Audience = Literal["machine", "token", "everyone"]
 
+_MAX_MARK_BYTES = 100
 _MARK = ".live"
 _SHOWN_ACTIONS = 8
 _TEXT_CHARS = 300
@@ -137,24 +139,23 @@ class LiveRecords:
         )
 
     def report(self, run_id: str) -> dict[str, str | None]:
-        """A finished run's report: its path, and its address if it can be opened here.
+        """A finished run's report: the path at which it is written, and its address if it can be opened here.
 
         The public sees neither this machine's folders nor the report, which contains the run's configuration.
         """
         page = self._store(run_id).derived / "report" / "index.html"
         if self._audience == "everyone":
             return {"path": page.relative_to(self._output_dir).as_posix(), "url": None}
-        return {"path": str(page.resolve()), "url": f"/live/{run_id}/report/index.html" if page.is_file() else None}
+        return {"path": str(page.resolve()), "url": f"/live/{run_id}/report/index.html"}
 
-    def report_folder(self, run_id: str) -> Path | None:
-        """The folder of the run's report, if this audience may see it and it is not a link."""
-        folder = self._store(run_id).derived / "report"
-        is_own = folder.resolve() == folder.parent.resolve() / "report"
-        return folder if self._audience != "everyone" and is_own and folder.is_dir() else None
+    def reported(self, run_id: str) -> RunStore | None:
+        """The run, if this audience may see its report."""
+        store = self._store(run_id)
+        return store if self._audience != "everyone" and store.has_begun else None
 
     def _is_marked(self, store: RunStore) -> bool:
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            return (store.folder / _MARK).read_text() == self._audience
+        with contextlib.suppress(OSError, ValueError):
+            return read_text(store.folder / _MARK, max_bytes=_MAX_MARK_BYTES) == self._audience
         return False
 
     def _store(self, run_id: str) -> RunStore:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 from starlette.applications import Starlette
 
-from judge.report.build import make_report
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import LiveRecords
 from judge.store.layout import RunStore
@@ -18,13 +17,11 @@ async def serve_run(
 ) -> None:
     """Serve the run, to this machine only, until cancelled or signalled; `told` gets the address of its live page.
 
-    Writes the report if there is none. Raises `ConfigError` if the run is being played.
+    Its report is made from its records. Raises `ConfigError` if the run is being played.
     """
     if store.is_being_judged:
         sock.close()
         raise ConfigError(f"run {store.run_id} is being played", remedy="open its judge's live page")
-    if not (store.derived / "report" / "index.html").is_file():
-        make_report([store])
     hub = LiveHub(LiveRecords(store.output_dir))
     hub.show(store.run_id)
     app = Starlette(routes=live_routes(hub, store.output_dir))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from shared.errors import ConfigError
-from shared.files import write_errors
+from shared.files import opened, write_errors
 
 if sys.platform != "win32":
     import fcntl
@@ -72,11 +72,11 @@ def is_locked(path: Path) -> bool:
     if sys.platform == "win32":
         return False
     try:
-        with path.open("rb") as stream:
+        with opened(path) as stream:
             # Shared, so that two processes that only look do not take each other for the holder.
             fcntl.flock(stream.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:
+    except (OSError, ValueError):
         pass
     return False

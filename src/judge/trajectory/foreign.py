@@ -166,7 +166,7 @@ def _with_digest(trajectory: Trajectory) -> Trajectory:
     try:
         images = [sha256_file(path) for path in trajectory.screenshots]
         own = {name: _sha256_inside(trajectory.folder, name) for name in trajectory.input_images}
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise TrajectoryError(str(error), location=str(trajectory.folder)) from None
     evidence = {**shown, "screenshots": images, **({"input_images": own} if own else {})}
     return trajectory.model_copy(update={"sha256": sha256_json(evidence)})

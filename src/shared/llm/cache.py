@@ -12,10 +12,8 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from shared.errors import ModelBlocked
-from shared.files import write_atomic
+from shared.files import read_file, write_atomic
 from shared.llm.limits import Spending
 from shared.llm.model import Completion, Model, ModelRequest
 from shared.models import TokenUsage
@@ -146,8 +144,8 @@ class CachedModel:
         if self._folder is None or key in self._memory:
             return self._memory.get(key)
         # A damaged file counts as absent and is replaced.
-        with contextlib.suppress(OSError, ValidationError):
-            return Completion.model_validate_json(_path(self._folder, key).read_bytes())
+        with contextlib.suppress(OSError, ValueError):
+            return Completion.model_validate_json(read_file(_path(self._folder, key)))
         return None
 
 

@@ -2,19 +2,19 @@
 
 import asyncio
 import contextvars
-import email.utils
+import json
+import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
     retry_if_exception,
-    stop_after_attempt,
-    stop_before_delay,
     wait_exponential_jitter,
 )
 
@@ -30,35 +30,76 @@ from shared.errors import (
 )
 from shared.llm.attempts import name_attempt
 from shared.llm.model import BeforeRetry, Completion, FinishReason, ModelRequest
+from shared.llm.parameters import refused_parameters
+from shared.llm.waits import told_wait_s
 from shared.models import TokenUsage
 from shared.text import without_surrogates
 
+if TYPE_CHECKING:
+    import httpx2
+
 T = TypeVar("T")
+# Where the provider does not say how long to wait. Where it does, only the call's time limit counts.
 MAX_ATTEMPTS = 5
-_MAX_RETRY_AFTER_S = 300.0
 _MAX_BACKOFF_S = 30.0
 # Statuses that the same request would get again: malformed, too large, wrong media type, not processable.
 _REQUEST_REFUSED = (400, 413, 415, 422)
+# Others are never about one of the options: keys, time limits, rate limits.
+_NOT_ABOUT_OPTIONS = (401, 403, 408, 429)
+# Statuses with which gateways pass a rate limit on: transient if their text says when to try again.
+_MAY_BE_BUSY = (400, 402, 403, 413, 425, 498)
+# What an answer has, in all APIs.
+_ANSWERS = ("choices", "candidates", "content")
+# The status of an error that names none, by words in its fields and its text; the first that fits.
+_MEANINGS: Mapping[tuple[str, ...], int] = MappingProxyType(
+    {
+        ("content_filter", "content_policy", "moderation", "invalid_prompt"): 400,
+        ("rate_limit", "rate limit", "resource_exhausted", "too many requests", "quota"): 429,
+        ("overloaded",): 529,
+        ("invalid_request", "unsupported", "not support", "bad_request", "invalid_argument", "unknown param"): 400,
+        ("authentication", "api key", "api_key", "unauthorized"): 401,
+        ("not_found", "does not exist"): 404,
+        ("timeout", "timed out"): 504,
+    }
+)
 
 # The usage of a call that was sent and may be billed, but whose usage was not reported.
 UNREPORTED = TokenUsage(calls=1, estimated_calls=1)
 
 
+class AnswerInterrupted(Exception):
+    """The endpoint broke its answer off, which may be billed. Asked again, it may answer."""
+
+    def __init__(self, message: str, usage: TokenUsage) -> None:
+        super().__init__(message)
+        self.usage = usage
+
+
 @dataclass
 class _Requests:
-    """Counts one model call's HTTP requests: tried, sent over a connection, and refused (refused ones cost nothing)."""
+    """Counts one model call's HTTP requests: tried, sent over a connection, and refused (refused ones cost nothing).
 
+    `unadvised` are those that failed without advice when to try again, `lost` is the usage of interrupted answers.
+    """
+
+    began_s: float = field(default_factory=time.monotonic)
     tried: int = 0
     sent: int = 0
     refused: int = 0
+    unadvised: int = 0
+    lost: TokenUsage | None = None
 
     async def trace(self, event: str, _info: object) -> None:
         self.sent += event.endswith(".send_request_headers.complete")
 
+    def lose(self, usage: TokenUsage) -> None:
+        """Add the usage of an answer that is not used, but may be billed."""
+        self.lost = usage + (self.lost or TokenUsage())
+
     @property
     def usage(self) -> TokenUsage | None:
         """The usage of a call that ends without an answer; `None` if every request that was sent was refused."""
-        return UNREPORTED if self.sent > self.refused else None
+        return UNREPORTED + (self.lost or TokenUsage()) if self.sent > self.refused else self.lost
 
 
 # The SDKs hide their HTTP requests but run them in the caller's asyncio task, so a context variable connects the two.
@@ -69,6 +110,24 @@ async def trace_request(request: Any) -> None:
     """Event hook that counts requests, and names their attempt to a meter."""
     name_attempt(request)
     request.extensions["trace"] = _requests.get().trace
+
+
+async def read_error_within(response: Any) -> None:
+    """Event hook that gives an error which came with HTTP 200 the status that it names: the SDK then raises it."""
+    if response.status_code < 300 and (status := status_within(await response.aread())) is not None:
+        response.status_code = status
+
+
+def http_client(*, follow_redirects: bool) -> "httpx2.AsyncClient":
+    """The HTTP client for an SDK. Each SDK's own reads the environment's proxies in another way."""
+    import httpx2
+
+    return httpx2.AsyncClient(
+        # `MeteredModel` bounds the calls. With the default of 100, more would wait inside their time limit.
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=256),
+        event_hooks={"request": [trace_request], "response": [read_error_within]},
+        follow_redirects=follow_redirects,
+    )
 
 
 class HTTPModel(ABC):
@@ -103,6 +162,9 @@ class HTTPModel(ABC):
         self._base_url = base_url
         self._timeout_s = timeout_s
         self._before_retry = before_retry
+        self._retry_delay_s = retry_delay_s
+        # Options that the endpoint refused for this model.
+        self._unsupported: set[str] = set()
         self._backoff = wait_exponential_jitter(initial=retry_delay_s, max=_MAX_BACKOFF_S, jitter=retry_delay_s)
         self._connect()
 
@@ -125,7 +187,11 @@ class HTTPModel(ABC):
             error.usage = requests.usage
             raise
         except self.status_errors as error:
-            raise self._refusal(error) from None
+            refusal = self._refusal(error)
+            refusal.usage = refusal.usage or requests.usage
+            raise refusal from None
+        except AnswerInterrupted as error:
+            raise ModelUnavailable(str(error), usage=requests.usage) from None
         except self.connection_errors as error:
             why = f"{self.name} cannot be reached: {type(error.__cause__ or error).__name__}"
             raise ModelUnavailable(why, usage=requests.usage) from None
@@ -164,28 +230,78 @@ class HTTPModel(ABC):
             except self.status_errors:
                 requests.refused += 1
                 raise
+            except AnswerInterrupted as error:
+                # Its usage is known, so it is not counted as a request of unknown usage.
+                requests.refused += 1
+                requests.lose(error.usage)
+                raise
 
         retrying = AsyncRetrying(
-            retry=retry_if_exception(self._is_transient),
-            wait=self._wait_s,
-            stop=stop_after_attempt(MAX_ATTEMPTS) | stop_before_delay(self._timeout_s),
-            reraise=True,
+            retry=retry_if_exception(self._is_transient), wait=self._wait_s, stop=self._is_over, reraise=True
         )
         return await retrying(attempt)
 
+    async def _send_options(
+        self,
+        options: Mapping[str, Any],
+        send: Callable[[Mapping[str, Any]], Awaitable[T]],
+        *,
+        limits: Collection[str] = (),
+        other_names: Mapping[str, str] = MappingProxyType({}),
+    ) -> T:
+        """The result of `send` with those of the `options` that the endpoint takes, which is remembered.
+
+        An option that is refused is sent under its other name, if it has one, or left out. `limits` are options that
+        are refused as unknown only, not for their value.
+        """
+        refused: set[str] = set()
+        while True:
+            used = {}
+            for name, value in options.items():
+                names = [name, *filter(None, [other_names.get(name)])]
+                known = next((each for each in names if each not in self._unsupported | refused), None)
+                if value is not None and known is not None:
+                    used[known] = value
+            try:
+                result = await self._send(lambda used=used: send(used))  # type: ignore[misc]
+            except self.status_errors as error:
+                status, text = _said(error)
+                now = set() if status in _NOT_ABOUT_OPTIONS else refused_parameters(text, used, limits=limits)
+                if not now:
+                    raise
+                refused |= now
+            else:
+                # Only now: an error's text may repeat what a participant wrote.
+                self._unsupported |= refused
+                return result
+
     def _is_transient(self, error: BaseException) -> bool:
+        if isinstance(error, AnswerInterrupted):
+            return True
         response = getattr(error, "response", None)
         if response is None:
             return isinstance(error, self.connection_errors)
         # Not a standard header. OpenAI uses it, for example, for a 429 that means that the account has no credit.
         advice = response.headers.get("x-should-retry")
         code: int = response.status_code
-        return advice == "true" or (advice != "false" and (code in (408, 409, 429) or code >= 500))
+        transient = code in (408, 409, 429) or code >= 500 or (code in _MAY_BE_BUSY and _told_s(error) > 0)
+        return advice == "true" or (advice != "false" and transient)
+
+    def _is_over(self, state: RetryCallState) -> bool:
+        """Whether the last attempt was the last one. `upcoming_sleep` is the wait before another."""
+        requests = _requests.get()
+        requests.unadvised += not _told_s(state.outcome.exception() if state.outcome else None)
+        # A wait that would exceed the time limit is not begun.
+        too_late = time.monotonic() - requests.began_s + state.upcoming_sleep >= self._timeout_s
+        return too_late or requests.unadvised >= MAX_ATTEMPTS
 
     def _wait_s(self, state: RetryCallState) -> float:
-        error = state.outcome.exception() if state.outcome else None
-        response = getattr(error, "response", None)
-        return retry_after_s(response.headers if response is not None else {}) or self._backoff(state)
+        told_s = _told_s(state.outcome.exception() if state.outcome else None)
+        if not told_s:
+            return self._backoff(state)
+        # Calls with the same advice would all come back at once; and advice that never helps must not cause a flood.
+        patience_s = self._retry_delay_s if state.attempt_number >= MAX_ATTEMPTS else 0.0
+        return max(told_s, patience_s) + random.uniform(0, self._retry_delay_s)
 
     def _refused(self, code: int, text: str, *, is_key: bool = False) -> ModelError:
         """The error for an HTTP status and the provider's error text."""
@@ -209,6 +325,7 @@ class HTTPModel(ABC):
                 raise ModelTruncated(f"{self.name} reached its token limit before any text", usage=usage)
             raise self._malformed(f"no text (finish reason {reason or 'none'})", usage)
         served = without_surrogates(model or self._model)
+        usage += _requests.get().lost or TokenUsage()
         return Completion(text=text, model=served, finish_reason=finish, usage=usage)
 
     def clean(self, text: str) -> str:
@@ -216,25 +333,37 @@ class HTTPModel(ABC):
         return without_secret(text, self._key)
 
 
-def retry_after_s(headers: Mapping[str, str], *, now_s: float | None = None) -> float:
-    """The seconds that `retry-after-ms` or `Retry-After` asks for, at most five minutes; 0 when neither is usable."""
+def status_within(body: bytes) -> int | None:
+    """The HTTP status of an error that is sent as an answer; `None` for anything else."""
     try:
-        if "retry-after-ms" in headers:
-            seconds = float(headers["retry-after-ms"]) / 1000
-        else:
-            seconds = _seconds_or_date(headers.get("retry-after", ""), time.time() if now_s is None else now_s)
-    except ValueError:
-        return 0.0
-    # In this order `max` gives 0 for NaN, because no comparison with it is true.
-    return min(max(0.0, seconds), _MAX_RETRY_AFTER_S)
+        value: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    value = value[0] if isinstance(value, list) and len(value) == 1 else value
+    if not isinstance(value, dict) or any(value.get(key) for key in _ANSWERS):
+        return None
+    error = value.get("error") or (value if value.get("object") == "error" else None)
+    if error is None:
+        return None
+    fields = error if isinstance(error, dict) else {}
+    for key in ("code", "status", "status_code"):
+        if str(fields.get(key)).isdecimal() and 400 <= (number := int(str(fields[key]))) < 600:
+            return number
+    named = " ".join(str(fields.get(key)) for key in ("code", "status", "type"))
+    text = f"{named} {fields.get('message') if fields else error}".lower()
+    return next((status for words, status in _MEANINGS.items() if any(word in text for word in words)), 502)
 
 
-def _seconds_or_date(value: str, now_s: float) -> float:
-    """The two forms of `Retry-After` (RFC 9110, 10.2.3)."""
-    try:
-        return float(value)
-    except ValueError:
-        return email.utils.parsedate_to_datetime(value).timestamp() - now_s
+def _said(error: Any) -> tuple[int, str]:
+    """The status and the body of an error for an HTTP status."""
+    response = error.response
+    return response.status_code, response.text
+
+
+def _told_s(error: Any) -> float:
+    """The seconds that an error asks to wait; 0 if it does not."""
+    response = getattr(error, "response", None)
+    return 0.0 if response is None else told_wait_s(response.headers, response.text)
 
 
 def without_secret(text: str, secret: str, *, limit: int = 300) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from shared.errors import ModelBlocked, ModelUnavailable
+from shared.errors import ModelBlocked
 from shared.llm import computer
 from shared.llm.providers.openai import OpenAIModel
 
@@ -70,14 +70,9 @@ class _Item(BaseModel):
     summary: list[_Piece] | None = None
 
 
-class _Error(BaseModel):
-    message: str = ""
-
-
 class _Response(BaseModel):
     id: str
     output: list[_Item]
-    error: _Error | None = None
 
 
 class OpenAIConversation:
@@ -100,7 +95,7 @@ class OpenAIConversation:
             "truncation": "auto",
             **({"previous_response_id": self._previous} if self._previous else {}),
         }
-        response = await self._model.bounded(lambda: self._response(body))
+        response = await self._model.bounded(lambda: self._model.post("/responses", body, self._response))
         calls = [item for item in response.output if item.type == "computer_call"]
         self._previous = response.id
         self._calls = [item.call_id for item in calls if item.call_id]
@@ -114,11 +109,8 @@ class OpenAIConversation:
             reasons=[check.message or check.code or "no reason given" for check in checks],
         )
 
-    async def _response(self, body: dict[str, Any]) -> _Response:
-        response = _Response.model_validate(await self._model.post("/responses", body))
-        if response.error is not None:
-            why = self._model.clean(response.error.message)
-            raise ModelUnavailable(f"{self._model.name} answered with an error: {why}")
+    def _response(self, answer: object) -> _Response:
+        response = _Response.model_validate(answer)
         pieces = [piece for item in response.output for piece in item.content or ()]
         if refusal := next((piece.refusal for piece in pieces if piece.refusal), None):
             raise ModelBlocked(f"{self._model.name} refused: {self._model.clean(refusal)}")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from shared.imports import collector_paused
 from shared.llm.computer import Conversation
+from shared.llm.environment import require_network
 from shared.llm.model import BeforeRetry
 from shared.llm.provider import Provider
 from shared.llm.providers import PROVIDERS
@@ -33,9 +34,13 @@ def open_model(
     base_url: str | None = None,
     before_retry: BeforeRetry | None = None,
 ) -> "HTTPModel":
-    """The model `provider:model`; `base_url` overrides the one in `settings`. Raises `ConfigError` without its SDK."""
+    """The model `provider:model`; `base_url` overrides the one in `settings`.
+
+    Raises `ConfigError` without its SDK, and for proxies or certificates that cannot be used.
+    """
     found = provider(name)
     found.require_sdk(name, purpose)
+    require_network(settings)
     key = found.key(settings)
     # An SDK takes most of a second to import, partly only when its client is created.
     with collector_paused():

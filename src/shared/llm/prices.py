@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from shared.errors import ConfigError
 from shared.fields import first_mistake
-from shared.files import parse_toml
+from shared.files import parse_toml, read_text
 from shared.llm.opening import find_provider
 from shared.models import Record, TokenUsage
 
@@ -83,7 +83,7 @@ class _File(Record):
 @functools.cache
 def _own(path: str) -> Mapping[str, Price]:
     try:
-        data: Any = parse_toml(Path(path).read_text("utf-8"))
+        data: Any = parse_toml(read_text(Path(path)))
         file = _File.model_validate(data)
     except (OSError, ValueError) as error:
         why = first_mistake(error) if isinstance(error, ValidationError) else str(error)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from helpers.runs import a_png, say_everywhere, write_synthetic_run, write_task
 from judge.records.tasks import Task
-from judge.report.build import make_report
+from judge.report.build import make_report, report_folder
 from judge.report.data import read_task
 from judge.report.pages import Renderer
 from judge.results.folders import FolderStore
@@ -391,3 +391,18 @@ def test_labels_of_folders_with_the_same_name_are_kept_apart(tmp_path: Path) -> 
         page = make_report([FolderStore(folder, tmp_path)], tmp_path / f"report-{model}").parent / "tasks" / "t1.html"
         kept |= set(re.findall('data-labels="([^"]+)"', page.read_text()))
     assert len(kept) == 2
+
+
+def test_every_page_carries_a_policy_before_anything_that_it_could_run(run: RunStore, tmp_path: Path) -> None:
+    with report_folder(tmp_path / "begun"):
+        begun = (tmp_path / "begun" / "index.html").read_text()
+    make_report([run], tmp_path / "one")
+    make_report([run, run], tmp_path / "both")
+    single = make_report([run], tmp_path / "single.html", single_file=True).read_text()
+    pages = {str(path): path.read_text() for path in tmp_path.rglob("*.html") if path.parent.name != "begun"}
+    for name, html in {**pages, "begun": begun, "single": single}.items():
+        policy = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', html)
+        assert policy is not None, name
+        assert not re.search(r"<(script|style|link|img|body)\b", html[: policy.start()]), name
+        assert unescape(policy[1]).startswith("default-src 'none'"), name
+        assert "unsafe" not in policy[1], name

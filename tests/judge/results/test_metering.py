@@ -4,6 +4,7 @@ import json
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from judge.results.metering import (
     Begun,
     Call,
     Ended,
+    InProgress,
     Metered,
     Metering,
     Tokens,
@@ -72,23 +74,67 @@ def test_no_line_of_a_ledger_stops_its_reading(parts: list[bytes]) -> None:
         assert "c7" in [call.begun.call for call in read_ledger(path)]
 
 
+A, B = InProgress("a", START, START + 10), InProgress("b", START, START + 5)
+
+
 def test_a_call_that_names_its_attempt_belongs_to_it() -> None:
-    metering = Metering((a_call(attempt="a"), a_call(1, attempt="b"), a_call(2, attempt="a", at=0)))
+    metering = Metering((a_call(attempt="a"), a_call(1, attempt="b"), a_call(2, attempt="a")), (A, B))
     found = metering.of_attempt(a_result(context_id="a"))
     assert found is not None
     assert found.calls == 2
+    assert metering.total is not None
+    assert metering.total.unassigned_calls == 0
 
 
-def test_with_one_slot_a_call_belongs_to_the_attempt_of_its_time() -> None:
-    metering = Metering((a_call(one_slot=True), a_call(1, at=START - 1, one_slot=True)))
-    found = metering.of_attempt(a_result())
+def test_with_one_slot_a_call_belongs_to_the_attempt_of_its_time_whatever_it_names() -> None:
+    ended = InProgress("earlier", START - 9, START - 5)
+    calls = (
+        a_call(one_slot=True),
+        a_call(1, one_slot=True, attempt="a"),
+        a_call(2, one_slot=True, attempt="earlier"),
+        a_call(3, one_slot=True, attempt="nobody"),
+        a_call(4, at=START - 1, one_slot=True, attempt="a"),
+    )
+    metering = Metering(calls, (A, ended))
+    found, earlier = metering.of_attempt(a_result(context_id="a")), a_result(context_id="earlier")
+    assert found is not None
+    assert found.calls == 4
+    before = earlier.model_copy(update={"started_at": START - 9, "ended_at": START - 5})
+    assert metering.of_attempt(before) is None
+    assert metering.total is not None
+    assert (metering.total.calls, metering.total.unassigned_calls) == (5, 1)
+
+
+@pytest.mark.parametrize("name", [None, "nobody", "b", ""])
+def test_an_attempt_is_unknown_if_a_call_of_its_time_could_be_anybodys(name: str | None) -> None:
+    # The attempt "b" has ended by then.
+    metering = Metering((a_call(attempt="a"), a_call(1, attempt=name, at=START + 7)), (A, B))
+    ended = a_result(context_id="a").model_copy(update={"started_at": START, "ended_at": START + 10})
+    assert metering.of_attempt(ended) is None
+    assert metering.total is not None
+    assert metering.total.unassigned_calls == 1
+
+
+def test_a_call_of_another_participant_counts_for_the_run_only() -> None:
+    call = a_call(1, attempt="a", one_slot=True)
+    other = Call(call.begun.model_copy(update={"role": "other"}), call.ended)
+    metering = Metering((a_call(attempt="a"), other), (A,), role="white_agent")
+    found = metering.of_attempt(a_result(context_id="a"))
     assert found is not None
     assert found.calls == 1
+    assert metering.total is not None
+    assert metering.total.unassigned_calls == 1
 
 
-def test_an_attempt_is_unknown_if_a_call_of_its_time_could_be_anybodys() -> None:
-    metering = Metering((a_call(attempt="a"), a_call(1)))
-    assert metering.of_attempt(a_result(context_id="a")) is None
+def test_the_attempts_of_a_run_are_those_of_its_records(tmp_path: Path) -> None:
+    store = a_finished_run(tmp_path, a_result(context_id="a"))
+    (store.folder / LEDGER).write_text(lines(a_call(attempt="a"), a_call(1, attempt="x")))
+    metering = Metering.of(store)
+    assert metering is not None
+    assert [each.context_id for each in metering.played] == ["a"]
+    assert metering.role == "white_agent"
+    assert metering.total is not None
+    assert metering.total.published()["participant_usage"]["unassigned_calls"] == 1
 
 
 def test_a_submission_says_what_was_metered_and_how(tmp_path: Path) -> None:
@@ -110,7 +156,12 @@ def test_what_was_metered_is_verified_and_survives_another_judging(tmp_path: Pat
     (store.folder / LEDGER).write_text(lines(a_call(), a_call(1)))
     submission = json.loads((store.folder / "results.json").read_text())
     assert any("participant_usage" in line for line in verify_run(store).mismatches)
-    store.write_submission(metered(submission, store))
+    submission = metered(submission, store)
+    store.write_submission(submission)
+    assert [line for line in verify_run(store).mismatches if "participant" in line] == []
+    # As an older version wrote it.
+    del submission["results"][0]["detail"]["participant_usage"]["unassigned_calls"]
+    store.write_submission(submission)
     assert [line for line in verify_run(store).mismatches if "participant" in line] == []
     (store.folder / LEDGER).write_text(lines(a_call()))
     assert any("participant_usage.calls" in line for line in verify_run(store).mismatches)

@@ -106,6 +106,17 @@ def test_a_file_exchanged_for_a_link_is_changed(store: RunStore, key: Path, tmp_
     assert verify_signature(store, public_of(key)).mismatches == ("results.json: changed since it was signed",)
 
 
+def test_what_people_look_at_and_no_signature_covers_is_listed(store: RunStore, key: Path) -> None:
+    for name in ("report/index.html", "report/tasks/t1.html", "report.html", "export/films/t1.webm", ".judge.lock"):
+        path = store.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    found = verify_signature(store, public_of(key))
+    assert found.uncovered == ("export/ (1 file)", "report.html", "report/ (2 files)")
+    arguments = ["verify", str(store.folder), "--key", str(public_of(key))]
+    assert "note: report/ (2 files): not covered by the signature" in CliRunner().invoke(app, arguments).output
+
+
 def test_later_files_are_listed_and_reports_are_not(store: RunStore, key: Path) -> None:
     for name in ("results/t1/verdicts/other-1.json", "report/index.html", "report.html", ".judge.lock"):
         (store.folder / name).parent.mkdir(exist_ok=True)

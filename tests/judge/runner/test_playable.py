@@ -8,11 +8,26 @@ from pathlib import Path
 import pytest
 
 from helpers.ports import free_ports
+from judge.config import RunConfig
 from judge.records.access import HttpCredentials
 from judge.records.tasks import Task
 from judge.runner.launch import Member, launched
 from judge.runner.playable import require_first_pages, require_folders, served_folder
 from shared.errors import ConfigError
+
+CONFIG = RunConfig(locale="de-AT", user_agent="Test/1.0")
+# Answers 404 to what is no navigation of a browser with these settings, 403 under `/closed` and 410 under `/gone`.
+SINGLE_PAGE = """
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        given = self.headers
+        known = "text/html" in given.get("Accept", "") and given.get("Sec-Fetch-Mode") == "navigate"
+        known = known and (given.get("Accept-Language"), given.get("User-Agent")) == ("de-AT", "Test/1.0")
+        self.send_response({"/closed": 403, "/gone": 410}.get(self.path, 200) if known else 404)
+        self.end_headers()
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
 
 
 def a_site(cmd: str | None, port: int = 9) -> Member:
@@ -64,23 +79,33 @@ def a_task(task_id: str, website: str, **more: object) -> Task:
 async def test_a_first_page_that_is_not_found_stops_the_run(tmp_path: Path) -> None:
     async with served(tmp_path) as site:
         tasks = [a_task(name, f"{site.endpoint}/{name}.html") for name in ("index", "chapter", "appendix")]
-        await require_first_pages([site], tasks[:1])
+        await require_first_pages([site], tasks[:1], CONFIG)
         with pytest.raises(ConfigError) as caught:
-            await require_first_pages([site], tasks)
+            await require_first_pages([site], tasks, CONFIG)
     assert str(caught.value) == (
         f"site manual does not have {site.endpoint}/chapter.html and 1 more (404), where task chapter begins"
         " (install or build what the site's cmd serves, or correct the task's website)"
     )
 
 
+async def test_a_page_is_requested_as_a_browser_opens_it(tmp_path: Path) -> None:
+    (tmp_path / "application.py").write_text(SINGLE_PAGE)
+    (port,) = free_ports(1)
+    site = a_site(f"{sys.executable} {tmp_path / 'application.py'} {port}", port)
+    async with launched([site], scenario_dir=tmp_path, environ={}, logs=tmp_path / "logs"):
+        await require_first_pages([site], [a_task(name, f"{site.endpoint}/{name}") for name in ("a", "closed")], CONFIG)
+        with pytest.raises(ConfigError, match=r"does not have .*/gone"):
+            await require_first_pages([site], [a_task("gone", f"{site.endpoint}/gone")], CONFIG)
+
+
 async def test_a_page_that_may_need_a_login_is_left_to_the_browser(tmp_path: Path) -> None:
     async with served(tmp_path) as site:
         login = HttpCredentials(username="me", password="hunter22")
         task = a_task("private", f"{site.endpoint}/private.html").model_copy(update={"http_credentials": (login,)})
-        await require_first_pages([site], [task])
+        await require_first_pages([site], [task], CONFIG)
 
 
 async def test_a_site_that_was_not_started_here_is_not_asked(tmp_path: Path) -> None:
     async with served(tmp_path) as site:
         running = site.model_copy(update={"cmd": None})
-        await require_first_pages([running], [a_task("t", f"{site.endpoint}/chapter.html")])
+        await require_first_pages([running], [a_task("t", f"{site.endpoint}/chapter.html")], CONFIG)

@@ -94,6 +94,7 @@ def test_a_policy_at_the_top_must_not_have_the_name_of_a_tasks_own(tmp_path: Pat
     assert "key 'policies': 'stays' is the name of two policies, with those of task a" in problem
 
 
+GRANTING = {"pattern": "x", "permission": "p", "reply": "Yes."}
 REPLIES: list[tuple[Any, str]] = [
     ([{"reply": "Yes."}], "user_replies #1, key 'pattern': missing"),
     ([{"pattern": "(", "reply": "Yes."}], "user_replies #1, key 'pattern': "),
@@ -117,22 +118,33 @@ def test_a_mistake_in_an_answer_of_the_user_is_named(replies: Any, complaint: st
     ],
 )
 def test_a_grant_names_a_policy_that_can_be_granted(tmp_path: Path, granted: str, complaint: str) -> None:
-    replies = f'user_replies = [{{ pattern = "x", reply = "Yes.", grants = ["{granted}"] }}]\n'
+    replies = f'user_replies = [{{ pattern = "x", permission = "p", reply = "Yes.", grants = ["{granted}"] }}]\n'
     text = HEAD + TASK.format("a") + f"policies = [{inline(OWN)}]\n" + replies
     (problem,) = problems_of(text.encode(), tmp_path / "s.toml")[1]
     assert ": line 16, task a: [[tasks]] #1, user_replies #1, key 'grants': " in problem
     assert complaint in problem
     request = {
         "participants": {"p": "http://127.0.0.1:9019"},
-        "tasks": [a_task(policies=[OWN], user_replies=[{"pattern": "x", "reply": "Yes.", "grants": [granted]}])],
+        "tasks": [a_task(policies=[OWN], user_replies=[{**GRANTING, "grants": [granted]}])],
     }
     with pytest.raises(ConfigError, match="grant"):
         parse_request(json.dumps(request), lambda _: ())
 
 
+def test_a_grant_without_a_permission_names_the_key(tmp_path: Path) -> None:
+    replies = 'user_replies = [{ pattern = "x", reply = "Yes.", grants = ["q"] }]\n'
+    text = HEAD + TASK.format("a") + f"policies = [{inline({**OWN, 'name': 'q'})}]\n" + replies
+    (problem,) = problems_of(text.encode(), tmp_path / "s.toml")[1]
+    assert "user_replies #1, key 'permission': missing beside grants" in problem
+    policies = [{**OWN, "name": "q", "unless_granted": True}]
+    task = a_task(policies=policies, user_replies=[{"pattern": "x", "reply": "Yes.", "grants": ["q"]}])
+    with pytest.raises(ConfigError, match="key 'permission': missing beside grants"):
+        parse_request(json.dumps({"participants": {"p": "http://127.0.0.1:9019"}, "tasks": [task]}), lambda _: ())
+
+
 def test_a_task_with_policies_is_the_same_after_it_was_written_as_toml() -> None:
     policies = [OWN, {**OWN, "name": "q", "unless_granted": True}]
-    replies = [{"pattern": "May I", "reply": "Yes.", "grants": ["q"]}]
+    replies = [{"pattern": "May I", "permission": "do it", "reply": "Yes.", "grants": ["q"]}]
     (task,) = validated(TASKS, [a_task(policies=policies, user_replies=replies, user_reply="No.")], "s.toml")
     assert validated(TASKS, tomli.loads(tasks_toml([task]))["tasks"], "s.toml") == (task,)
 

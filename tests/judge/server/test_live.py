@@ -15,6 +15,7 @@ from sse_starlette.sse import AppStatus, EventSourceResponse
 from starlette.applications import Starlette
 
 from helpers.live_page import RUN, ServedPage, live_page, serving
+from helpers.results import A_TRACE
 from helpers.runs import write_synthetic_run
 from judge.events import (
     Event,
@@ -30,6 +31,8 @@ from judge.events import (
 from judge.report.build import make_report
 from judge.server.live import MAX_VIEWERS, LiveHub, live_routes
 from judge.server.live_records import Audience, LiveRecords
+from judge.trajectory.network import write_har
+from judge.trajectory.redaction import Redaction
 from shared.a2a.server import Skill, build_app
 from shared.a2a.tasks import Turn
 
@@ -323,7 +326,8 @@ async def served(tmp_path: Path) -> AsyncIterator[ServedPage]:
 
 
 async def get(served: ServedPage, path: str) -> httpx.Response:
-    async with httpx.AsyncClient(base_url=served.address, trust_env=False) as client:
+    # Making a report takes a while on a busy machine.
+    async with httpx.AsyncClient(base_url=served.address, trust_env=False, timeout=30) as client:
         return await client.get(path)
 
 
@@ -375,9 +379,8 @@ async def test_steps_after_no_number_are_not_found(served: ServedPage, after: st
     assert (await get(served, f"/live/{RUN}/steps/task_000.json?after={after}")).status_code == 404
 
 
-async def test_a_finished_run_has_its_report_once_it_is_written(served: ServedPage) -> None:
+async def test_a_finished_run_has_its_report(served: ServedPage) -> None:
     address = f"/live/{RUN}/report/index.html"
-    make_report([served.store], served.store.folder / "report")
     assert (await get(served, address)).status_code == 404
     served.sink(RunDone(successes=1, scored=2, total=4))
     (run,) = served.hub.since(-1)["runs"]
@@ -387,36 +390,59 @@ async def test_a_finished_run_has_its_report_once_it_is_written(served: ServedPa
     assert (await get(served, f"/live/{RUN}/report/images/task_000/step_000.png")).status_code == 200
 
 
+async def test_the_report_is_made_from_the_records_and_never_one_that_was_found(served: ServedPage) -> None:
+    found = make_report([served.store], served.store.folder / "report")
+    for page in (found, found.parent / "tasks" / "task_000.html"):
+        page.write_text("<script>forged</script>")
+    (found.parent / "images" / "task_000" / "step_000.png").unlink()
+    (found.parent / "images" / "task_000" / "step_000.png").write_bytes(b"forged")
+    served.sink(RunDone(successes=1, scored=2, total=4))
+    for name in ("index.html", "tasks/task_000.html", "images/task_000/step_000.png"):
+        answer = await get(served, f"/live/{RUN}/report/{name}")
+        assert (answer.status_code, b"forged" in answer.content) == (200, False), name
+
+
+async def test_a_changed_run_has_a_new_report(served: ServedPage) -> None:
+    served.sink(RunDone(successes=1, scored=2, total=4))
+    address = f"/live/{RUN}/report/index.html"
+    assert "Find lamp number 2" in (await get(served, address)).text
+    result = served.store.task("task_002").folder / "result.json"
+    result.write_text(result.read_text().replace("Find lamp number 2", "Find another lamp"))
+    assert "Find another lamp" in (await get(served, address)).text
+
+
 async def test_the_report_has_the_pages_and_images_of_every_epoch(served: ServedPage) -> None:
     shutil.copytree(served.store.results, served.store.folder / "epochs" / "2" / "results")
-    make_report([served.store], served.store.folder / "report")
     served.sink(RunDone(successes=1, scored=2, total=4))
     for name in ("tasks/task_000.2.html", "images/task_000.2/step_000.png"):
         assert (await get(served, f"/live/{RUN}/report/{name}")).status_code == 200
 
 
 async def test_the_public_sees_neither_the_report_nor_its_place(tmp_path: Path) -> None:
-    store = write_synthetic_run(tmp_path, RUN, tasks=1, steps=1)
-    make_report([store], store.folder / "report")
+    write_synthetic_run(tmp_path, RUN, tasks=1, steps=1)
     hub = LiveHub(LiveRecords(tmp_path, "everyone"))
     hub.watch(RUN)(RunDone(successes=1, scored=1, total=1))
     assert hub.since(-1)["runs"][0]["report"] == {"path": f"runs/{RUN}/report/index.html", "url": None}
-    assert hub.report_folder(RUN) is None
+    assert hub.reported(RUN) is None
 
 
 async def test_only_the_files_that_a_report_links_have_an_address(served: ServedPage) -> None:
-    folder = served.store.folder / "report"
-    make_report([served.store], folder)
-    (folder / "tasks" / "linked.html").symlink_to(served.store.folder / "run.json")
-    for name in ("network.har", "other.har"):
-        (folder / "images" / "task_000" / name).write_text("{}")
+    task = served.store.task("task_000").folder
+    write_har(task, [], Redaction(salt=b"").entry, versions={})
+    (task / "other.har").write_bytes((task / "network.har").read_bytes())
+    result = json.loads((task / "result.json").read_text())
+    (task / "result.json").write_text(json.dumps(result | {"network": A_TRACE.model_dump()}))
+    linked = served.store.task("task_001").folder / "trajectory" / "step_000.png"
+    linked.unlink()
+    linked.symlink_to(served.store.folder / "run.json")
     served.sink(RunDone(successes=1, scored=2, total=4))
     names = [
         "../run.json",
         "..%2frun.json",
         "%2e%2e/run.json",
         "images/..%2f..%2f..%2frun.json",
-        "tasks/linked.html",
+        "images/task_001/network.har",
+        "images/task_001/step_000.png",
         "images/task_000/other.har",
         "nothing.html",
         "",
@@ -426,13 +452,6 @@ async def test_only_the_files_that_a_report_links_have_an_address(served: Served
     assert found == dict.fromkeys(names, 404)
     # Task pages link it; they show the same requests.
     assert (await get(served, f"/live/{RUN}/report/images/task_000/network.har")).status_code == 200
-
-
-def test_a_report_that_is_a_link_to_another_folder_has_no_address(tmp_path: Path) -> None:
-    store = write_synthetic_run(tmp_path, RUN, tasks=1, steps=1)
-    (tmp_path / "elsewhere").mkdir()
-    (store.folder / "report").symlink_to(tmp_path / "elsewhere")
-    assert LiveRecords(tmp_path).report_folder(RUN) is None
 
 
 async def test_a_finished_task_has_its_page_with_its_screenshots(served: ServedPage) -> None:

@@ -40,7 +40,7 @@ async def test_a_stored_run_has_the_addresses_of_the_live_page(run: RunStore) ->
         assert "WABE judge" in (await client.get("/")).text
         for path in ("tasks/task_000.html", "steps/task_000.json", "images/task_000/step_000.png"):
             assert (await client.get(f"/live/{RUN}/{path}")).status_code == 200, path
-        # The report is written if there is none.
+        # The report is made from the records.
         assert (await client.get(report_address(address, run))).status_code == 200
         assert (await client.get(f"/live/{RUN}/report/tasks/task_001.html")).status_code == 200
         async with client.stream("GET", "/events") as events:

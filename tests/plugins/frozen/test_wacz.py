@@ -1,6 +1,8 @@
 import io
 import json
+import os
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -128,6 +130,24 @@ def test_a_file_that_inflates_without_end_is_refused(path: Path) -> None:
             after.writestr(name, bytes(80_000_000) if name == "datapackage.json" else before.read(name))
     with pytest.raises(ConfigError, match="is too large"):
         parse_wacz(out.getvalue(), WHERE)
+
+
+def test_a_long_list_of_files_is_refused_before_it_is_read(path: Path) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(path) as before, zipfile.ZipFile(out, "w") as after:
+        for name in before.namelist():
+            after.writestr(name, before.read(name))
+        for number in range(20_000):
+            after.writestr(f"f{number}", b"")
+    with pytest.raises(ConfigError, match="more than 1000 files in it"):
+        parse_wacz(out.getvalue(), WHERE)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_file_is_no_archive(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "x")
+    with pytest.raises(ConfigError, match="not a regular file"):
+        read_wacz(tmp_path / "x")
 
 
 @given(data=st.binary(max_size=600))

@@ -1,5 +1,6 @@
 import gzip
 import io
+import time
 import zlib
 from collections.abc import Sequence
 
@@ -10,7 +11,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from judge.browser.interception import SocketClose, WireRequest
 from judge.plugins.frozen.exchanges import Answer, Chunk, Exchange, Message
-from judge.plugins.frozen.warc import DamagedWarc, read_warc, write_warc
+from judge.plugins.frozen.warc import DamagedWarc, _members, read_warc, write_warc
 from plugins.frozen.made import answer, request, walk
 
 TOKEN = st.text("abcdefghijklmnopqrstuvwxyzABCDEF0123456789-_", min_size=1, max_size=20)
@@ -133,3 +134,19 @@ def test_a_record_that_inflates_without_end_is_refused(monkeypatch: pytest.Monke
     monkeypatch.setattr("judge.plugins.frozen.warc.MAX_RECORD_BYTES", 100_000)
     with pytest.raises(DamagedWarc, match="more than 100000 bytes"):
         list(read_warc(gzip.compress(bytes(1_000_000))))
+
+
+def test_records_that_inflate_without_end_are_refused_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.plugins.frozen.warc._FREE_BYTES", 1_000_000)
+    member = gzip.compress(bytes(400_000))
+    with pytest.raises(DamagedWarc, match="more than 1000000 bytes in its records"):
+        list(_members(member * 40))
+    assert len(list(_members(member * 2))) == 2
+
+
+def test_many_small_members_are_read_in_linear_time() -> None:
+    member = gzip.compress(b"x")
+    began = time.process_time()
+    assert sum(map(len, _members(member * 100_000))) == 100_000
+    # Copying the rest of the file after each member took minutes.
+    assert time.process_time() - began < 10

@@ -44,8 +44,10 @@ class Metered:
 
 
 def settings_of(ledger: Path, upstream: str, *, one_slot: bool = False) -> MeterSettings:
-    upstreams = tuple(Upstream(role="white_agent", provider=name, url=upstream) for name in FORMATS)
-    return MeterSettings(ledger=str(ledger), secret=secrets.token_urlsafe(8), upstreams=upstreams, one_slot=one_slot)
+    secret = secrets.token_urlsafe(8)
+    upstreams = tuple(Upstream(role="white_agent", secret=secret, provider=name, url=upstream) for name in FORMATS)
+    other = Upstream(role="other", secret=secrets.token_urlsafe(8), provider="openai", url=upstream)
+    return MeterSettings(ledger=str(ledger), upstreams=(*upstreams, other), one_slot=one_slot)
 
 
 @contextlib.asynccontextmanager
@@ -62,7 +64,7 @@ async def metering(ledger: Path, upstream: str, *, one_slot: bool = False) -> As
     with listen("127.0.0.1", 0) as sock:
         serving = asyncio.create_task(server.serve(sockets=[sock]))
         try:
-            yield Metered(f"http://127.0.0.1:{sock.getsockname()[1]}", settings.secret, ledger)
+            yield Metered(f"http://127.0.0.1:{sock.getsockname()[1]}", settings.upstreams[0].secret, ledger)
         finally:
             server.should_exit = server.force_exit = True
             await serving
@@ -89,7 +91,7 @@ async def metering_process(ledger: Path, upstream: str, port: int) -> AsyncItera
                     writer.close()
                     break
                 await asyncio.sleep(0.05)
-        yield Metered(f"http://127.0.0.1:{port}", settings.secret, ledger, process)
+        yield Metered(f"http://127.0.0.1:{port}", settings.upstreams[0].secret, ledger, process)
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()

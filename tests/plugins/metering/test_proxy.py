@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 from pathlib import Path
 
 import httpx
@@ -10,7 +11,7 @@ import pytest
 from helpers.metering.providers import providing, request_of
 from helpers.ports import free_ports
 from judge.plugins.metering.reading import AnswerReader
-from judge.plugins.metering.wire import Anthropic, OpenAI
+from judge.plugins.metering.wire import Anthropic, Google, OpenAI, Wire
 from plugins.metering.meters import metering, metering_process
 
 REPORTED = (
@@ -189,9 +190,95 @@ async def test_nobody_else_can_use_it(tmp_path: Path) -> None:
     ):
         statuses = [
             (await client.post(f"{meter.url}{path}", json={})).status_code
-            for path in ("/guess/0/v1/messages", f"/{meter.secret}/9/v1/messages", f"/{meter.secret}/x/v1/messages")
+            for path in (
+                "/guess/0/v1/messages",
+                f"/{meter.secret}/9/v1/messages",
+                f"/{meter.secret}/x/v1/messages",
+                f"/{meter.secret}/\u0663/v1/messages",
+                # Another participant's.
+                f"/{meter.secret}/3/v1/chat/completions",
+            )
         ]
-        assert (statuses, provider.received) == ([404, 404, 404], [])
+        assert (set(statuses), provider.received) == ({404}, [])
+
+
+CHAT = "/v1/chat/completions"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", CHAT),
+        ("post", CHAT),
+        ("Post", CHAT),
+        ("POST", f"{CHAT}#/files"),
+        ("POST", f"{CHAT}?x=/files"),
+        ("POST", f"{CHAT}?/v1/files"),
+        ("POST", f"/v1/files/../chat/completions#{CHAT}/files"),
+        ("POST", "/v1//chat/completions"),
+    ],
+)
+async def test_a_call_is_counted_however_it_is_spelt(tmp_path: Path, method: str, path: str) -> None:
+    async with providing() as provider, metering(tmp_path / "ledger", provider.url) as meter:
+        host, _, port = meter.url.removeprefix("http://").partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        body = json.dumps(request_of("chat")[1]).encode()
+        line = f"{method} /{meter.secret}/0{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        writer.write(line.encode() + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        await reader.read()
+        writer.close()
+    assert len(meter.calls()) == 1
+
+
+FREE = {
+    OpenAI: ["/v1/files", "/files", "/moderations", "/uploads/u_1/parts", "/responses/r_1/cancel"],
+    Anthropic: ["/v1/messages/count_tokens", "/v1/files", "/v1/messages/batches/b_1/cancel"],
+    Google: ["/v1beta/models/m-1.5:countTokens", "/upload/v1beta/files", "/v1beta/cachedContents/c"],
+}
+CALLS = {
+    OpenAI: ["/v1/chat/completions", "/chat/completions", "/responses", "/embeddings"],
+    Anthropic: ["/v1/messages", "/v1/messages/batches"],
+    Google: ["/v1beta/models/m:generateContent", "/v1beta/models/m:streamGenerateContent", "/v1/models/m:predict"],
+}
+
+
+def spellings(path: str, free: str) -> list[str]:
+    """Spellings that some server reads as `path`, many of which end or begin as a free one does."""
+    first = path.rpartition("/")[2]
+    return [
+        path,
+        path.upper(),
+        f"{path}/",
+        f"/{path}",
+        path.replace("/", "//"),
+        f"{path};{free}",
+        f"{path}%23{free}",
+        f"{path}%3f{free}",
+        f"{path}%00{free}",
+        f"{path}%2f..{free}/..%2f{first}",
+        f"{free}/..{path}",
+        f"{free}/%2e%2e{path}",
+        f"{free}%2f..%2f..{path}",
+        f"/x/..{path}",
+        f"{path}/.",
+        f"{path}\\files",
+        "".join(f"%{ord(letter):02x}" if letter.isalpha() else letter for letter in path),
+    ]
+
+
+@pytest.mark.parametrize("wire", [OpenAI, Anthropic, Google])
+def test_whatever_could_reach_a_model_is_a_call_and_what_cannot_is_none(wire: type[Wire]) -> None:
+    for path in CALLS[wire]:
+        for free in FREE[wire]:
+            for spelling in spellings(path, free):
+                assert wire.uses_model("POST", spelling, (), has_body=True), spelling
+        for method in ("GET", "HEAD", "OPTIONS", "DELETE"):
+            assert not wire.uses_model(method, path, (), has_body=False)
+            assert wire.uses_model(method, path, (), has_body=True)
+            assert wire.uses_model(method, path, [b"X-HTTP-Method-Override"], has_body=False)
+        for method in ("PUT", "PATCH", "QUERY", "get", "POST\t"):
+            assert wire.uses_model(method, path, (), has_body=False)
+    assert not [path for path in FREE[wire] if wire.uses_model("POST", path, (b"accept",), has_body=True)]
 
 
 async def test_a_killed_meter_loses_no_call(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from helpers.runner.scenario_runs import write_scenario
 from judge.plugins.metering.program import VARIABLE
-from judge.runner.launch import start_child
+from judge.plugins.metering.seam import metered
+from judge.runner.launch import Member, start_child
 from judge.runner.meter import METER, MeterLost, while_metered, with_meter
 from judge.runner.plan import Plan, RunOptions, make_plan, resume_command
 from shared.errors import ConfigError
@@ -37,10 +38,21 @@ def test_a_participant_gets_the_meters_address_and_the_meter_the_providers(tmp_p
     }
     for number, each in enumerate(settings["upstreams"]):
         variable = {"openai": "OPENAI", "anthropic": "ANTHROPIC", "gemini": "GOOGLE_GEMINI"}[each["provider"]]
-        assert agent.env[f"{variable}_BASE_URL"] == f"{meter.endpoint}{settings['secret']}/{number}"
+        assert agent.env[f"{variable}_BASE_URL"] == f"{meter.endpoint}{each['secret']}/{number}"
     assert agent.env["NO_PROXY"] == "127.0.0.1"
     assert judge.env == {}
     assert settings["one_slot"]
+
+
+def test_every_participant_has_a_secret_of_its_own(tmp_path: Path) -> None:
+    members = [
+        Member(name=name, endpoint=f"http://127.0.0.1:{port}", cmd="x", is_agent=True)
+        for name, port in (("a", 1), ("b", 2))
+    ]
+    meter, *_ = metered(members, ["a", "b"], ledger=tmp_path / "l", environ={}, one_slot=False, prices=None)
+    upstreams = json.loads(meter.env[VARIABLE])["upstreams"]
+    assert [each["role"] for each in upstreams] == ["a"] * 3 + ["b"] * 3
+    assert len({(each["role"], each["secret"]) for each in upstreams}) == len({e["secret"] for e in upstreams}) == 2
 
 
 def test_a_run_without_the_option_has_no_meter(tmp_path: Path) -> None:

@@ -88,16 +88,15 @@ class Wire(RecordingClient):
 
     def __init__(self) -> None:
         super().__init__(lambda messages: answer_as(messages[0]["content"][:4], messages))
-        # Late: every test process imports this file, one runs its tests, and the SDK takes a second.
-        from shared.llm.providers.openai import OpenAIModel
-
-        self._model = OpenAIModel("x", api_key="k", base_url="http://127.0.0.1:1/v1", timeout_s=1.0)
 
     async def complete(self, request: ModelRequest) -> Completion:
-        return Completion(text=self.generate(self._model._body(request)["messages"])[0], model="x")
+        # Late: every test process imports this file, one runs its tests, and the SDK takes a second.
+        from shared.llm.providers.openai import messages_of
+
+        return Completion(text=self.generate(messages_of(request))[0], model="x")
 
     async def aclose(self) -> None:
-        await self._model.aclose()
+        """There are no connections."""
 
 
 async def judged(folder: Path, prompts: Path, model: Any, **config: Any) -> Verdict:

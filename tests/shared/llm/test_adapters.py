@@ -1,11 +1,12 @@
 """What every provider's adapter must do, over the wire. A provider's own tests have only what is different about it."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from helpers.llm.dialects import DIALECTS, Dialect, Sent
-from helpers.llm.servers import Answer, ModelServer, serving
+from helpers.llm.servers import Answer, ModelCall, ModelServer, serving
 from shared.errors import (
     ModelBlocked,
     ModelBudgetSpent,
@@ -156,6 +157,40 @@ async def test_retry_after_is_waited_for(adapter: Adapter) -> None:
     async with serving(late, adapter.dialect.answer("Hi")) as server:
         await adapter.ask(server)
     assert server.received[1].at - server.received[0].at >= 0.4
+
+
+async def test_a_wait_in_the_text_of_an_error_is_waited_for(adapter: Adapter) -> None:
+    late = adapter.dialect.error(429, "Please try again in 0.4s.")
+    async with serving(late, adapter.dialect.answer("Hi")) as server:
+        await adapter.ask(server)
+    assert server.received[1].at - server.received[0].at >= 0.4
+
+
+async def test_an_error_sent_as_an_answer_is_retried(adapter: Adapter) -> None:
+    late = Answer({"error": {"code": 429, "message": "Please try again in 0.4s."}})
+    async with serving(late, adapter.dialect.answer("Hi")) as server:
+        completion = await adapter.ask(server)
+    assert (completion.text, completion.usage.calls) == ("Hi", 1)
+    assert server.received[1].at - server.received[0].at >= 0.4
+
+
+async def test_a_free_tier_finishes_slowly(adapter: Adapter) -> None:
+    # Two calls in each 0.2 s, for twenty at once: most are refused more often than five times.
+    windows: dict[int, int] = {}
+
+    def plan(received: ModelCall, _number: int) -> Answer:
+        window = int(received.at / 0.2)
+        windows[window] = windows.get(window, 0) + 1
+        left_s = (window + 1) * 0.2 - received.at
+        busy = adapter.dialect.error(429, f"Quota exceeded. Please retry in {left_s:.6f}s.")
+        return adapter.dialect.answer("Hi") if windows[window] <= 2 else busy
+
+    async with serving(plan=plan) as server:
+        model = adapter.model(server)
+        answers = await asyncio.gather(*(model.complete(REQUEST) for _ in range(20)))
+        await model.aclose()
+    assert [answer.text for answer in answers] == ["Hi"] * 20
+    assert max(windows.values()) > 5
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from helpers.llm.servers import Answer, ModelServer, gemini_answer, serving
+from helpers.llm.servers import Answer, ModelServer, gemini_answer, gemini_error, serving
 from shared.errors import ModelBlocked, ModelError
 from shared.llm.model import Completion, ImagePart, ModelRequest
 
@@ -86,3 +86,14 @@ async def test_a_finish_reason_from_the_future_is_other() -> None:
     with pytest.warns(UserWarning, match="NEW_REASON"):
         async with serving(gemini_answer("Hi", finish="NEW_REASON")) as server:
             assert (await ask(server)).finish_reason == "other"
+
+
+async def test_a_parameter_that_a_gateway_does_not_know_is_left_out_from_then_on() -> None:
+    refusal = gemini_error(400, "INVALID_ARGUMENT", 'Unknown name "seed" at generation_config')
+    async with serving(refusal, gemini_answer("Hi")) as server:
+        model = model_of(server)
+        await model.complete(REQUEST)
+        await model.complete(REQUEST)
+        await model.aclose()
+    sent = ["seed" in received.body["generationConfig"] for received in server.received]
+    assert sent == [True, False, False]

@@ -1,35 +1,46 @@
-"""`Retry-After`, and keys in error texts. `test_adapters` has what all adapters do over the wire."""
+"""Errors inside of answers, and keys in error texts. `test_adapters` has what all adapters do over the wire."""
 
-import datetime
+import json
+from typing import Any
 
 import pytest
 
-from shared.llm.http import retry_after_s, without_secret
-
-NOW_S = datetime.datetime(2026, 1, 1, 12, 0, 0, tzinfo=datetime.UTC).timestamp()
+from shared.llm.http import status_within, without_secret
 
 
 @pytest.mark.parametrize(
-    ("value", "seconds"),
+    ("body", "status"),
     [
-        (None, 0.0),
-        ("", 0.0),
-        ("2", 2.0),
-        ("0.5", 0.5),
-        ("-3", 0.0),
-        ("999999", 300.0),
-        ("nan", 0.0),
-        ("soon", 0.0),
-        ("Thu, 01 Jan 2026 12:00:30 GMT", 30.0),
-        ("Thu, 01 Jan 2026 11:00:00 GMT", 0.0),
+        ({"error": {"message": "upstream is down", "code": 502}}, 502),
+        ({"error": {"message": "Provider returned error", "code": "429"}}, 429),
+        ({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "quota"}, "candidates": []}, 429),
+        ([{"error": {"code": 503, "status": "UNAVAILABLE"}}], 503),
+        ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, 529),
+        ({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}}, 429),
+        ({"object": "error", "message": "x", "type": "invalid_request_error", "code": 400}, 400),
+        ({"error": "Too Many Requests"}, 429),
+        ({"error": {"message": "Unsupported parameter: 'seed'"}}, 400),
+        ({"error": {"type": "authentication_error"}}, 401),
+        ({"error": {"message": "The model does not exist"}}, 404),
+        ({"error": {"message": "upstream request timeout"}}, 504),
+        ({"error": "something"}, 502),
+        ({"error": {"code": 20, "message": "something"}}, 502),
+        # Answers, and bodies that are neither.
+        ({"error": None, "output": []}, None),
+        ({"error": {"code": 500}, "choices": [{"message": {"content": "Hi"}}]}, None),
+        ({"choices": [{"message": {"content": '{"error": {"code": 429}}'}}]}, None),
+        ({"message": "hello"}, None),
+        ([], None),
+        ("error", None),
     ],
 )
-def test_retry_after_is_seconds_or_a_date_within_bounds(value: str | None, seconds: float) -> None:
-    assert retry_after_s({} if value is None else {"retry-after": value}, now_s=NOW_S) == seconds
+def test_an_error_sent_as_an_answer_has_the_status_that_it_names(body: Any, status: int | None) -> None:
+    assert status_within(json.dumps(body).encode()) == status
 
 
-def test_milliseconds_outrank_seconds() -> None:
-    assert retry_after_s({"retry-after-ms": "20", "retry-after": "2"}) == 0.02
+@pytest.mark.parametrize("body", [b"", b"<html>error</html>", b'{"error": ', b"[" * 100_000])
+def test_a_body_that_is_not_json_has_no_status(body: bytes) -> None:
+    assert status_within(body) is None
 
 
 def test_an_error_text_is_one_bounded_line_without_the_key() -> None:

@@ -27,7 +27,7 @@ def model_of(server: ModelServer, name: str = "gpt-x", **options: Any) -> "OpenA
 
 
 async def ask(server: ModelServer, **options: Any) -> Completion:
-    model = model_of(server, **options)
+    model = model_of(server, **{"retry_delay_s": 0.001, **options})
     try:
         return await model.complete(REQUEST)
     finally:
@@ -99,6 +99,25 @@ async def test_an_output_limit_refused_under_one_name_is_sent_under_the_other() 
     assert "max_tokens" not in server.received[1].body
 
 
+async def test_a_parameter_refused_in_a_gateways_text_is_left_out_once_that_has_helped() -> None:
+    refusal = openai_error(400, "BadRequestError: {'message': \"Unsupported parameter: 'temperature'\"}")
+    async with serving(refusal, openai_error(400, "image too large"), refusal, openai_answer("Hi")) as server:
+        model = model_of(server)
+        # An error's text may repeat what a participant wrote: nothing is remembered before the request is accepted.
+        with pytest.raises(ModelError, match="image too large"):
+            await model.complete(REQUEST)
+        await model.complete(REQUEST)
+        await model.complete(REQUEST)
+        await model.aclose()
+    assert ["temperature" in received.body for received in server.received] == [True, False, True, False, False]
+
+
+async def test_an_interrupted_answer_is_asked_for_again_and_its_tokens_are_counted() -> None:
+    async with serving(openai_answer("Status: succ", finish="error"), openai_answer("Hi")) as server:
+        completion = await ask(server)
+    assert (completion.text, completion.usage.calls, completion.usage.output) == ("Hi", 2, 50)
+
+
 async def test_any_other_bad_request_is_not_retried() -> None:
     async with serving(openai_error(400, "image too large", code="invalid_image", param="messages")) as server:
         error = await failure(server)
@@ -129,6 +148,7 @@ async def test_each_refusal_and_fault_of_this_api_has_its_own_error(answer: Answ
 async def test_an_error_in_an_http_200_answer_is_reported_without_the_key() -> None:
     async with serving(Answer({"error": {"message": f"no credit left for {KEY}", "code": 402}})) as server:
         assert "no credit left for [key]" in str(await failure(server))
+    assert len(server.received) == 1
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ class Playing:
             restarts_of(scenario.sites, rehearsal.children, logins) as restarts,
             client_of(self.player, scenario.config) as client,
         ):
-            await require_first_pages(sites, chosen)
+            await require_first_pages(sites, chosen, scenario.config)
             states = await logins.first({site.name for site in sites})
             ready = logins.applied(chosen, {site: state for site, state in states.items() if site not in restarts})
             config = _settings_for(scenario.config, restarts)

@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 from judge.plugins.frozen.exchanges import Exchange, Recording, Walk, header
 from judge.plugins.frozen.warc import DamagedWarc, Written, read_warc, target_uri, warc_date, write_warc
 from shared.errors import ConfigError
-from shared.files import write_atomic, write_errors
+from shared.files import read_file, write_atomic, write_errors
 from shared.models import Record
 
 FORMAT = 1
@@ -35,6 +35,8 @@ _PACKAGE = "datapackage.json"
 _PACKAGE_DIGEST = "datapackage-digest.json"
 _MAX_FILE_BYTES = 2_000_000_000
 _MAX_ENTRIES = 1_000
+_MAX_LIST_BYTES = 1_000_000
+_MAX_END_BYTES = 22 + 65_535
 _MAX_TEXT_BYTES = 64_000_000
 # The highest compression ratio of an entry; that of text is rarely above 50.
 _MAX_RATIO = 1_100
@@ -129,13 +131,13 @@ def read_wacz(path: Path) -> Archive:
 def read_archive_file(path: Path) -> bytes:
     """The bytes of an archive's file. Raises `ConfigError`."""
     try:
-        if path.stat().st_size > _MAX_FILE_BYTES:
-            raise _error(path, f"larger than {_MAX_FILE_BYTES} bytes", "record fewer tasks into one archive")
-        return path.read_bytes()
+        return read_file(path, max_bytes=_MAX_FILE_BYTES)
     except FileNotFoundError:
         raise _error(path, "no such file", "give an archive, see wabe sites record") from None
     except OSError as error:
         raise _error(path, f"cannot be read: {error.strerror}", "give a file") from None
+    except ValueError as error:
+        raise _error(path, str(error), "give an archive of fewer tasks, see wabe sites record") from None
 
 
 def parse_wacz(data: bytes, path: Path) -> Archive:
@@ -208,6 +210,10 @@ class _Files:
 
 
 def _opened(data: bytes, path: Path) -> zipfile.ZipFile:
+    # The size of its list of files, before the list is read. The record at the end has it; a comment may follow.
+    at = data.rfind(b"PK\5\6", -_MAX_END_BYTES)
+    if at >= 0 and int.from_bytes(data[at + 12 : at + 16], "little") > _MAX_LIST_BYTES:
+        raise _error(path, f"more than {_MAX_ENTRIES} files in it", _AGAIN)
     try:
         return zipfile.ZipFile(io.BytesIO(data))
     except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError, UnicodeDecodeError):

@@ -33,6 +33,11 @@ DETAILS_TYPE = "application/warc-fields"
 _DETAILS_FIELD = b"wabe-exchange: "
 MAX_RECORD_BYTES = 256_000_000
 MAX_RECORDS = 600_000
+# Of all records, decompressed: text is rarely compressed to less than a fiftieth, and images are not at all.
+MAX_TOTAL_BYTES = 4_000_000_000
+_MAX_RATIO = 50
+_FREE_BYTES = 256_000_000
+_INFLATED_AT_ONCE = 1 << 16
 _ORIGINAL = "X-Archive-Orig-"
 _STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: ([^\r\n]*))?")
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}) (\S+) HTTP/\d\.\d")
@@ -330,15 +335,24 @@ def _members(data: bytes) -> Iterator[bytes]:
         if data:
             yield data
         return
-    while data:
-        inflater = zlib.decompressobj(31)
-        try:
-            piece = inflater.decompress(data, MAX_RECORD_BYTES)
-        except zlib.error:
-            raise DamagedWarc("a member that cannot be decompressed") from None
-        if inflater.unconsumed_tail:
-            raise DamagedWarc(f"a record of more than {MAX_RECORD_BYTES} bytes")
-        if not inflater.eof:
-            raise DamagedWarc("the end of the file is missing")
-        data = inflater.unused_data
-        yield piece
+    most = min(MAX_TOTAL_BYTES, max(_FREE_BYTES, _MAX_RATIO * len(data)))
+    view, at, total = memoryview(data), 0, 0
+    while at < len(data):
+        inflater, pieces, size = zlib.decompressobj(31), [], 0
+        while not inflater.eof:
+            # In pieces, because what remains after a member is copied.
+            if not (piece := view[at : at + _INFLATED_AT_ONCE]):
+                raise DamagedWarc("the end of the file is missing")
+            at += len(piece)
+            try:
+                pieces.append(inflater.decompress(piece, MAX_RECORD_BYTES + 1 - size))
+            except zlib.error:
+                raise DamagedWarc("a member that cannot be decompressed") from None
+            size += len(pieces[-1])
+            if size > MAX_RECORD_BYTES:
+                raise DamagedWarc(f"a record of more than {MAX_RECORD_BYTES} bytes")
+            if total + size > most:
+                raise DamagedWarc(f"more than {most} bytes in its records")
+        at -= len(inflater.unused_data)
+        total += size
+        yield b"".join(pieces)

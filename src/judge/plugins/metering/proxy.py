@@ -1,20 +1,21 @@
 """The proxy: passes each request on to its provider, and the answer back, byte by byte as they come.
 
 It changes nothing but the address and the headers of the connection, and reads answers only after they were passed on.
-The address has three parts before the provider's own path: a secret, the number of the participant, and the provider.
+The address has two parts before the provider's own path: the participant's secret, and the number of the upstream.
 """
 
 import asyncio
 import contextlib
 import json
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
-from pydantic import SecretStr
+import httpx2
+from pydantic import Field
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -36,9 +37,10 @@ _MAX_MODEL_BYTES = 16_000_000
 
 
 class Upstream(Record):
-    """Where the calls of one participant to one provider go."""
+    """Where the calls of one participant to one provider go. Only the participant knows its `secret`."""
 
     role: str
+    secret: str = Field(repr=False)
     provider: str
     url: str
 
@@ -47,7 +49,6 @@ class MeterSettings(Record):
     """What the meter's process is told. The addresses may contain a password."""
 
     ledger: str
-    secret: str
     upstreams: tuple[Upstream, ...]
     one_slot: bool = False
     prices: str | None = None
@@ -69,13 +70,12 @@ class Meter:
     def __init__(
         self, settings: MeterSettings, write: Callable[[Begun | Ended], None], lost: Callable[[OSError], None]
     ) -> None:
-        self._secret = SecretStr(settings.secret)
         self._upstreams = settings.upstreams
         self._settings = settings
         self._write, self._lost = write, lost
-        self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(None, connect=_CONNECT_S),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
+        self._client = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(None, connect=_CONNECT_S),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=256),
             follow_redirects=False,
         )
 
@@ -93,20 +93,29 @@ class Meter:
             await Response(status_code=200 if scope["path"] == "/" else 404)(scope, receive, send)
             return
         wire = WIRES[upstream.provider]
-        is_call = scope["method"] == "POST" and not scope["path"].endswith(wire.free)
         try:
             body = await Request(scope, receive).body()
         except ClientDisconnect:
             return
-        url = upstream.url.rstrip("/") + rest
-        request = httpx.Request(scope["method"], url, headers=_forwarded(scope["headers"]), content=body or None)
-        if not is_call:
+        base = upstream.url.rstrip("/")
+        try:
+            request = httpx2.Request(
+                scope["method"], base + rest, headers=_forwarded(scope["headers"]), content=body or None
+            )
+        except httpx2.InvalidURL:
+            await Response(status_code=404)(scope, receive, send)
+            return
+        # What is sent decides, not what came in: a part of an address after "#" is never sent, for example.
+        path = request.url.raw_path.decode("ascii").partition("?")[0]
+        below = path.removeprefix(httpx2.URL(base).raw_path.decode("ascii").rstrip("/"))
+        names = (name for name, _ in scope["headers"])
+        if not wire.uses_model(request.method, below, names, has_body=bool(body)):
             await self._pass(request, receive, send, _Passed())
             return
         await self._metered(scope, receive, send, upstream, request, wire())
 
     async def _metered(
-        self, scope: Scope, receive: Receive, send: Send, upstream: Upstream, request: httpx.Request, wire: Wire
+        self, scope: Scope, receive: Receive, send: Send, upstream: Upstream, request: httpx2.Request, wire: Wire
     ) -> None:
         name, began = secrets.token_hex(8), time.monotonic()
         begun = Begun(
@@ -134,7 +143,7 @@ class Meter:
                 self._lost(error)
 
     async def _pass(
-        self, request: httpx.Request, receive: Receive, send: Send, passed: _Passed, wire: Wire | None = None
+        self, request: httpx2.Request, receive: Receive, send: Send, passed: _Passed, wire: Wire | None = None
     ) -> None:
         """Send the request, and the answer back, until either side ends it."""
         passing = asyncio.create_task(self._answer(request, receive, send, passed, wire))
@@ -150,15 +159,15 @@ class Meter:
                     await task
 
     async def _answer(
-        self, request: httpx.Request, receive: Receive, send: Send, passed: _Passed, wire: Wire | None
+        self, request: httpx2.Request, receive: Receive, send: Send, passed: _Passed, wire: Wire | None
     ) -> None:
         try:
             answer = await self._client.send(request, stream=True)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
             passed.is_sent = False
             await _refusal(f"cannot reach {request.url.host}: {type(error).__name__}")(_NO_SCOPE, receive, send)
             return
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             await _refusal(f"no answer of {request.url.host}: {type(error).__name__}")(_NO_SCOPE, receive, send)
             return
         async with contextlib.aclosing(answer):
@@ -184,13 +193,17 @@ class Meter:
         raw = scope.get("raw_path") or scope["path"].encode()
         secret, _, after = raw.decode("ascii", "replace").removeprefix("/").partition("/")
         number, _, rest = after.partition("/")
-        is_ours = secrets.compare_digest(secret.encode(), self._secret.get_secret_value().encode())
-        if not is_ours or not number.isdecimal() or int(number) >= len(self._upstreams):
+        upstream = (
+            self._upstreams[int(number)]
+            if re.fullmatch(r"[0-9]{1,4}", number) and int(number) < len(self._upstreams)
+            else None
+        )
+        if upstream is None or not secrets.compare_digest(secret.encode(), upstream.secret.encode()):
             return None, ""
         query = scope["query_string"].decode("latin-1")
-        return self._upstreams[int(number)], f"/{rest}" + (f"?{query}" if query else "")
+        return upstream, f"/{rest}" + (f"?{query}" if query else "")
 
-    def _ended(self, name: str, seconds: float, upstream: Upstream, request: httpx.Request, passed: _Passed) -> Ended:
+    def _ended(self, name: str, seconds: float, upstream: Upstream, request: httpx2.Request, passed: _Passed) -> Ended:
         tokens, unknown, model = _read(passed)
         is_refused = not passed.is_sent or (passed.status is not None and passed.status >= 400)
         if is_refused:

@@ -12,8 +12,10 @@ from judge.plugins.metering.wire import WIRES
 from judge.runner.launch import Member
 from judge.runner.meter import METER
 from shared.a2a.serving import listen
+from shared.llm.environment import require_network
 from shared.llm.opening import provider
 from shared.llm.providers import provider_names
+from shared.settings import Settings
 
 _LOOPBACK = "127.0.0.1"
 # Programs that use a proxy for all addresses would otherwise send their calls there.
@@ -32,8 +34,10 @@ def metered(
     """The members with a meter before them, through which those of `roles` that are started here reach their models.
 
     `environ` is the environment that they get. A provider is reached where it would have been without the meter.
+    Raises `ConfigError` for a proxy or certificates in `environ` that cannot be used.
     """
-    port, secret = _free_port(), secrets.token_urlsafe(16)
+    require_network(Settings.from_environ(environ))
+    port = _free_port()
     known = [found for found in map(provider, provider_names()) if found.name in WIRES]
     upstreams: list[Upstream] = []
     changed: list[Member] = []
@@ -41,17 +45,15 @@ def metered(
         if member.cmd is None or member.name not in roles:
             changed.append(member)
             continue
-        given = {**environ, **member.env}
+        given, secret = {**environ, **member.env}, secrets.token_urlsafe(16)
         env = {}
         for found in known:
             url = given.get(found.url_variable) or WIRES[found.name].default_url
             env[found.url_variable] = f"http://{_LOOPBACK}:{port}/{secret}/{len(upstreams)}"
-            upstreams.append(Upstream(role=member.name, provider=found.name, url=url))
+            upstreams.append(Upstream(role=member.name, secret=secret, provider=found.name, url=url))
         env |= {name: ",".join(filter(None, (given.get(name), _LOOPBACK))) for name in _NO_PROXY}
         changed.append(member.model_copy(update={"env": {**member.env, **env}}))
-    settings = MeterSettings(
-        ledger=str(ledger.resolve()), secret=secret, upstreams=tuple(upstreams), one_slot=one_slot, prices=prices
-    )
+    settings = MeterSettings(ledger=str(ledger.resolve()), upstreams=tuple(upstreams), one_slot=one_slot, prices=prices)
     command = shlex.join([sys.executable, "-m", "judge.plugins.metering.program", str(port)])
     meter = Member(
         name=METER,

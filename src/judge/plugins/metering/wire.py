@@ -3,13 +3,17 @@
 A format takes every JSON value of an answer in turn: the one of a plain answer, or each event of a stream.
 """
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from judge.results.metering import Tokens
 
+# Methods whose requests use no model, and headers by which some servers take another method.
+_READING = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
+_OVERRIDES = frozenset({b"x-http-method", b"x-http-method-override", b"x-method-override"})
 _LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 
 
@@ -17,8 +21,8 @@ class Wire(ABC):
     """One provider's wire format, reading one answer. `default_url` is where calls go without another address."""
 
     default_url: ClassVar[str]
-    # Ends of paths whose requests use no model, though they are posted.
-    free: ClassVar[tuple[str, ...]]
+    # The paths, below the provider's address, of requests that write something and use no model.
+    free: ClassVar[re.Pattern[str]]
     # What a line of a stream contains if it says anything about tokens or the model.
     marks: ClassVar[tuple[bytes, ...]]
 
@@ -34,6 +38,18 @@ class Wire(ABC):
         for each in value if isinstance(value, list) else (value,):
             if isinstance(each, dict):
                 self._take(each)
+
+    @classmethod
+    def uses_model(cls, method: str, path: str, headers: Iterable[bytes], *, has_body: bool) -> bool:
+        """Whether a request could make a model work, as any server may read its method and its path.
+
+        `path` is the part below the provider's address as it is sent, not decoded. What is not certain is a call.
+        """
+        if any(name.lower() in _OVERRIDES for name in headers):
+            return True
+        if method in _READING and not has_body:
+            return False
+        return cls.free.fullmatch(path) is None
 
     @property
     def tokens(self) -> Tokens | None:
@@ -55,7 +71,10 @@ class OpenAI(Wire):
     """Chat completions, responses, embeddings and whatever else has their `usage`, of OpenAI and compatible servers."""
 
     default_url = "https://api.openai.com/v1"
-    free = ("/input_tokens", "/files", "/uploads", "/moderations", "/cancel", "/content")
+    free = re.compile(
+        r"(?a)(?:/v1)?/(?:files|moderations|responses/input_tokens|uploads(?:/[\w-]+/(?:parts|complete|cancel))?"
+        r"|containers/[\w-]+/files|vector_stores/[\w-]+/files|(?:responses|batches|fine_tuning/jobs)/[\w-]+/cancel)"
+    )
     marks = (b'"usage"', b'"model"')
 
     def _take(self, value: Mapping[str, Any]) -> None:
@@ -93,7 +112,7 @@ class Anthropic(Wire):
     """The Messages API. A stream reports its input at its start and its output, added up, at its end."""
 
     default_url = "https://api.anthropic.com"
-    free = ("/count_tokens", "/files", "/cancel")
+    free = re.compile(r"(?a)/v1/(?:messages/count_tokens|files|messages/batches/[\w-]+/cancel)")
     marks = (b'"usage"',)
 
     def _take(self, value: Mapping[str, Any]) -> None:
@@ -121,7 +140,9 @@ class Google(Wire):
     """generateContent of the Gemini API, streamed as events or as the parts of a list."""
 
     default_url = "https://generativelanguage.googleapis.com"
-    free = (":countTokens", "/files", ":cancel", "/cachedContents")
+    free = re.compile(
+        r"(?a)(?:/upload)?/v1(?:alpha|beta)?/(?:files|cachedContents(?:/[\w-]+)?|models/[\w.-]+:countTokens|batches/[\w-]+:cancel)"
+    )
     marks = (b'"usageMetadata"', b'"modelVersion"')
 
     def _take(self, value: Mapping[str, Any]) -> None:

@@ -211,7 +211,7 @@ async def _sites(plan: Plan, settings: Settings, progress: Progress) -> AsyncIte
         logs=plan.store.logs,
         is_up=progress.is_up,
     ):
-        await require_first_pages(sites, plan.tasks)
+        await require_first_pages(sites, plan.tasks, plan.scenario.config)
         yield
 
 

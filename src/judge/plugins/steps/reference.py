@@ -20,7 +20,7 @@ from judge.trajectory.foreign import MAX_IMAGE_BYTES, inside
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import first_mistake
-from shared.files import MAX_FILE_BYTES, read_errors, read_file, write_atomic
+from shared.files import MAX_FILE_BYTES, opened, read_errors, read_file, write_atomic
 from shared.models import Record, ToolSpec
 from shared.snapshot import REF, parse_snapshot
 from shared.strict_json import parse_json
@@ -176,7 +176,7 @@ def read_references(path: Path) -> Iterator[Page]:
 
 def json_rows(path: Path) -> Iterator[tuple[int, Any]]:
     """The values in a JSON lines file with their line numbers, with one line in memory at a time."""
-    with read_errors(path, "give a file of recorded steps"), path.open("rb") as stream:
+    with read_errors(path, "give a file of recorded steps"), opened(path, max_bytes=None) as stream:
         for number in range(1, 10_000_000):
             line = stream.readline(MAX_FILE_BYTES + 1)
             if not line:

@@ -90,8 +90,8 @@
       const path = make("span", "mono", view.report.path);
       const page = make("a", "", "Open the report");
       page.href = view.report.url || "";
-      report.replaceChildren(...(view.report.url && link.isUp ? [page, " · ", path]
-        : ["Report: ", path, " (if there is none, write it with ", make("span", "mono", "wabe report " + view.id), ")"]));
+      report.replaceChildren(...(view.report.url && link.isUp ? [page, " · "] : []),
+        "Files: ", path, " (if there are none, write them with ", make("span", "mono", "wabe report " + view.id), ")");
     }
     run.find(".r-running").hidden = !playing;
     run.find(".r-running .num").textContent = playing;

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import AliasPath, BaseModel, Field
 
 from shared.errors import ModelBlocked, ModelError
-from shared.llm.http import UNREPORTED, HTTPModel, trace_request
+from shared.llm.http import UNREPORTED, HTTPModel, http_client
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.llm.provider import Provider
 from shared.models import TokenUsage
@@ -89,7 +89,7 @@ class AnthropicModel(HTTPModel):
             base_url=self._base_url,
             timeout=self._timeout_s,
             max_retries=0,
-            http_client=anthropic.DefaultAsyncHttpxClient(event_hooks={"request": [trace_request]}),
+            http_client=http_client(follow_redirects=True),
         )
 
     async def aclose(self) -> None:

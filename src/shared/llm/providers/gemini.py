@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from shared.errors import ModelBlocked, ModelError
-from shared.llm.http import HTTPModel, trace_request
+from shared.llm.http import HTTPModel, http_client
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.llm.provider import Provider
 from shared.models import TokenUsage
@@ -30,17 +30,14 @@ class GeminiModel(HTTPModel):
     finish_reasons = MappingProxyType({"STOP": "stop", "MAX_TOKENS": "length"})
 
     def _connect(self) -> None:
-        import httpx
+        import httpx2
         from google import genai
         from google.genai import errors, types
 
         self.status_errors = (errors.APIError,)
-        self.connection_errors = (httpx.HTTPError,)
-        self._http = httpx.AsyncClient(
-            # `MeteredModel` bounds the calls. With httpx's limit of 100, more would wait inside their time limit.
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
-            event_hooks={"request": [trace_request]},
-        )
+        self.connection_errors = (httpx2.HTTPError,)
+        # Not to another origin, which would receive the key.
+        self._http = http_client(follow_redirects=False)
         # Without `retry_options` the SDK makes one attempt.
         http_options = types.HttpOptions(
             base_url=self._base_url, timeout=int(self._timeout_s * 1000), httpx_async_client=self._http
@@ -57,13 +54,18 @@ class GeminiModel(HTTPModel):
         from google.genai import types
 
         contents = [types.Content(role="user", parts=[_part(part) for part in turn]) for turn in request.turns]
-        config = types.GenerateContentConfig(
-            system_instruction=request.system,
-            temperature=request.temperature,
-            seed=request.seed,
-            max_output_tokens=request.max_output_tokens,
+        options = {
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "max_output_tokens": request.max_output_tokens,
+        }
+        response, candidate = await self._send_options(
+            options,
+            lambda used: self._generated(
+                contents, types.GenerateContentConfig(system_instruction=request.system, **used)
+            ),
+            limits=("max_output_tokens",),
         )
-        response, candidate = await self.generate(contents, config)
         parts = (candidate.content.parts if candidate.content else None) or []
         text = "".join(part.text for part in parts if part.text and not part.thought)
         reason, usage = _name(candidate.finish_reason), _usage(response.usage_metadata)
@@ -73,9 +75,14 @@ class GeminiModel(HTTPModel):
         self, contents: "list[types.Content]", config: "types.GenerateContentConfig"
     ) -> "tuple[types.GenerateContentResponse, types.Candidate]":
         """The response and its candidate, inside `bounded`. Raises a `ModelError` if there is none or it was cut."""
-        response = await self._send(
-            # A copy for the type checker: the SDK declares a list of a wider type, and lists are invariant.
-            lambda: self._client.aio.models.generate_content(model=self._model, contents=[*contents], config=config)
+        return await self._send(lambda: self._generated(contents, config))
+
+    async def _generated(
+        self, contents: "list[types.Content]", config: "types.GenerateContentConfig"
+    ) -> "tuple[types.GenerateContentResponse, types.Candidate]":
+        # A copy for the type checker: the SDK declares a list of a wider type, and lists are invariant.
+        response = await self._client.aio.models.generate_content(
+            model=self._model, contents=[*contents], config=config
         )
         usage = _usage(response.usage_metadata)
         feedback = response.prompt_feedback

@@ -6,13 +6,14 @@ speak as well.
 
 import base64
 import re
+from collections.abc import Callable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import AliasPath, BaseModel, Field, ValidationError
 
-from shared.errors import ModelBlocked, ModelError, ModelUnavailable
-from shared.llm.http import HTTPModel, trace_request
+from shared.errors import ModelBlocked, ModelError
+from shared.llm.http import AnswerInterrupted, HTTPModel, http_client
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.llm.provider import Provider
 from shared.models import TokenUsage
@@ -20,15 +21,13 @@ from shared.models import TokenUsage
 if TYPE_CHECKING:
     import openai
 
+T = TypeVar("T")
 # Reasoning models, which take no temperature, and their dated revisions.
 _REASONING = re.compile(r"(?:o\d|gpt-5)(?:-mini|-nano)?(?:-[\d-]+)?")
-# Parameters that an endpoint may refuse. Its error names the parameter, which is then dropped or sent under its other
-# name.
-_OPTIONAL = ("temperature", "seed", "max_completion_tokens", "max_tokens")
-_REFUSED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter", "invalid_parameter"})
 # The codes of errors that say that a filter refused the request: OpenAI's, and Azure's.
 _BLOCKED_CODES = frozenset({"content_filter", "content_policy_violation", "invalid_prompt", "moderation_blocked"})
-_OTHER_NAME = MappingProxyType({"max_completion_tokens": "max_tokens", "max_tokens": "max_completion_tokens"})
+# Compatible endpoints know the older name of the output limit, OpenAI's reasoning models only the newer one.
+_LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 class _Piece(BaseModel):
@@ -84,16 +83,14 @@ class OpenAIModel(HTTPModel):
         self.status_errors = (openai.APIStatusError,)
         self.connection_errors = (openai.APIConnectionError,)
         self.body_errors = (openai.OpenAIError, ValueError)
-        self._bad_request = openai.BadRequestError
-        self._refused_names = {"temperature"} if _REASONING.fullmatch(self._model) else set()
-        # Compatible endpoints know the older name of the output limit, OpenAI's reasoning models only the newer one.
-        self._limit_name = "max_completion_tokens" if self._base_url is None else "max_tokens"
+        if _REASONING.fullmatch(self._model):
+            self._unsupported.add("temperature")
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
             base_url=self._base_url,
             timeout=self._timeout_s,
             max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"request": [trace_request]}),
+            http_client=http_client(follow_redirects=True),
         )
 
     async def aclose(self) -> None:
@@ -101,38 +98,24 @@ class OpenAIModel(HTTPModel):
         await self._client.close()
 
     async def _ask(self, request: ModelRequest) -> Completion:
-        # An endpoint names one refused parameter at a time.
-        for _ in _OPTIONAL:
-            body = self._body(request)
-            try:
-                return self._completion(await self.post("/chat/completions", body))
-            except self._bad_request as error:
-                name = _refused_parameter(error)
-                # Concurrent calls all fail before the first refusal is noted, so what counts is what this call sent.
-                if name is None or name not in body:
-                    raise
-                if (other := _OTHER_NAME.get(name)) and other not in self._refused_names:
-                    self._limit_name = other
-                self._refused_names.add(name)
-        return self._completion(await self.post("/chat/completions", self._body(request)))
+        limit, other = _LIMITS if self._base_url else reversed(_LIMITS)
+        options = {"temperature": request.temperature, "seed": request.seed, limit: request.max_output_tokens}
+        messages = messages_of(request)
+        return await self._send_options(
+            options,
+            lambda used: self._posted("/chat/completions", {"messages": messages, **used}, self._completion),
+            limits=_LIMITS,
+            other_names={limit: other},
+        )
 
-    async def post(self, path: str, body: dict[str, Any]) -> object:
-        """The answer to a request, inside `bounded`."""
-        body = {"model": self._model, **body}
+    async def post(self, path: str, body: dict[str, Any], read: Callable[[object], T]) -> T:
+        """What `read` makes of the answer to a request, inside `bounded`."""
+        return await self._send(lambda: self._posted(path, body, read))
+
+    async def _posted(self, path: str, body: dict[str, Any], read: Callable[[object], T]) -> T:
         # The SDK's transport and errors without its typed request and response: converting to those takes longer than
         # the rest of the call, and the answer is validated here anyway.
-        return await self._send(lambda: self._client.post(path, body=body, cast_to=object))
-
-    def _body(self, request: ModelRequest) -> dict[str, Any]:
-        options = {
-            "temperature": request.temperature,
-            "seed": request.seed,
-            self._limit_name: request.max_output_tokens,
-        }
-        used = {key: value for key, value in options.items() if value is not None and key not in self._refused_names}
-        users = [{"role": "user", "content": [_part(part) for part in turn]} for turn in request.turns]
-        messages = [{"role": "system", "content": request.system}, *users]
-        return {"messages": messages, **used}
+        return read(await self._client.post(path, body={"model": self._model, **body}, cast_to=object))
 
     def _refusal(self, error: "openai.APIStatusError") -> ModelError:
         if error.code in _BLOCKED_CODES or _is_moderated(error.body):
@@ -143,17 +126,10 @@ class OpenAIModel(HTTPModel):
         try:
             answer = _Answer.model_validate(response)
         except ValidationError:
-            # Endpoints that forward to other endpoints report an error with HTTP 200.
-            found = response.get("error") if isinstance(response, dict) else None
-            if isinstance(found, dict) and (found.get("code") in _BLOCKED_CODES or _is_moderated(found)):
-                why = self.clean(_error_within(response))
-                raise ModelBlocked(f"{self.name} refused the request: {why}") from None
-            if text := _error_within(response):
-                raise ModelUnavailable(f"{self.name} answered with an error: {self.clean(text)}") from None
             raise self._malformed("no chat completion") from None
         if answer.finish_reason == "error":
             # OpenRouter's finish reason for an answer that was interrupted.
-            raise ModelUnavailable(f"{self.name} broke off its answer", usage=answer.usage)
+            raise AnswerInterrupted(f"{self.name} broke off its answer", usage=answer.usage)
         if answer.finish_reason == "content_filter":
             raise ModelBlocked(f"{self.name} cut the answer: content filter", usage=answer.usage)
         if answer.refusal:
@@ -161,24 +137,16 @@ class OpenAIModel(HTTPModel):
         return self._finished(answer.text, model=answer.model, reason=answer.finish_reason or "", usage=answer.usage)
 
 
-def _refused_parameter(error: "openai.BadRequestError") -> str | None:
-    """The optional parameter that a 400 names as unsupported in its own `param` and `code`."""
-    # Some endpoints send no code, only a message with "Unsupported" or "unsupported".
-    if error.param in _OPTIONAL and (error.code in _REFUSED_CODES or "nsupported" in str(error.message)):
-        return error.param
-    return None
+def messages_of(request: ModelRequest) -> list[dict[str, Any]]:
+    """The messages of a request, as they are sent."""
+    users = [{"role": "user", "content": [_part(part) for part in turn]} for turn in request.turns]
+    return [{"role": "system", "content": request.system}, *users]
 
 
 def _is_moderated(error: object) -> bool:
     """Whether an error is that of OpenRouter's moderation, which has the HTTP status of a wrong key."""
     about = error.get("metadata") if isinstance(error, dict) else None
     return isinstance(about, dict) and bool(about.get("reasons") or about.get("flagged_input"))
-
-
-def _error_within(response: object) -> str:
-    error = response.get("error") if isinstance(response, dict) else None
-    text = error.get("message") if isinstance(error, dict) else error
-    return text if isinstance(text, str) else ""
 
 
 def _part(part: str | ImagePart) -> dict[str, Any]:
