@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 from judge.evaluators.provenance import LeftOut, Written, evidence, why_left_out, written_by
 from judge.evaluators.rules_1.evidence import Typed, typed_by
+from judge.evaluators.rules_2 import provenance as rules_2
 from judge.records.notices import GIVEN_UP
 from judge.records.steps import Step
 from judge.records.tasks import Task
 from judge.sites import Site, own_site
 from judge.trajectory.network import Log, read_har
-from judge.trajectory.record import FIRST_RULES, Trajectory
+from judge.trajectory.record import FIRST_RULES, SECOND_RULES, Trajectory
 from shared.errors import TrajectoryError
 from shared.files import read_text, reason_of
 from shared.snapshot import Node, Snapshot, parse_snapshot, with_own_names
@@ -37,11 +38,15 @@ class MissingEvidence(Exception):
 
 
 class ActionDone(NamedTuple):
-    """An action executed on the task's own site: its step, its line without downloads, and why it does not count."""
+    """An action executed on the task's own site: its step, its line without downloads, and why it does not count.
+
+    `line` names elements without what was typed into their names, `typed_line` with it if that makes a difference.
+    """
 
     step: int
     line: str
     left_out: LeftOut | None = None
+    typed_line: str | None = None
 
     def counts(self, *, editable: bool) -> bool:
         """Whether the action is evidence; `editable`: also inside an editor."""
@@ -50,13 +55,20 @@ class ActionDone(NamedTuple):
 
 @dataclass(frozen=True)
 class Look:
-    """One observation as evidence. `typed_into` is for recordings of version 1 (`rules_1`), which lack `written`."""
+    """One observation as evidence, by the rules of its recording. `typed_into` is for those of version 1 (`rules_1`),
+    which do not say who wrote what.
+    """
 
     step: Step
     path: Path | None
     site: Site
-    is_marked: bool
+    rules: str
     typed_into: Typed = field(default=frozenset(), repr=False)
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether the recording says who wrote what the page shows."""
+        return self.rules != FIRST_RULES
 
     @cached_property
     def is_own(self) -> bool:
@@ -104,7 +116,9 @@ class Look:
     def written(self) -> tuple[Written, ...]:
         """Who wrote each node of the snapshot."""
         page = self.snapshot or Snapshot()
-        return written_by(page, self.step.origin, is_mixed=self.step.is_mixed)
+        if self.rules in (FIRST_RULES, SECOND_RULES):
+            return rules_2.written_by(page, self.step.origin, is_mixed=self.step.is_mixed)
+        return written_by(page, self.step.origin)
 
     def evidence(self, *, editable: bool = False, other_origin: str | None = None) -> Snapshot:
         """The part of the page that counts; with `editable`, also editors. `other_origin` counts as the site's."""
@@ -145,7 +159,7 @@ class Look:
         ]
         if any(fact.is_inserted for fact in self.written):
             # What the judge put in is nobody's doing.
-            plain = tuple(fact._replace(is_inside=False, marks=fact.marks - {"host"}, by_site=None) for fact in known)
+            plain = tuple(fact._replace(is_inside=False, whole=fact.shown, value=None) for fact in known)
             page = evidence(page, plain, lambda _: True, editable=True, with_fields=True)
         # Without a foreign document or an editor, all of them are the page itself.
         return tuple({id(view): view for view in (page, *found)}.values())
@@ -170,7 +184,7 @@ class Look:
     @cached_property
     def has_editors(self) -> bool:
         """Whether something on the page is inside an editor, or includes text that is."""
-        return any(fact.is_inside or fact.marks for fact in self.written)
+        return any(fact.is_inside or fact.is_mixed for fact in self.written)
 
     @cached_property
     def hidden(self) -> frozenset[int]:
@@ -254,7 +268,7 @@ class Recording:
         typed: Typed = frozenset()
         for step in self.trajectory.observations:
             path = self.trajectory.folder / step.snapshot if step.snapshot else None
-            look = Look(step, path, self.site, self.is_marked)
+            look = Look(step, path, self.site, rules_of(self.trajectory))
             if not self.is_marked and looks and looks[-1].is_own:
                 typed |= typed_by(looks[-1].step, looks[-1].snapshot, look.snapshot)
             looks.append(replace(look, typed_into=typed))
@@ -285,7 +299,9 @@ class Recording:
         for look in looks:
             outcome = look.step.outcome
             if look.is_own and outcome is not None and outcome.ok and outcome.line:
-                yield ActionDone(look.step.index, without_downloads(outcome.line), look.left_out(outcome.refs))
+                lines = [without_downloads(line) for line in (outcome.own_line, outcome.line) if line]
+                typed = lines[1] if len(lines) > 1 else None
+                yield ActionDone(look.step.index, lines[0], look.left_out(outcome.refs), typed)
             elif self.counts_all and outcome is not None and outcome.attempted:
                 yield ActionDone(look.step.index, outcome.attempted)
 

@@ -140,9 +140,12 @@ def click_code(params: Mapping[str, Any]) -> str:
     return f"async page => {_CONTEXT}.clickAt(page, {json.dumps(params)})"
 
 
-def beside_code(quality: int, limit_s: float) -> str:
-    """The code that reads what belongs to the snapshot just taken: `Beside`, with a JPEG taken within `limit_s`."""
-    return f"async page => {_CONTEXT}.beside(page, {quality}, {round(limit_s * 1000)})"
+def beside_code(quality: int, limit_s: float, *, again: bool) -> str:
+    """The code that reads what belongs to the snapshot just taken: `Beside`, with a JPEG taken within `limit_s`.
+
+    `again`: it was called for the same page before, and some document was missing.
+    """
+    return f"async page => {_CONTEXT}.beside(page, {quality}, {round(limit_s * 1000)}, {json.dumps(again)})"
 
 
 # The code that replaces the current tab by an empty one, and returns its index.

@@ -8,9 +8,15 @@ const { delay, soon } = require("./timing.cjs");
 
 const EVENT = randomUUID();
 const WORLD = randomUUID();
-const [RECORDER, ATTACKS] = ["recorder.js", "../attacks.js"].map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
+const [RECORDER, ATTACKS, DRAWN, PROVENANCE] = ["recorder.js", "../attacks.js", "../drawn.js", "../provenance.js"]
+  .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
 // The isolated world in which Playwright takes snapshots.
 const SNAPSHOT_WORLD = /^__playwright_utility_world_/;
+
+const CATCH = `function() {
+  const injected = this.find(each => Object.getOwnPropertyDescriptor(each, "_lastAriaSnapshotForQuery")?.value);
+  if (injected) wabeWatch(injected, injected._lastAriaSnapshotForQuery);
+}`;
 
 // In milliseconds.
 // About one frame: clicks and screenshots wait for frames, which are only drawn when the clock moves.
@@ -68,7 +74,10 @@ class Target {
     const { session } = this;
     session.on("Runtime.executionContextCreated", ({ context }) => {
       const worlds = context.name === WORLD ? this.worlds : SNAPSHOT_WORLD.test(context.name) ? this.snapshotWorlds : null;
-      if (worlds && worlds.size < MAX_FRAMES) worlds.set(context.id, context.auxData?.frameId);
+      if (!worlds || worlds.size >= MAX_FRAMES) return;
+      worlds.set(context.id, context.auxData?.frameId);
+      // Before Playwright takes the first snapshot there.
+      if (worlds === this.snapshotWorlds) session.send("Runtime.evaluate", { expression: this.provenance(), contextId: context.id }).catch(() => {});
     });
     session.on("Runtime.executionContextDestroyed", event => {
       for (const worlds of [this.worlds, this.snapshotWorlds]) worlds.delete(event.executionContextId);
@@ -93,6 +102,22 @@ class Target {
     // Before the first document, which reads the clock.
     if (this.clockOffset !== null) await this.advance(LEAD);
     void this.tick();
+  }
+
+  provenance() {
+    return `(${PROVENANCE})((${DRAWN})(), ${JSON.stringify(this.attack ? EVENT : null)})`;
+  }
+
+  // For documents of which a snapshot was taken before `provenance.js` was there. Goes through the whole heap.
+  async catchSnapshots() {
+    await Promise.all([...this.snapshotWorlds.keys()].map(async contextId => {
+      const world = { contextId, objectGroup: "wabe" };
+      const { result } = await this.send("Runtime.evaluate", { ...world, expression: "globalThis.wabeRead ? null : Object.prototype" });
+      if (!result.objectId) return;
+      const { objects } = await this.send("Runtime.queryObjects", { prototypeObjectId: result.objectId, objectGroup: "wabe" });
+      await this.send("Runtime.callFunctionOn", { objectId: objects.objectId, functionDeclaration: CATCH });
+      await this.send("Runtime.releaseObjectGroup", { objectGroup: "wabe" });
+    }));
   }
 
   async send(method, params) {

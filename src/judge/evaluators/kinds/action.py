@@ -11,6 +11,7 @@ from judge.evaluators.base import CheckKind, Decision, Found
 from judge.evaluators.evidence import ActionDone, Recording
 from judge.evaluators.looks import looks_at
 from judge.evaluators.nearest import is_similar
+from judge.evaluators.provenance import LeftOut
 from judge.records.checks import Editable, LookCheck, OneOrMore, PatternText, Text, as_tuple
 from judge.records.patterns import Pattern
 from judge.records.tools import verb_of
@@ -46,7 +47,7 @@ def decide(check: ActionCheck, recording: Recording, inverted: bool) -> Decision
     actions = list(recording.actions(looks_at(check, recording)))
     if recording.counts_all:
         # Typed text counts as well: it may be exactly what the participant must not write.
-        last, missing = _executed(check, actions, anywhere=True)
+        last, missing = _executed(check, actions, anywhere=True, with_typed=True)
         return Decision(last is not None, Found(last is not None, last.line if last else missing), last and last.step)
     found, step = _acted(check, actions, inverted=inverted)
     passed = found.passed != inverted
@@ -59,16 +60,19 @@ def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool)
     Only those on what the task's own site wrote count; inverted, all do.
     """
     counting = [each for each in actions if inverted or each.counts(editable=check.editable)]
-    last, missing = _executed(check, counting)
+    last, missing = _executed(check, counting, with_typed=inverted or check.editable)
     if last is not None:
         return Found(True, last.line), last.step
     where = f" on {check.on}" if check.on else ""
     problem = "no such action" if check.pattern is not None else f"no {missing}"
-    if not inverted and (last := _executed(check, actions)[0]):
+    if not inverted and (last := _executed(check, actions, with_typed=True)[0]):
         why = next(
-            each.left_out
-            for each in reversed(actions)
-            if each.step <= last.step and not each.counts(editable=check.editable)
+            (
+                each.left_out
+                for each in reversed(actions)
+                if each.step <= last.step and not each.counts(editable=check.editable)
+            ),
+            LeftOut("editor"),
         )
         return Found(False, f"{problem}{where} that counts: an element was {why}"), None
     executed = [each.line for each in actions]
@@ -80,20 +84,28 @@ def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool)
 
 
 def _executed(
-    check: ActionCheck, actions: Sequence[ActionDone], *, anywhere: bool = False
+    check: ActionCheck, actions: Sequence[ActionDone], *, with_typed: bool, anywhere: bool = False
 ) -> tuple[ActionDone | None, str]:
     """The action that completes what is expected, or `None` and the first line that is missing.
 
-    `anywhere`: a pattern may match any part of a line.
+    `anywhere`: a pattern may match any part of a line. `with_typed`: an element may be named with what was typed.
     """
+
+    def lines(done: ActionDone) -> list[str]:
+        return [done.line, done.typed_line] if with_typed and done.typed_line else [done.line]
+
     if check.pattern is not None:
         pattern = Pattern(check.pattern)
         says = _is_in if anywhere else _says
-        fitting = (each for each in actions if says(pattern, each.line) or says(pattern, _line_key(each.line)))
+        fitting = (
+            each
+            for each in actions
+            if any(says(pattern, line) or says(pattern, _line_key(line)) for line in lines(each))
+        )
         return next(fitting, None), ""
     waiting = list(as_tuple(check.line))
     for each in actions:
-        if _line_key(each.line) == _line_key(waiting[0]):
+        if _line_key(waiting[0]) in map(_line_key, lines(each)):
             waiting.pop(0)
             if not waiting:
                 return each, ""
