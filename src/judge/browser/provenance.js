@@ -252,6 +252,8 @@
     }
     return {
       is_main: self === top,
+      // The reference of its frame, as far as the document around it is of the same origin.
+      frame: self === top ? "" : frameElement?._ariaRef?.ref ?? "",
       address: location.href.slice(0, MAX_ADDRESS_CHARS),
       // The first is that of the address, also in a sandbox; the second that of the document, as inherited.
       address_origin: location.origin,

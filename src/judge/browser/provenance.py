@@ -86,7 +86,8 @@ def _parts(of: str, ranges: str) -> list[str]:
 
 
 class Document(BaseModel):
-    """What `provenance.js` found in one document. `refs` are the references in its snapshot, separated by spaces.
+    """What `provenance.js` found in one document. `refs` are the references in its snapshot, separated by spaces;
+    `frame` is the reference of its frame, if that is known.
 
     `origin` is that of the document, `address_origin` that of its address. `count` is the number of lines in its
     snapshot, without those of frames in it; `lines` are those of which something is known. `joined_before` and
@@ -96,6 +97,7 @@ class Document(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     is_main: bool
+    frame: str = ""
     address: str
     address_origin: str
     origin: str
@@ -164,13 +166,19 @@ def mark(snapshot: str, documents: Sequence[Document]) -> Marked:
     states: dict[int, str] = {}
     values: dict[int, str] = {}
     origins: dict[int, str | None] = {}
-    by_frame = {_frame_of(document.refs): document for document in documents if document.refs}
+    by_prefix = {_frame_of(document.refs): document for document in documents if document.refs}
+    by_frame = {document.frame: document for document in documents if document.frame and not document.refs}
     main = next((document for document in documents if document.is_main), None)
     joins = _joins(documents)
     inserted: list[str] = []
     is_complete = True
     for shown in _by_document(lines):
-        found = main if shown.frame is None else by_frame.get(_frame_of(shown.refs))
+        if shown.frame is None:
+            found = main
+        else:
+            found = (
+                by_prefix.get(_frame_of(shown.refs)) if shown.refs else by_frame.get(_ref_of(lines[shown.frame]) or "")
+            )
         around = None if shown.around is None else origins.get(id(shown.around))
         origins[id(shown)] = origin = found.origin_in(around) if found else None
         if shown.frame is not None and origin:
