@@ -222,7 +222,7 @@ class Settler {
 
   async attach(subject) {
     const session = await this.page.context().newCDPSession(subject);
-    const target = new Target(session, this.context, () => this.isNavigating());
+    const target = new Target(session, this.context, () => this.isNavigating(), () => this.page.context()[REQUESTS]?.actedInEditor());
     this.targets.set(subject, target);
     session.on("close", () => { target.isClosed = true; this.targets.delete(subject); });
     await target.start();

@@ -43,10 +43,11 @@ const MAX_FRAMES = 50;
 
 // One renderer's session: the page itself, or a frame in its own process.
 class Target {
-  constructor(session, { isPageTime, maxCpu, clockOffset, attack }, isNavigating) {
+  constructor(session, { isPageTime, maxCpu, clockOffset, attack }, isNavigating, actedInEditor) {
     this.session = session;
     this.maxCpu = maxCpu;
     this.isNavigating = isNavigating;
+    this.actedInEditor = actedInEditor;
     this.isPageTime = isPageTime;
     this.clockOffset = clockOffset;
     this.attack = attack;
@@ -89,7 +90,9 @@ class Target {
     session.on("Page.javascriptDialogOpening", () => { this.hasDialog = true; });
     session.on("Page.javascriptDialogClosed", () => { this.hasDialog = false; });
     session.on("Emulation.virtualTimeBudgetExpired", () => this.expired?.());
+    session.on("Runtime.bindingCalled", ({ name }) => { if (name === EVENT) this.actedInEditor(); });
     await Promise.all(["Page.enable", "Runtime.enable", "Performance.enable"].map(method => session.send(method)));
+    await session.send("Runtime.addBinding", { name: EVENT, executionContextName: WORLD });
     await session.send("Page.addScriptToEvaluateOnNewDocument", {
       source: `(${RECORDER})(${JSON.stringify(EVENT)})`, worldName: WORLD, runImmediately: true,
     });
