@@ -7,6 +7,7 @@ tables) with a way of typing, or of not typing. Exit code 1 if a check was wrong
 
 import argparse
 import asyncio
+import contextlib
 import sys
 import tempfile
 import time
@@ -25,12 +26,11 @@ AT_ONCE = 20
 
 async def opened(browser: PlaywrightBrowser, url: str) -> None:
     """Open the address. On a busy machine the time may run out, so three times if necessary."""
-    for tries_left in (2, 1, 0):
-        try:
-            return await browser.open(url, "page-time")
-        except SiteUnreachable:
-            if not tries_left:
-                raise
+    for _ in range(2):
+        with contextlib.suppress(SiteUnreachable):
+            await browser.open(url, "page-time")
+            return
+    await browser.open(url, "page-time")
 
 
 async def measure(pages: int, first: int) -> int:

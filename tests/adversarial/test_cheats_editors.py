@@ -61,7 +61,8 @@ PAGES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
         False,
     ),
     "a form in a shadow tree in an editor": (
-        f"<div contenteditable><div><template shadowrootmode=open>{FORM % '<button>go</button>'}</template></div></div>",
+        "<div contenteditable><div><template shadowrootmode=open>"
+        f"{FORM % '<button>go</button>'}</template></div></div>",
         'button "go"',
         ORDERED,
         False,

@@ -156,8 +156,9 @@ def evidence(
 
 
 def own_names(page: Snapshot) -> Snapshot:
-    """The page without what was typed, from which actions are named."""
-    return evidence(page, written_by(page, ""), lambda _: True)
+    """The page without what was typed, whoever wrote the rest: from it, actions are named."""
+    facts = [fact._replace(origin="", is_inserted=False) for fact in written_by(page, "")]
+    return evidence(page, facts, lambda _: True)
 
 
 def _blank(node: Node) -> Node:

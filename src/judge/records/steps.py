@@ -100,7 +100,8 @@ class Step(Record):
     pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
     step, so they include the ones that led to this observation. `probes` are the values of the expressions that the
     task's checks name, in order. `origin` is that of whoever wrote the main document; the snapshot holds those of
-    frames (`judge.browser.provenance`). `is_mixed` in recordings of version 2: what has no reference in the snapshot may have been typed. `notice`: why the page was not observed as usual.
+    frames (`judge.browser.provenance`). `is_mixed`, in recordings of version 2: what has no reference in the snapshot
+    may have been typed. `notice`: why the page was not observed as usual.
     `asked`: the participant's question to the user, with the answer. `inserted`: what the snapshot shows of the attack.
     """
 
