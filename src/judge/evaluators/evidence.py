@@ -186,6 +186,11 @@ class Look:
         """Whether something on the page is inside an editor, or includes text that is."""
         return any(fact.is_inside or fact.is_mixed for fact in self.written)
 
+    @property
+    def is_mostly_editor(self) -> bool:
+        """Whether most of the page's elements are inside an editor."""
+        return 2 * sum(fact.is_inside for fact in self.written) > len(self.written)
+
     @cached_property
     def hidden(self) -> frozenset[int]:
         """Positions of elements that are not fields but contain typed text, in recordings of version 1."""

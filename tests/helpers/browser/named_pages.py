@@ -27,9 +27,13 @@ NAMINGS: dict[str, tuple[str, str]] = {
     "labelledby around": ("<div id=a>{v} <p>{s}</p></div><section aria-labelledby=a><p>x</p></section>", "region"),
     "labelledby hidden": ("<h3 aria-labelledby=a>x</h3><div id=a hidden>{v} {s}</div>", "heading"),
     "labelledby the source": ("<h3 aria-labelledby='a s'>x</h3><i id=a>{v}</i> {s}", "heading"),
-    "reflected": ("<button id=n>x</button><div id=a>{v} {s}</div><script>n.ariaLabelledByElements=[a]</script>", "button"),
+    "reflected": (
+        "<button id=n>x</button><div id=a>{v} {s}</div><script>n.ariaLabelledByElements=[a]</script>",
+        "button",
+    ),
     "reflected to the source": (
-        "<a href=# id=n>x</a><i id=a>{v}</i>{s}<script>n.ariaLabelledByElements=[a,document.getElementById('s')]</script>",
+        "<a href=# id=n>x</a><i id=a>{v}</i>{s}"
+        "<script>n.ariaLabelledByElements=[a,document.getElementById('s')]</script>",
         "link",
     ),
     "owns": ("<div role=heading aria-owns=a></div><div id=a>{v} {s}</div>", "heading"),
@@ -37,7 +41,8 @@ NAMINGS: dict[str, tuple[str, str]] = {
     "owns as a list": ("<ul aria-owns=a></ul><li id=a>{v} {s}</li>", "listitem"),
     "slot": ("<div><template shadowrootmode=open><h3><slot></slot></h3></template>{v} {s}</div>", "heading"),
     "named slot": (
-        "<div><template shadowrootmode=open><button>{v} <slot name=x></slot></button></template><b slot=x>{s}</b></div>",
+        "<div><template shadowrootmode=open><button>{v} <slot name=x></slot></button></template>"
+        "<b slot=x>{s}</b></div>",
         "button",
     ),
     "shadow tree": ("<h3><span><template shadowrootmode=open>{v} {s}</template></span></h3>", "heading"),
@@ -99,13 +104,15 @@ TYPINGS: dict[str, str] = {
     "summary": "<details id=s open><summary contenteditable>{w}</summary></details>",
     "shadow tree": "<div id=s contenteditable><div><template shadowrootmode=open><p>{w}</p></template></div></div>",
     "editor in a shadow tree": "<div id=s><template shadowrootmode=open><p contenteditable>{w}</p></template></div>",
-    "slot in an editor": "<div id=s><template shadowrootmode=open><p contenteditable><slot></slot></p></template>{w}</div>",
+    "slot in an editor": "<div id=s><template shadowrootmode=open><p contenteditable><slot></slot></p></template>"
+    "{w}</div>",
     "image": "<span id=s contenteditable><img alt={w}></span>",
     "title": "<span id=s contenteditable><img title={w}></span>",
     "aria-label": "<span id=s contenteditable><a href=# aria-label={w}>x</a></span>",
     "drawing": "<span id=s contenteditable><svg width=9 height=9><title>{w}</title></svg></span>",
     "generated": "<style>.g::after{{content:'{w}'}}</style><span id=s contenteditable><b class=g>x</b></span>",
-    "generated from an attribute": "<style>.g::after{{content:attr(title)}}</style><i id=s contenteditable><b class=g title={w}></b></i>",
+    "generated from an attribute": "<style>.g::after{{content:attr(title)}}</style>"
+    "<i id=s contenteditable><b class=g title={w}></b></i>",
     "button in an editor": "<span id=s contenteditable><input type=button value={w}></span>",
     "label in an editor": "<span id=s contenteditable><label>{w}<input type=checkbox></label></span>",
     "field in an editor": "<span id=s contenteditable><input data-w={w}></span>",

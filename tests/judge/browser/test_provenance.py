@@ -210,8 +210,9 @@ async def test_what_was_typed_is_left_out_of_every_name_and_text(tmp_path: Path)
 async def test_reading_what_was_typed_leaves_the_page_and_its_references_as_they_are() -> None:
     page = """<title>t</title><label><input type=radio> Other: <input value=plum></label><h3 contenteditable>Memo</h3>
       <p id=said></p><script>
-      new MutationObserver((_, observer) => { observer.disconnect(); said.textContent = 'changed'; }).observe(document,
-        {subtree: true, attributes: true, childList: true, characterData: true});
+      // Taking a screenshot changes styles.
+      new MutationObserver((_, observer) => { observer.disconnect(); said.textContent = 'changed'; }).observe(
+        document.body, {subtree: true, childList: true, characterData: true, attributeFilter: ['id', 'role', 'value']});
       const { get } = Object.getOwnPropertyDescriptor(Node.prototype, 'textContent');
       setInterval(() => { if (Object.getOwnPropertyDescriptor(Node.prototype, 'textContent').get !== get ||
         Object.prototype._lastAriaSnapshotForQuery) said.textContent = 'seen'; }, 50)</script>"""
