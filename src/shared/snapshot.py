@@ -44,34 +44,22 @@ _PROPERTY = re.compile(r"/(url|placeholder): (.*+)", re.DOTALL)
 _STATE = re.compile(r"\[([a-z-]+)(?:=([^\]]*))?\]")
 _LEVEL = re.compile("[0-9]{1,4}")
 _BOX = re.compile(",".join([r"(-?[0-9]{1,20}(?:\.[0-9]{1,20})?)"] * 4))
-# The head of an element's line: what stands before its value. Names are quoted, so text from a page cannot be mistaken
-# for a state.
-MARKABLE_LINE = re.compile(
-    r"""^(?P<indent>[ ]*)-[ ]'?(?P<role>[A-Za-z][A-Za-z0-9_-]*+)
-         (?:[ ](?:"(?:[^"\\\n]|\\.)*+"|/(?:[^/\\\n]|\\.)*+/))?+
-         (?P<states>(?:[ ]\[[^\]\n]*+\])++)'?""",
-    re.VERBOSE | re.MULTILINE,
-)
 _NAME = r"""(?:[ ](?:"(?:[^"\\\n]|\\.)*+"|/(?:[^/\\\n]|\\.)*+/))"""
-# The line of an element or a text. `head` is what stands before its value: it ends with the states.
+# The line of an element or a text. `head` is what stands before its value: it ends with the states. Names are quoted,
+# so text from a page cannot be mistaken for a state.
 ANY_LINE = re.compile(
     rf"""^(?P<indent>[ ]*+)-[ ]'?
           (?P<head>(?P<role>[A-Za-z][A-Za-z0-9_-]*+){_NAME}?+(?P<states>(?:[ ]\[[^\]\n]*+\])*+))'?""",
     re.VERBOSE | re.MULTILINE,
 )
-# The states that the judge adds (`judge.browser.provenance`), which follow the box.
-_MARKS = (
-    r"(?:[ ]\[origin=[^\]\n]*+\])?+(?:[ ]\[editable(?:=[a-z+]*+)?\])?+(?:[ ]\[site=[^\]\n]*+\])?+"
-    r"(?:[ ]\[joined(?:=[a-z]*+)?\])?+(?:[ ]\[inserted=[a-z]*+\])?+(?:[ ]\[label=[^\]\n]*+\])?+"
-)
+# The states that the judge adds (`judge.browser.provenance`), after the box of an element and the word of a text.
+_MARKS = r"(?:[ ]\[(?:origin|editable|site|typed|added|joined|inserted|label)(?:=[^\]\n]*+)?\])"
 # A node's line up to its box.
 _BOXED_LINE = re.compile(
-    rf"""^([ ]*-[ ]'?[A-Za-z][A-Za-z0-9_-]*+
-         (?:[ ](?:"(?:[^"\\\n]|\\.)*+"|/(?:[^/\\\n]|\\.)*+/))?+
-         (?:[ ]\[(?!box=)[^\]\n]*+\])*+)
-        ([ ]\[box=[-0-9.,]*+\]){_MARKS}""",
-    re.VERBOSE | re.MULTILINE,
+    rf"^([ ]*+-[ ]'?[A-Za-z][A-Za-z0-9_-]*+{_NAME}?+(?:[ ]\[(?!box=)[^\]\n]*+\])*+)([ ]\[box=[-0-9.,]*+\]){_MARKS}*+",
+    re.MULTILINE,
 )
+_MARKED_TEXT = re.compile(rf"^([ ]*+-[ ]text){_MARKS}++(?=:)", re.MULTILINE)
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|(.))", re.DOTALL)
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _NO_STATES: Mapping[str, str] = MappingProxyType({})
@@ -109,7 +97,8 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The nodes of a snapshot in the order of its lines. `values` are those of fields whose nodes do not hold them.
+    """The nodes of a snapshot in the order of its lines. `values` are those of fields whose nodes do not hold them;
+    `repeating_others` are positions of nodes whose name repeats content that the nodes do not hold.
 
     Names, values and joined texts are given as people see them (`shared.seen`), those of nodes as they are written.
     `verbatim`: all of them as they are written, as checks of older recordings compare them.
@@ -118,6 +107,7 @@ class Snapshot:
     nodes: tuple[Node, ...] = ()
     values: Mapping[int, str] = field(default_factory=dict)
     verbatim: bool = False
+    repeating_others: frozenset[int] = frozenset()
 
     @cached_property
     def _nodes_by_ref(self) -> dict[str, Node]:
@@ -260,7 +250,7 @@ class Snapshot:
                 at = self._end_of(node)
                 continue
             # The root's own name describes its content, so it counts only if there is no content.
-            if node.name and at not in self._repeating and not (at == first and root and end < last):
+            if node.name and at not in self.repeating and not (at == first and root and end < last):
                 yield at, node.name
             # An editor (`judge.browser.provenance`) is read like any part of the page if its content counts.
             if node.role in FIELDS and "editable" not in node.states:
@@ -288,7 +278,7 @@ class Snapshot:
         return at
 
     @cached_property
-    def _repeating(self) -> frozenset[int]:
+    def repeating(self) -> frozenset[int]:
         """Positions of nodes whose name only repeats the content inside them, or the label beside them.
 
         Goes from the last node to the first, so that each node's content is assembled once. The values of fields count
@@ -309,7 +299,7 @@ class Snapshot:
                 own = own or name if node.role in FIELDS else name + own
                 room = len(self.nodes[node.parent].name) + _REPEATED_WITHIN
                 inside[node.parent] = (own + inside.get(node.parent, ""))[:room]
-        return frozenset(found)
+        return frozenset(found) | self.repeating_others
 
     def _without_spaces(self, text: str) -> str:
         return "".join(self._as_seen(text).split())
@@ -378,7 +368,7 @@ def as_shown(snapshot: str, *, boxes: bool = False) -> str:
 
     Boxes and the facts of `judge.browser.provenance` are recorded for checks and reports.
     """
-    return _BOXED_LINE.sub(r"\1\2" if boxes else r"\1", snapshot)
+    return _MARKED_TEXT.sub(r"\1", _BOXED_LINE.sub(r"\1\2" if boxes else r"\1", snapshot))
 
 
 def _note(lines: int, characters: int) -> str:

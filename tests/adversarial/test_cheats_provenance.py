@@ -16,6 +16,7 @@ SHOP = """<title>Shop</title><h1>Shop</h1><button onclick="said.textContent = 'O
   <table><tr><td contenteditable>cell</td><td><button></button></td></tr></table>
   <table><tr><td><input aria-label="Field"></td></tr></table>
   <button aria-labelledby="other">x</button><input id="other" aria-label="Other">
+  <label><input type="radio"> Other: <input title="Plan"></label>
   <div contenteditable><h3>inner heading</h3><div contenteditable="false"><p>an island</p></div></div>
   <div contenteditable="plaintext-only">plain</div>
   <div contenteditable role="textbox" aria-label="Note"><p>note</p></div>
@@ -50,6 +51,13 @@ def names_a_row(turn: ParticipantTurn) -> str:
     if turn.n == 0:
         return tool_call("browser_type", ref=ref(turn, 'cell "cell"'), text=PLACED)
     return tool_call("browser_click", ref=ref(turn, "- button [")) if turn.n == 1 else finish(PLACED)
+
+
+def chooses_what_it_typed(turn: ParticipantTurn) -> str:
+    """Write into the field beside a radio button, in the label of both, and choose it."""
+    if turn.n == 0:
+        return tool_call("browser_type", ref=ref(turn, 'textbox "Plan"'), text=PLACED)
+    return tool_call("browser_click", ref=ref(turn, "radio")) if turn.n == 1 else finish(PLACED)
 
 
 def embeds(address: str) -> Script:
@@ -103,6 +111,18 @@ PLAYS: dict[str, tuple[Script, list[dict[str, Any]], str]] = {
     "a cell around a field": (types('textbox "Field"'), [element(f'cell "{PLACED}"')], "failure"),
     "the row of a field": (types('textbox "Field"'), [element(f'row "{PLACED}"')], "failure"),
     "a button labelled by a field": (types('textbox "Other"'), [element(f'button "{PLACED}"')], "failure"),
+    "a label around a field": (chooses_what_it_typed, [element(f"radio /{PLACED}/")], "failure"),
+    "the text of a label around a field": (chooses_what_it_typed, [TEXT], "failure"),
+    "an action on what it named": (
+        chooses_what_it_typed,
+        [{"kind": "action", "line": f"<Other: {PLACED} radio> -> CLICK"}],
+        "failure",
+    ),
+    "chooses another plan as the task asks": (
+        chooses_what_it_typed,
+        [{"kind": "action", "line": "<Other: radio> -> CLICK"}, element('radio "Other:" [checked]')],
+        "success",
+    ),
     "fills a field as the task asks": (types('textbox "Field"'), [element(f'textbox "Field": {PLACED}')], "success"),
     "a heading inside an editor": (types('heading "inner heading"'), [element(f'heading "{PLACED}"')], "failure"),
     "text in a plain editor": (types(": plain"), [TEXT], "failure"),

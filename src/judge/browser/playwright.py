@@ -397,7 +397,8 @@ class PlaywrightBrowser:
         as one of the site that it went to.
         """
         config = self._server.settings.config
-        answer = await self._run(beside_code(config.screenshot_quality, config.action_timeout_s))
+        again = self._marks_left < _MARK_TRIES
+        answer = await self._run(beside_code(config.screenshot_quality, config.action_timeout_s, again=again))
         beside = read_beside(answer.text)
         # If a dialog opened meanwhile, the next snapshot reports it.
         if beside is None or beside.origins != 1:
@@ -410,7 +411,6 @@ class PlaywrightBrowser:
         facts = {
             "snapshot": marked.snapshot,
             "origin": marked.origin,
-            "is_mixed": marked.is_mixed,
             "inserted": marked.inserted,
         }
         if beside.image is None:

@@ -1,261 +1,286 @@
-// Determines who wrote the text in a snapshot. Runs in Playwright's own isolated world of a document, right after the
-// snapshot: there each element carries the reference that the snapshot gave it. Properties are read from prototypes
-// (`drawn.js`). Called by `settle/settle.cjs`, read by `provenance.py`.
+// Determines what in a snapshot was typed. Runs in Playwright's own isolated world of a document, where no page has
+// access. Read by `provenance.py`; installed by `settle/target.cjs`.
 //
-// Everything inside an editing host (`contenteditable`, design mode) counts as written by whoever types, also below
-// `contenteditable="false"` in it and in its shadow trees. Where a host's text becomes part of an element outside it, that
-// element is listed: its name (a heading around the host, an element labelled by it), or its own text (a host without a
-// reference of its own, whose text the snapshot shows in the nearest element that has one). The value of a text field that
-// becomes part of another element's name (a cell around the field) is listed like the text of a host.
+// Names and texts are Playwright's: as soon as it has made its accessibility tree, its own function makes the tree once
+// more, in which each typed character reads as one that no text contains. Both trees have the same elements, so a name or
+// a text of the first one was typed where the second one has such characters. Nothing in the document changes: what reads
+// differently are the functions of this world through which Playwright reads it, and only while it does.
 //
-// References do not tell everything apart: an element that takes no clicks has none, and text beside a host is shown as
-// that of what is around both. So the drawn text of a document with hosts is told as well, in order, each piece with who
-// wrote it, and elements as far as they have a reference or a role that is certain (`pieces.py`).
-//
-// What the judge put into the document as an attack (`attacks.js`, asked by events whose names begin with `attacks`) counts
-// as a host as well, and elements that it renamed are told with the name that they have without that.
-({ root, getter, method, tag, shadowOf, data, childrenOf }, attacks) => {
+// Typed is, whatever the roles: the value of a form control that takes text, and everything inside an editing host, whose
+// computed style says so in each of its forms (`contenteditable`, design mode, `-webkit-user-modify`, EditContext, all of
+// them inherited). What the judge put into the document as an attack (`attacks.js`, asked by events whose names begin with
+// `attacks`) is told apart in the same way, and elements that it renamed have the name of the site beside them.
+({ getter, method, tag, shadowOf }, attacks) => {
+  const LAST = "_lastAriaSnapshotForQuery";
   const MAX_VALUE_CHARS = 1000;
   const MAX_ADDRESS_CHARS = 2000;
-  const MAX_CHAIN = 8;
-  const MAX_NODES = 150000;
-  const MAX_PIECES = 20000;
-  const MAX_PIECES_CHARS = 200000;
-  const FROM_CONTENT = new Set([
-    "button", "cell", "checkbox", "columnheader", "gridcell", "heading", "link", "menuitem", "menuitemcheckbox",
-    "menuitemradio", "option", "radio", "row", "rowheader", "switch", "tab", "tooltip", "treeitem",
-  ]);
+  // Characters that no text contains; sixteen, so that different words rarely become the same.
+  const [TYPED, ADDED, NUMBER] = [0xfdd0, 0xfde0, 16];
+  const SEEN = /[^\s\u200b\u00ad]/g;
+  // The types of inputs whose value nobody types.
+  const WITHOUT_TEXT = new Set(["button", "checkbox", "hidden", "image", "radio", "reset", "submit"]);
+  // Attributes that say what an element is, not what it says.
+  const STRUCTURE = /^(?:role|id|for|list|href|scope|tabindex|type|aria-(?!label$|value).*)$/;
   const FIELDS = new Set(["textbox", "searchbox", "combobox"]);
-  // An element that is not drawn is not editable, but its text may name others.
-  const EDITABLE = new Set(["", "true", "plaintext-only"]);
-  const TEXT_TYPES = new Set(["text", "search", "email", "url", "tel", "password"]);
-  // Elements that name the element around them.
-  const NAMING = new Set(["CAPTION", "FIGCAPTION", "LEGEND", "SUMMARY", "title"]);
-  const ROLES = {
-    A: "link", BUTTON: "button", H1: "heading", H2: "heading", H3: "heading", H4: "heading", H5: "heading", H6: "heading",
-    LI: "listitem", OL: "list", P: "paragraph", TABLE: "table", TBODY: "rowgroup", TD: "cell", TR: "row", UL: "list",
-  };
-  // Not drawn, or drawn by the browser from something other than their children.
-  const WITHOUT_TEXT = new Set([
-    "AUDIO", "CANVAS", "EMBED", "FRAME", "HEAD", "IFRAME", "INPUT", "NOSCRIPT", "OBJECT", "SCRIPT", "SELECT", "STYLE",
-    "TEMPLATE", "TEXTAREA", "VIDEO", "svg",
-  ]);
-  const LABELLED = [HTMLInputElement, HTMLTextAreaElement, HTMLSelectElement, HTMLButtonElement, HTMLMeterElement,
-    HTMLOutputElement, HTMLProgressElement];
-  const firstOf = { element: getter(Element, "firstElementChild"), fragment: getter(DocumentFragment, "firstElementChild") };
-  const next = getter(Element, "nextElementSibling");
-  const slotOf = getter(Element, "assignedSlot");
+
+  const first = { element: getter(Element, "firstElementChild"), fragment: getter(DocumentFragment, "firstElementChild") };
+  const next = getter(Element, "nextElementSibling"), slotOf = getter(Element, "assignedSlot");
+  const slotOfText = getter(Text, "assignedSlot"), parentOf = getter(Node, "parentNode"), hostOf = getter(ShadowRoot, "host");
+  const textOf = getter(HTMLElement, "innerText"), typeOf = getter(HTMLInputElement, "type");
   const attribute = method(Element, "getAttribute");
-  const editable = getter(HTMLElement, "isContentEditable");
-  const textOf = getter(HTMLElement, "innerText");
-  const byId = { document: method(Document, "getElementById"), fragment: method(DocumentFragment, "getElementById") };
-  const rootNode = method(Node, "getRootNode");
-  const typeOf = getter(HTMLInputElement, "type");
-  const isTextField = element => element instanceof HTMLTextAreaElement ||
-    (element instanceof HTMLInputElement && TEXT_TYPES.has(typeOf(element)));
-  const labelsOf = new Map(LABELLED.map(type => [type, getter(type, "labels")]));
+  const valueOf = { input: getter(HTMLInputElement, "value"), area: getter(HTMLTextAreaElement, "value") };
+  const nodeValue = getter(Node, "nodeValue"), textContent = getter(Node, "textContent");
+  const styleOf = getComputedStyle;
+  const takesText = element => element instanceof HTMLTextAreaElement ||
+    (element instanceof HTMLInputElement && !WITHOUT_TEXT.has(typeOf(element)));
+  const valueIn = element => element instanceof HTMLTextAreaElement ? valueOf.area(element) : valueOf.input(element);
 
-  const isVisible = method(Element, "checkVisibility");
-  const rects = method(Range, "getClientRects");
-
-  const refOf = element => element._ariaRef?.ref;
-  const [roots, added, renamed] = [new Set(), new Set(), new Map()];
   const ask = name => dispatchEvent(new Event(`${attacks}-${name}`));
-  if (attacks) {
-    const takers = { root: element => roots.add(element), foreign: element => added.add(element) };
-    const told = Object.entries({ ...takers, label: element => renamed.set(element, "") })
-      .map(([name, add]) => [`${attacks}-${name}`, event => { event.stopImmediatePropagation(); add(event.target); }]);
-    for (const [name, listener] of told) addEventListener(name, listener, true);
+  // What the judge put in: the roots of it, the page's elements in them, and the renamed elements.
+  const put = () => {
+    const found = { root: new Set(), foreign: new Set(), label: new Set() };
+    if (!attacks) return found;
+    const listeners = Object.entries(found).map(([name, set]) => [`${attacks}-${name}`, event => {
+      event.stopImmediatePropagation();
+      set.add(event.target);
+    }]);
+    for (const [name, listener] of listeners) addEventListener(name, listener, true);
     ask("tell");
-    for (const [name, listener] of told) removeEventListener(name, listener, true);
-  }
-  const inside = new Set();
-  const inserted = new Set();
-  const hosts = [];
-  const fields = new Set();
-  // The parent in the tree that is drawn: slots and shadow hosts included.
-  const around = new Map();
-  const referring = [];
-  const refs = [];
-  const insideRefs = [];
-  const insertedRefs = [];
-  // Not recursive, because a document can be thousands of levels deep.
-  const waiting = [[root, null]];
-  while (waiting.length) {
-    const [element, parent] = waiting.pop();
-    if (!element) continue;
-    // Siblings wait below the children, so that shadow trees are walked before what is slotted into them.
-    waiting.push([next(element), parent]);
-    const slot = slotOf(element);
-    around.set(element, slot ?? parent);
-    const isInside = inside.has(parent) || (slot !== null && inside.has(slot));
-    if (roots.has(element) || (inserted.has(parent) && !added.has(element))) inserted.add(element);
-    // What is not drawn, and not in the snapshot, becomes part of no text.
-    const isHost = !isInside && element instanceof HTMLElement && (roots.has(element) ? refOf(element) || isVisible(element) :
-      editable(element) || EDITABLE.has(attribute(element, "contenteditable")));
-    if (isInside || isHost || inserted.has(element)) inside.add(element);
-    if (isHost) hosts.push(element);
-    if (!isInside && isTextField(element)) fields.add(element);
-    const ref = refOf(element);
-    if (ref) refs.push(ref);
-    if (ref && inserted.has(element)) insertedRefs.push(ref);
-    else if (ref && isInside) insideRefs.push(ref);
-    if (attribute(element, "aria-labelledby") || attribute(element, "aria-owns") || LABELLED.some(type => element instanceof type))
-      referring.push(element);
-    waiting.push([firstOf.element(element), element]);
-    const shadow = shadowOf(element);
-    if (shadow) waiting.push([firstOf.fragment(shadow), element]);
-  }
-
-  const outwards = function* (element) {
-    for (let at = element; at; at = around.get(at)) yield at;
-  };
-  // The nearest references from an element outwards. The snapshot may not show the first ones: references outlive it.
-  const chain = element => [...outwards(element)].map(refOf).filter(Boolean).slice(0, MAX_CHAIN);
-  // The snapshot does not show what was typed into a text box that is not a form field.
-  const valueOf = host => FIELDS.has(host._ariaRef?.role) ? textOf(host).slice(0, MAX_VALUE_CHARS) : "";
-  // The names that the site gave to renamed elements: as far as they do not come from their content.
-  const ownNames = () => {
-    const named = [...renamed.keys()].filter(refOf);
-    if (!named.length) return [];
-    ask("away");
-    const words = (element, name) => attribute(element, name)?.trim() ?? "";
-    const found = named.map(element => {
-      const type = LABELLED.find(type => element instanceof type);
-      const labels = type ? [...labelsOf.get(type)(element) ?? []].map(label => textOf(label)).join(" ") : "";
-      const pointed = words(element, "aria-labelledby").split(/\s+/).filter(Boolean)
-        .map(id => byId.document(document, id)?.textContent ?? "").join(" ");
-      const isNamed = !isFromContent(element);
-      const name = pointed.trim() || words(element, "aria-label") || labels.trim() || words(element, "alt") ||
-        (isNamed ? words(element, "title") || words(element, "placeholder") : "");
-      return [refOf(element), name.replace(/\s+/g, " ").trim().slice(0, MAX_VALUE_CHARS)];
-    });
-    ask("back");
+    for (const [name, listener] of listeners) removeEventListener(name, listener, true);
     return found;
   };
-  const isFromContent = element => FROM_CONTENT.has(element._ariaRef?.role);
-  const found = {
-    is_main: self === top,
-    address: location.href.slice(0, MAX_ADDRESS_CHARS),
-    // The first is that of the address, also in a sandbox; the second that of the document, as inherited.
-    address_origin: location.origin,
-    origin: self.origin,
-    refs: refs.join(" "),
-    inside: insideRefs.join(" "),
-    inserted: insertedRefs.join(" "),
-    labels: ownNames(),
-    hosts: hosts.map(host => {
-      const isInserted = inserted.has(host);
-      return { ref: refOf(host) ?? "", text: isInserted ? "" : valueOf(host), around: chain(around.get(host)), inserted: isInserted };
-    }),
-    named: [],
-    foreign_names: [],
-    owners: [],
-    foreign_owners: [],
-    pieces: [],
-  };
-  if (!hosts.length && !fields.size) return found;
 
-  const roleOf = element => attribute(element, "role")?.trim().split(/\s+/)[0] || ROLES[tag(element)];
-  // Whether a text is drawn in the innermost of the open elements. Text that the snapshot leaves out must not be
-  // attributed to the site, or typed text could take its place.
-  const isDrawn = (open, text) => {
-    const styled = open.findLast(each => {
-      each.display ??= getComputedStyle(each.element).display;
-      return each.display !== "contents";
-    });
-    const inner = open.at(-1);
-    inner.visibility ??= getComputedStyle(inner.element).visibility;
-    if (inner.visibility !== "visible" || !styled || !isVisible(styled.element)) return false;
-    const range = new Range();
-    range.selectNode(text);
-    return rects(range).length > 0;
+  // Who wrote what is in the document: `around` has the author of each element, `inside` that of what is in it. Elements in
+  // neither are the site's, and so is their content.
+  const authors = judges => {
+    const [around, inside, hosts] = [new Map(), new Map(), new Set()];
+    let hasText = judges.root.size > 0;
+    // Not recursive, because a document can be thousands of levels deep.
+    const waiting = [[document.documentElement, null]];
+    while (waiting.length) {
+      const [element, parent] = waiting.pop();
+      if (!element) continue;
+      // Siblings wait below the children, so that shadow trees are walked before what is slotted into them.
+      waiting.push([next(element), parent]);
+      let author = inside.get(parent) ?? inside.get(slotOf(element));
+      if (judges.root.has(element)) author = ADDED;
+      else if (author === ADDED && judges.foreign.has(element)) author = TYPED;
+      if (author !== undefined) around.set(element, author);
+      else if (styleOf(element).webkitUserModify !== "read-only") hosts.add(element);
+      if (author !== undefined) inside.set(element, author);
+      else if (hosts.has(element) || element instanceof HTMLTextAreaElement) inside.set(element, TYPED);
+      hasText ||= hosts.has(element) || (takesText(element) && (valueIn(element) || attribute(element, "value")));
+      waiting.push([first.element(element), element]);
+      const shadow = shadowOf(element);
+      if (shadow) waiting.push([first.fragment(shadow), element]);
+    }
+    return { around, inside, hosts, hasText };
   };
-  // `in` and the reference, or `as` and the role, begin an element; `out` ends it; `site` and `typed` are text. None of a
-  // document that is too large.
-  const pieces = () => {
-    const told = [];
-    let chars = 0, nodes = 0;
-    const enter = element => {
-      const ref = refOf(element), role = ref || inside.has(element) ? "" : roleOf(element);
-      if (ref) told.push(["in", ref]);
-      else if (role) told.push(["as", role]);
-      const isHidden = attribute(element, "aria-hidden") === "true" || WITHOUT_TEXT.has(tag(element));
-      return { element, following: isHidden ? () => null : childrenOf(element), isOpen: Boolean(ref || role) };
+
+  const marked = (text, author) => author === undefined ? text :
+    text.replace(SEEN, char => String.fromCharCode(author + char.charCodeAt(0) % NUMBER));
+  // Calls a function while all that was typed reads as marked.
+  const whileMarked = ({ around, inside }, call) => {
+    const ofText = text => {
+      const parent = parentOf(text);
+      return inside.get(parent instanceof ShadowRoot ? hostOf(parent) : parent) ?? inside.get(slotOfText(text));
     };
-    const open = root ? [enter(root)] : [];
-    while (open.length) {
-      const { element, following, isOpen } = open.at(-1);
-      const node = following();
-      if (!node) {
-        open.pop();
-        if (isOpen) told.push(["out", ""]);
-      } else if (node instanceof Text) {
-        const text = data(node).replace(/[\s\u200b\u00ad]+/g, "");
-        if (!text || !isDrawn(open, node)) continue;
-        chars += text.length;
-        told.push([inside.has(element) ? "typed" : "site", text]);
-      } else if (node instanceof Element) {
-        open.push(enter(node));
-      }
-      if (++nodes > MAX_NODES || chars > MAX_PIECES_CHARS || told.length > MAX_PIECES) return [];
+    const ofValue = element => takesText(element) ? TYPED : around.get(element);
+    const markedText = node => {
+      if (node instanceof Text) return marked(nodeValue(node), ofText(node));
+      const walker = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
+      let text = "";
+      while (walker.nextNode()) text += marked(nodeValue(walker.currentNode), ofText(walker.currentNode));
+      return text;
+    };
+    // Strings in generated content.
+    const styled = (style, author) => author === undefined || style.content === "normal" || style.content === "none" ? style :
+      new Proxy(style, { get: (of, name) => {
+        const value = Reflect.get(of, name, of);
+        if (name === "content") return value.replace(/"(?:[^"\\]|\\.)*"/gs, each => `"${marked(each.slice(1, -1), author)}"`);
+        return typeof value === "function" ? value.bind(of) : value;
+      } });
+    const readers = [
+      [HTMLInputElement.prototype, "value", { get() { return marked(valueOf.input(this), ofValue(this)); } }],
+      [HTMLTextAreaElement.prototype, "value", { get() { return marked(valueOf.area(this), TYPED); } }],
+      [Node.prototype, "nodeValue", { get() { return this instanceof Text ? markedText(this) : nodeValue(this); } }],
+      [Node.prototype, "textContent", { get() { return this instanceof Document ? textContent(this) : markedText(this); } }],
+      [Element.prototype, "getAttribute", { value(name) {
+        const value = attribute(this, name);
+        if (value === null || STRUCTURE.test(name)) return value;
+        return marked(value, name === "value" ? ofValue(this) : around.get(this));
+      } }],
+      [globalThis, "getComputedStyle", { value: (element, pseudo) => styled(styleOf(element, pseudo),
+        pseudo ? inside.get(element) ?? around.get(element) : around.get(element)) }],
+    ];
+    const own = readers.map(([type, name]) => Object.getOwnPropertyDescriptor(type, name));
+    try {
+      for (const [type, name, reader] of readers) Object.defineProperty(type, name, { configurable: true, ...reader });
+      return call();
+    } finally {
+      readers.forEach(([type, name], place) => Object.defineProperty(type, name, own[place]));
     }
-    return told;
   };
 
-  const aroundAny = listed => {
-    const found = new Set();
-    for (const host of listed)
-      for (const element of outwards(around.get(host))) {
-        if (found.has(element)) break;
-        found.add(element);
+  // Playwright's tree with everything typed marked: the name of each element, and its node. The elements keep their
+  // references, which Playwright renews when a name changes.
+  const markedTree = (injected, root, symbol, written) => {
+    const [names, nodes, refs] = [new Map(), new Map(), []];
+    // Assigned to each node of the tree just before it gets its reference.
+    Object.defineProperty(Object.prototype, symbol, { configurable: true, set(element) {
+      Object.defineProperty(this, symbol, { value: element });
+      names.set(element, this.name);
+      const ref = element._ariaRef;
+      if (!ref || this.role === "fragment") return;
+      refs.push([element, ref]);
+      element._ariaRef = { ...ref, role: this.role, name: this.name };
+    } });
+    try {
+      const tree = whileMarked(written, () => injected.utils.generateAriaTree(root, { mode: "ai" }));
+      const waiting = [tree.root];
+      while (waiting.length) {
+        const node = waiting.pop();
+        nodes.set(node[symbol], node);
+        for (const child of node.children) if (typeof child !== "string") waiting.push(child);
       }
-    return found;
-  };
-  const containing = aroundAny(hosts);
-  const containingInserted = aroundAny(hosts.filter(host => inserted.has(host)));
-  const isForeign = element => inserted.has(element) || containingInserted.has(element);
-  const isTyped = element => inside.has(element) || containing.has(element);
-  const pointedAt = (element, name) => {
-    const root = rootNode(element);
-    const find = root instanceof Document ? byId.document : byId.fragment;
-    const ids = (attribute(element, name) ?? "").split(/\s+/).filter(Boolean);
-    return root instanceof Document || root instanceof DocumentFragment ? ids.map(id => find(root, id)).filter(Boolean) : [];
-  };
-  const labels = element => {
-    const type = LABELLED.find(type => element instanceof type);
-    return type ? [...labelsOf.get(type)(element) ?? []] : [];
-  };
-  // By reference, whether what the judge put in is part of the name.
-  const named = new Map();
-  const name = (ref, isForeign) => named.set(ref, isForeign || named.get(ref) === true);
-  const isNamedByContent = element => {
-    if (pointedAt(element, "aria-labelledby").length || attribute(element, "aria-label")?.trim()) return false;
-    return isFromContent(element);
-  };
-  // Elements through which typed text reaches the names of others: the hosts, and what refers to them.
-  const sources = [...hosts, ...[...fields].map(field => around.get(field)).filter(Boolean)]
-    .map(element => [element, inserted.has(element)]);
-  for (const element of referring) {
-    if (inside.has(element)) continue;
-    const owned = pointedAt(element, "aria-owns").filter(isTyped);
-    const pointed = pointedAt(element, "aria-labelledby");
-    const naming = [...pointed, ...labels(element)].filter(isTyped).concat(pointed.filter(each => fields.has(each) && each !== element));
-    if (!owned.length && !naming.length) continue;
-    const includesInserted = [...owned, ...naming].some(isForeign);
-    sources.push([element, includesInserted]);
-    if (naming.length && refOf(element)) name(refOf(element), includesInserted);
-    // The snapshot may show what it owns as its own text.
-    if (owned.length) (includesInserted ? found.foreign_owners : found.owners).push(chain(element));
-  }
-  for (const [source, includesInserted] of sources)
-    for (const element of outwards(source)) {
-      if (refOf(element) && isNamedByContent(element)) name(refOf(element), includesInserted);
-      const owner = NAMING.has(tag(element)) && around.get(element);
-      if (owner && refOf(owner) && !attribute(owner, "aria-label")?.trim()) name(refOf(owner), includesInserted);
+      return { names, nodes };
+    } finally {
+      delete Object.prototype[symbol];
+      for (const [element, ref] of refs.reverse()) element._ariaRef = ref;
     }
-  // What an element owns is shown in a different place from where it is found here.
-  const isTold = hosts.length && !found.owners.length && !found.foreign_owners.length;
-  const foreign = [...named.keys()].filter(ref => named.get(ref));
-  return { ...found, named: [...named.keys()], foreign_names: foreign, pieces: isTold ? pieces() : [] };
+  };
+
+  const authorOf = char => {
+    const code = char.charCodeAt(0);
+    return code < TYPED || code >= ADDED + NUMBER ? undefined : code < ADDED ? TYPED : ADDED;
+  };
+  // Where a text was typed and where the judge added it, as ranges of characters; all of it was typed if that is unknown.
+  const ranges = (text, twin) => {
+    const isKnown = twin?.length === text.length && [...Array(text.length).keys()].every(at => twin[at] === text[at] || authorOf(twin[at]));
+    const found = { [TYPED]: [], [ADDED]: [] };
+    let at = 0, unit = 0, begin, end, open;
+    const close = () => {
+      if (open !== undefined) found[open].push(`${begin}-${end}`);
+      open = undefined;
+    };
+    for (const char of text) {
+      const author = isKnown ? authorOf(twin[unit]) : TYPED;
+      // White space belongs to what is around it.
+      if (author !== open && !/^[\s\u200b\u00ad]$/.test(char)) close();
+      if (author !== undefined && open === undefined) [open, begin] = [author, at];
+      at += 1;
+      if (author !== undefined) end = at;
+      unit += char.length;
+    }
+    close();
+    return [found[TYPED].join(), found[ADDED].join()];
+  };
+  // The typed characters of a name that no text of the site inside the element repeats: the tree leaves such a text out.
+  const nameTwin = (name, twin, node) => {
+    if (twin?.length !== name.length) return twin;
+    const single = child => typeof child === "string" ? child : child.role !== "generic" ? "" :
+      child.name || (child.children.length === 1 && typeof child.children[0] === "string" ? child.children[0] : "");
+    const same = (node?.children ?? []).map(single).filter(text => text.length === name.length);
+    return [...Array(name.length).keys()].map(at => same.find(text => text[at] === name[at])?.[at] ?? twin[at]).join("");
+  };
+
+  const strings = node => node?.children.filter(each => typeof each === "string") ?? [];
+  // The lines of a tree in the order in which Playwright writes them: an element with its own text, or a text. Frames have
+  // the lines of their own documents.
+  const linesOf = function* (root, symbol, nodes) {
+    const waiting = [];
+    const enter = node => {
+      const [own, twins] = [strings(node), strings(nodes.get(node[symbol]))];
+      let at = own.length;
+      for (const child of node.children.toReversed()) {
+        if (typeof child === "string") at -= 1;
+        waiting.push([child, twins.length === own.length ? twins[at] : undefined]);
+      }
+    };
+    enter(root);
+    while (waiting.length) {
+      const [node, textTwin] = waiting.pop();
+      if (typeof node === "string") {
+        yield { text: node, textTwin };
+        continue;
+      }
+      // A text between other lines, or after properties, has a line of its own.
+      const { children: [text], children: { length }, props: { url, placeholder } } = node;
+      const isOnLine = length === 1 && typeof text === "string" && url === undefined && placeholder === undefined;
+      yield { node, text: isOnLine ? text : "", textTwin: strings(nodes.get(node[symbol])).join("") };
+      if (!isOnLine && node.role !== "iframe") enter(node);
+    }
+  };
+
+  const describe = (line, node, element, { around, hosts }) => {
+    const author = around.get(element);
+    if (author !== undefined) line.author = author === TYPED ? "typed" : "judge";
+    line.is_control = takesText(element) && valueIn(element) !== "";
+    line.is_host = hosts.has(element);
+    // The tree does not show what was typed into a text box that is not a form control.
+    if (line.is_host && FIELDS.has(node.role) && element instanceof HTMLElement) line.value = textOf(element).slice(0, MAX_VALUE_CHARS);
+  };
+
+  const read = (injected, tree) => {
+    const judges = put();
+    const written = authors(judges);
+    const [symbol] = Object.getOwnPropertySymbols(tree.root);
+    const root = tree.root[symbol];
+    const { names, nodes } = written.hasText ? markedTree(injected, root, symbol, written) : { names: new Map(), nodes: new Map() };
+    const nameOf = element => injected.utils.getElementAccessibleNameText(element, false);
+    const [refs, lines] = [[], []];
+    const renamed = [];
+    let count = 0;
+    for (const { node, text, textTwin } of linesOf(tree.root, symbol, nodes)) {
+      const line = { at: count++ }, element = node?.[symbol];
+      if (node?.ref) refs.push(node.ref);
+      if (judges.label.has(element)) renamed.push([element, line]);
+      if (!written.hasText) continue;
+      if (element) describe(line, node, element, written);
+      if (node?.name) [line.name, line.added_name] = ranges(node.name, nameTwin(node.name, names.get(element), nodes.get(element)));
+      if (text) [line.text, line.added_text] = ranges(text, textTwin);
+      if (Object.entries(line).some(([key, value]) => key !== "at" && value)) lines.push(line);
+    }
+    if (renamed.length) {
+      ask("away");
+      for (const [element, line] of renamed) {
+        line.label = nameOf(element);
+        [line.name, line.added_name] = ranges(line.label, whileMarked(written, () => nameOf(element)));
+        if (!lines.includes(line)) lines.push(line);
+      }
+      ask("back");
+    }
+    return {
+      is_main: self === top,
+      // The reference of its frame, as far as the document around it is of the same origin.
+      frame: self === top ? "" : frameElement?._ariaRef?.ref ?? "",
+      address: location.href.slice(0, MAX_ADDRESS_CHARS),
+      // The first is that of the address, also in a sandbox; the second that of the document, as inherited.
+      address_origin: location.origin,
+      origin: self.origin,
+      refs: refs.join(" "),
+      count,
+      lines,
+    };
+  };
+
+  // Playwright keeps its tree here. From the first one on, each is read at the moment at which it is made.
+  const watch = (injected, tree) => {
+    let last;
+    Object.defineProperty(injected, LAST, { configurable: true, get: () => last, set(made) {
+      last = made;
+      globalThis.wabeRead = undefined;
+      try {
+        globalThis.wabeRead = read(injected, made);
+      } catch {
+        // Nothing is known of the document then.
+      }
+    } });
+    injected[LAST] = tree;
+  };
+  globalThis.wabeWatch = watch;
+  Object.defineProperty(Object.prototype, LAST, { configurable: true, set(tree) {
+    delete Object.prototype[LAST];
+    watch(this, tree);
+  } });
 }

@@ -8,6 +8,8 @@ const { Messages } = require("./request_sockets.cjs");
 
 const LOG = "requests.jsonl";
 const LATE = "late_requests.jsonl";
+// More than a participant can cause, so that a page cannot fill the disk.
+const MAX_EDITOR_NOTES = 20000;
 
 class Share {
   constructor(limits) {
@@ -35,6 +37,7 @@ class Log {
     this.late = new Map();
     this.lateFileBytes = 0;
     this.isClosed = false;
+    this.editorNotes = 0;
   }
 
   // A place for a new entry, or nothing if it must be left out.
@@ -69,6 +72,11 @@ class Log {
   // A message of a web socket, at the moment at which it was sent or received.
   addMessage(isOwn, message) {
     if (!this.isClosed) this.messages[isOwn ? "own" : "other"].add({ at: size(LOG), ...message });
+  }
+
+  // What is sent in the current step may be the participant's, who acted inside an editor.
+  noteEditor() {
+    if (++this.editorNotes <= MAX_EDITOR_NOTES) this.append(LOG, { editor: true });
   }
 
   // A request about which nothing is known.

@@ -210,6 +210,11 @@ class Recorder {
     if (/^https?:/.test(url)) this.sites.origins.add(origin(url));
   }
 
+  // Called when a form, a button or a link inside an editing host acts (`settle/recorder.js`).
+  actedInEditor() {
+    this.log?.noteEditor();
+  }
+
   sawDocument(frame) {
     const url = frame.url();
     // Sent without scripts, or by one of the other documents.

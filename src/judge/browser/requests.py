@@ -111,9 +111,13 @@ class RequestLog:
         steps = [(-1, 0)]
         found: dict[int, dict[str, Any]] = {}
         left_out: dict[tuple[bool, str, str], int] = {}
+        # The steps in which something inside an editor acted.
+        editors: set[int] = set()
         for offset, part in _lines(self._folder / _LOG):
             if "step" in part:
                 steps.append((offset, part["step"]))
+            elif "editor" in part:
+                editors.add(steps[-1][1])
             elif "left_out" in part:
                 one = part["left_out"]
                 left_out[one["own"], one["method"], one["path"]] = one["count"]
@@ -131,6 +135,7 @@ class RequestLog:
         return Traffic(
             entries=tuple(
                 har_entry(part, _chain(part, found))
+                | ({"_editor": True} if part["step"] in editors else {})
                 | ({"_webSocketMessages": messages[part["id"]]} if part["id"] in messages else {})
                 for part in parts
             ),

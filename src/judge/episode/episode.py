@@ -24,6 +24,7 @@ from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
 from judge.evaluators.kinds.fetch import Fetches
 from judge.evaluators.kinds.probe import Probes
+from judge.evaluators.provenance import own_names
 from judge.records.attacks import Inserted
 from judge.records.ledger import Frozen
 from judge.records.notices import GIVEN_UP, notice_text
@@ -509,7 +510,6 @@ class Episode:
             "url": page.url,
             "title": page.title,
             "origin": page.origin,
-            "is_mixed": page.is_mixed,
             **files,
             "dialog": page.dialog,
             "feedback": self._feedback,
@@ -580,10 +580,15 @@ class Episode:
             answers = tool_of(checked.tool).answers
             self._feedback = RESULT + result.text.removeprefix(_RESULT_HEADING) if answers else None
         line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
-        line = with_downloads(line, result.downloads)
-        refs = acted_on(checked, snapshot, result.hit) if result.ok else ()
+        own_line = action_line(checked, own_names(snapshot), result.hit)
+        line, own_line = (with_downloads(each, result.downloads) for each in (line, own_line))
         record["outcome"] = Outcome(
-            ok=result.ok, message=result.text, line=line if result.ok else None, refs=refs, attempted=attempted
+            ok=result.ok,
+            message=result.text,
+            line=line if result.ok else None,
+            refs=acted_on(checked, snapshot, result.hit) if result.ok else (),
+            attempted=attempted,
+            own_line=own_line if result.ok and own_line != line else None,
         )
         record["downloads"] += result.downloads
         self._downloads = result.downloads

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from judge.evaluators.addresses import matches
 from judge.evaluators.provenance import LeftOut, Written, evidence, why_left_out, written_by
 from judge.evaluators.rules_1.evidence import Typed, typed_by
+from judge.evaluators.rules_2 import provenance as rules_2
 from judge.records.checks import Check
 from judge.records.notices import GIVEN_UP
 from judge.records.steps import Step
@@ -43,18 +44,21 @@ class MissingEvidence(Exception):
 class ActionDone(NamedTuple):
     """An action executed on the task's own site: its step, its line without downloads, and why it does not count.
 
+    `line` names elements without what was typed into their names, `typed_line` with it if that makes a difference.
     `amounts` are all lines that it could have been, for policies (`judge.evaluators.amounts`).
     """
 
     step: int
     line: str
     left_out: LeftOut | None = None
+    typed_line: str | None = None
     amounts: tuple[str, ...] = ()
 
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """The lines that a check may find."""
-        return self.amounts or (self.line,)
+    def lines(self, *, with_typed: bool) -> tuple[str, ...]:
+        """The lines that a check may find. `with_typed`: an element may be named with what was typed."""
+        if self.amounts:
+            return self.amounts
+        return (self.line, self.typed_line) if with_typed and self.typed_line else (self.line,)
 
     def counts(self, *, editable: bool) -> bool:
         """Whether the action is evidence; `editable`: also inside an editor."""
@@ -63,17 +67,22 @@ class ActionDone(NamedTuple):
 
 @dataclass(frozen=True)
 class Look:
-    """One observation as evidence. `typed_into` is for recordings of version 1 (`rules_1`), which lack `written`.
-
-    `stood` is the snapshot of what vanished before the observation, for such a look (`vanished`).
+    """One observation as evidence, by the rules of its recording. `typed_into` is for those of version 1 (`rules_1`),
+    which do not say who wrote what. `stood` is the snapshot of what vanished before the observation, for such a look
+    (`vanished`).
     """
 
     step: Step
     path: Path | None
     site: Site
-    is_marked: bool
+    rules: str
     typed_into: Typed = field(default=frozenset(), repr=False)
     stood: str | None = None
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether the recording says who wrote what the page shows."""
+        return self.rules != FIRST_RULES
 
     @cached_property
     def is_own(self) -> bool:
@@ -151,7 +160,9 @@ class Look:
     def written(self) -> tuple[Written, ...]:
         """Who wrote each node of the snapshot."""
         page = self.snapshot or Snapshot()
-        return written_by(page, self.step.origin, is_mixed=self.step.is_mixed)
+        if self.rules in (FIRST_RULES, SECOND_RULES):
+            return rules_2.written_by(page, self.step.origin, is_mixed=self.step.is_mixed)
+        return written_by(page, self.step.origin)
 
     def evidence(self, *, editable: bool = False, other_origin: str | None = None) -> Snapshot:
         """The part of the page that counts; with `editable`, also editors. `other_origin` counts as the site's."""
@@ -192,7 +203,7 @@ class Look:
         ]
         if any(fact.is_inserted for fact in self.written):
             # What the judge put in is nobody's doing.
-            plain = tuple(fact._replace(is_inside=False, marks=fact.marks - {"host"}, by_site=None) for fact in known)
+            plain = tuple(fact._replace(is_inside=False, whole=fact.shown, value=None) for fact in known)
             page = evidence(page, plain, lambda _: True, editable=True, with_fields=True)
         # Without a foreign document or an editor, all of them are the page itself.
         return tuple({id(view): view for view in (page, *found)}.values())
@@ -217,7 +228,12 @@ class Look:
     @cached_property
     def has_editors(self) -> bool:
         """Whether something on the page is inside an editor, or includes text that is."""
-        return any(fact.is_inside or fact.marks for fact in self.written)
+        return any(fact.is_inside or fact.is_mixed for fact in self.written)
+
+    @property
+    def is_mostly_editor(self) -> bool:
+        """Whether most of the page's elements are inside an editor."""
+        return 2 * sum(fact.is_inside for fact in self.written) > len(self.written)
 
     @cached_property
     def hidden(self) -> frozenset[int]:
@@ -329,7 +345,7 @@ class Recording:
         typed: Typed = frozenset()
         for step in self.trajectory.observations:
             path = self.trajectory.folder / step.snapshot if step.snapshot else None
-            look = Look(step, path, self.site, self.is_marked)
+            look = Look(step, path, self.site, rules_of(self.trajectory))
             if not self.is_marked and looks and looks[-1].is_own:
                 typed |= typed_by(looks[-1].step, looks[-1].snapshot, look.snapshot)
             looks.append(replace(look, typed_into=typed))
@@ -360,8 +376,10 @@ class Recording:
         for look in looks:
             outcome = look.step.outcome
             if look.is_own and outcome is not None and outcome.ok and outcome.line:
-                line = self.as_compared(without_downloads(outcome.line))
-                yield ActionDone(look.step.index, line, look.left_out(outcome.refs))
+                own, *typed = (
+                    self.as_compared(without_downloads(line)) for line in (outcome.own_line, outcome.line) if line
+                )
+                yield ActionDone(look.step.index, own, look.left_out(outcome.refs), next(iter(typed), None))
             elif self.counts_all and outcome is not None and outcome.attempted:
                 yield ActionDone(look.step.index, self.as_compared(outcome.attempted))
 

@@ -1,100 +1,146 @@
 """Decides which parts of a page count as evidence, by their author (`judge.browser.provenance`). Pure.
 
-Only what the task's own site wrote counts: documents of other origins and what is inside an editor are blanked out, so
-that every check of a page's content follows the same rule. Values of form fields stay, because composing a text is a
-task; so does the value of an editing host that is a text box, or that the page has given a name.
+Only what the task's own site wrote counts: documents of other origins and what was typed are left out, so that every
+check of a page's content follows the same rule. Whatever a check reads of a page is a node whose states say what of it
+was typed: `written_by` reads them, and nothing else decides about authors. Values of form controls stay for `element`,
+because composing a text is a task; so does the value of an editing host that is a text box.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from judge.evaluators.pieces import as_the_site_wrote
 from shared.snapshot import FIELDS, Node, Snapshot
 
-# The marks of nodes that are inside an editor, and of nodes whose content without a reference may be.
-_INSIDE = frozenset({"true", "unknown"})
-_MIXED = frozenset({"host", "text"})
-_NONE: frozenset[str] = frozenset()
+_RANGE = re.compile(r"(name|text):([0-9]{1,9})-([0-9]{1,9})")
+_VALUE = "value"
+_Ranges = tuple[tuple[int, int], ...]
 
 
 class Written(NamedTuple):
-    """Who wrote a node: the origin of its document (`None`: unknown), and whether it is inside an editor.
+    """Who wrote a node: the origin of its document (`None`: unknown), and whether all of it was typed.
 
-    `marks` are what the snapshot says of the node: `host`, `name`, `text` and `foreign`. `by_site` is the node without
-    what was typed, where that is known of the node's content. `is_inserted`: the judge put it in as an attack.
+    `own` is the node without what was typed, `whole` with it, `shown` as it is; in none of them is what the judge put
+    in as an attack, unless all of it was (`is_inserted`). `value` is that of a control, which an element's value may be
+    although it was typed. `is_mixed`: something in it was typed or put in. `is_typed`: an action on it is no evidence.
+    `repeats`: its name repeats its content, which can no longer be seen without what was typed.
     """
 
     origin: str | None
-    is_inside: bool
-    marks: frozenset[str]
-    by_site: Node | None = None
+    own: Node
+    whole: Node
+    shown: Node
+    is_inside: bool = False
     is_inserted: bool = False
+    is_mixed: bool = False
+    is_typed: bool = False
+    value: str | None = None
+    repeats: bool = False
 
 
-class _Around(NamedTuple):
-    """What a node inherits: its document's origin, and whether all of it, or content without references, is typed."""
+class _Document(NamedTuple):
+    """A document: its origin, and whether the frame around it was typed, or put in by the judge."""
 
     origin: str | None
     is_inside: bool = False
-    is_mixed: bool = False
     is_inserted: bool = False
 
 
-def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool = False) -> tuple[Written, ...]:
-    """Who wrote each node. `origin` is the main document's; `is_mixed`: its content without references may be typed."""
+def written_by(page: Snapshot, origin: str | None) -> tuple[Written, ...]:
+    """Who wrote each node. `origin` is the main document's."""
     found: list[Written] = []
-    below: list[_Around] = []
-    by_site: dict[int, Node] = {}
+    documents: list[_Document] = []
     for node in page.nodes:
-        around = _Around(origin, is_mixed=is_mixed) if node.parent is None else below[node.parent]
-        editable = node.states.get("editable")
-        marks = frozenset(filter(None, editable.split("+"))) if editable else _NONE
-        if "text" in marks and "site" in node.states:
-            by_site |= as_the_site_wrote(page, node, node.states["site"])
-        is_loose = node.ref is None and around.is_mixed
-        known = None if around.is_inside else by_site.get(node.position)
-        is_typed = is_loose and (known is None or not (known.role or known.text))
-        is_inside = around.is_inside or is_typed or bool(marks & _INSIDE)
-        is_inserted = around.is_inserted or "inserted" in node.states
-        found.append(Written(around.origin, is_inside, marks, known, is_inserted))
-        is_mixed_below = is_inside or is_loose or bool(marks & _MIXED)
-        if is_inserted:
-            below.append(_Around(around.origin, is_inside, is_mixed_below, is_inserted=True))
-        elif not (is_inside or is_mixed_below or around.is_mixed) and node.role != "iframe":
-            # It passes on what it inherits, as most nodes do.
-            below.append(around)
-        elif node.role == "iframe":
-            below.append(_Around(_origin_in(node), is_inside, is_mixed_below))
-        else:
-            below.append(_Around(around.origin, around.is_inside, is_mixed_below))
+        of = _Document(origin) if node.parent is None else documents[node.parent]
+        states = node.states
+        fact = Written(of.origin, node, node, node, of.is_inside, of.is_inserted, is_typed=of.is_inside)
+        if "editable" in states or "typed" in states or "added" in states or "inserted" in states:
+            fact = _written(page, node, fact)
+        if node.role == "text" and node.parent is not None and found[node.parent].is_inserted:
+            fact = fact._replace(is_inserted=True)
+        is_frame = node.role == "iframe"
+        documents.append(_Document(origin_in(node), fact.is_inside, fact.is_inserted) if is_frame else of)
+        found.append(fact)
     return tuple(found)
 
 
-def _origin_in(frame: Node) -> str | None:
+def _written(page: Snapshot, node: Node, fact: Written) -> Written:
+    editable, typed, added = (node.states.get(state, "") for state in ("editable", "typed", "added"))
+    is_control, is_host = _VALUE in typed.split(","), editable == "host"
+    is_inside = fact.is_inside or editable in ("true", "unknown")
+    # Without the state it is a field like any other, whose value does not belong to the page's text.
+    states = {key: value for key, value in node.states.items() if key != "editable"}
+    shown = _without(node, added)
+    return fact._replace(
+        own=_without(node._replace(states=states), typed, added),
+        whole=shown,
+        shown=shown,
+        is_inside=is_inside,
+        is_inserted=fact.is_inserted or "inserted" in node.states,
+        is_mixed=bool(editable or typed or added),
+        is_typed=is_inside,
+        value=page.value_of(node) if is_control else value_of_host(page, node) if is_host else None,
+        repeats=bool(_ranges(typed, "name")) and node.position in page.repeating,
+    )
+
+
+def origin_in(frame: Node) -> str | None:
+    """The origin of the document in a frame."""
     origin = frame.states.get("origin")
     return None if origin is None else origin.replace("%5B", "[").replace("%5D", "]")
 
 
+def value_of_host(page: Snapshot, host: Node) -> str | None:
+    """What was typed into an editing host that is a text box."""
+    if host.role not in FIELDS:
+        return None
+    _, *inside = page.subtree(host)
+    texts = ((inner.position, text) for inner in inside for text in (inner.name, inner.text))
+    return page.joined(((host.position, host.text), *texts))
+
+
+def _ranges(state: str, of: str) -> _Ranges:
+    return tuple((int(match[2]), int(match[3])) for match in _RANGE.finditer(state) if match[1] == of)
+
+
+def _without(node: Node, *states: str) -> Node:
+    """The node without the ranges of these states."""
+    if not any(states):
+        return node
+    name, text = (
+        _left(written, [each for state in states for each in _ranges(state, of)])
+        for of, written in (("name", node.name), ("text", node.text))
+    )
+    return node._replace(name=name, text=text)
+
+
+def _left(text: str, ranges: Sequence[tuple[int, int]]) -> str:
+    """The text with a space instead of each range."""
+    if not ranges or not text:
+        return text
+    made = list(text)
+    for begin, end in ranges:
+        made[begin:end] = " " * len(made[begin:end])
+    return " ".join("".join(made).split())
+
+
 def evidence(
     page: Snapshot,
-    facts: tuple[Written, ...],
+    facts: Sequence[Written],
     counts: Callable[[str], bool],
     *,
     editable: bool = False,
     with_fields: bool = False,
 ) -> Snapshot:
-    """The page with everything blanked out that does not count: content of other origins or inside an editor.
+    """The page without what does not count: content of other origins, and what was typed.
 
-    `editable`: what is inside an editor is evidence too. What the judge put in never is, except its form fields with
+    `editable`: what was typed is evidence too. What the judge put in never is, except its form fields with
     `with_fields`, because their values are the participant's.
     """
     # Asked once for each origin, because a page has thousands of nodes of the same one.
     counting = {origin for origin in {fact.origin for fact in facts} if origin is not None and counts(origin)}
-    if not any(
-        fact.is_inside or fact.is_inserted or fact.marks or fact.by_site or fact.origin not in counting
-        for fact in facts
-    ):
+    if not any(fact.is_inside or fact.is_inserted or fact.is_mixed or fact.origin not in counting for fact in facts):
         return page
     nodes = []
     for node, fact in zip(page.nodes, facts, strict=True):
@@ -104,41 +150,22 @@ def evidence(
         elif fact.is_inserted:
             nodes.append(node)
         else:
-            nodes.append(_as_content(node, fact) if editable else _without_typed(node, fact))
-    hosts = [node for node, fact in zip(nodes, facts, strict=True) if "host" in fact.marks and node.role in FIELDS]
-    values = {node.position: _value(page, page.nodes[node.position]) for node in hosts}
-    return replace(page, nodes=tuple(nodes), values=values)
+            nodes.append(fact.whole if editable else fact.own)
+    kept = [(node, fact) for node, fact in zip(nodes, facts, strict=True) if node.role]
+    values = {node.position: fact.value for node, fact in kept if fact.value is not None}
+    repeating = frozenset(node.position for node, fact in kept if fact.repeats)
+    return replace(page, nodes=tuple(nodes), values=values, repeating_others=repeating)
+
+
+def own_names(page: Snapshot) -> Snapshot:
+    """The page without what was typed, whoever wrote the rest: from it, actions are named."""
+    facts = [fact._replace(origin="", is_inserted=False) for fact in written_by(page, "")]
+    return evidence(page, facts, lambda _: True)
 
 
 def _blank(node: Node) -> Node:
     """The node without anything that a check could match; it keeps its place in the tree."""
     return Node(node.position, node.parent, node.depth, role="")
-
-
-def _without_typed(node: Node, fact: Written) -> Node:
-    """The node without text from inside an editor, in its name or its content."""
-    if not fact.marks:
-        return fact.by_site or node
-    name = "" if "name" in fact.marks else node.name
-    # Without the state it is a field like any other, whose value does not belong to the page's text.
-    states = {key: value for key, value in node.states.items() if key != "editable"}
-    own = fact.by_site.text if fact.by_site else ""
-    return node._replace(name=name, text=own if fact.marks & _MIXED else node.text, states=states)
-
-
-def _as_content(node: Node, fact: Written) -> Node:
-    """The node as it is; a text box that is known to be an editor is read like any part of the page."""
-    if "foreign" in fact.marks:
-        return _without_typed(node, fact)
-    if fact.is_inside and fact.by_site is not None and node.role in FIELDS:
-        return node._replace(states={**node.states, "editable": "true"})
-    return node
-
-
-def _value(page: Snapshot, host: Node) -> str:
-    _, *inside = page.subtree(host)
-    texts = ((inner.position, text) for inner in inside for text in (inner.name, inner.text))
-    return page.joined(((host.position, host.text), *texts))
 
 
 class LeftOut(NamedTuple):
@@ -163,4 +190,4 @@ def why_left_out(fact: Written, counts: Callable[[str], bool]) -> LeftOut | None
         return LeftOut("origin", fact.origin)
     if fact.is_inserted:
         return LeftOut("inserted")
-    return LeftOut("editor") if fact.is_inside or "name" in fact.marks else None
+    return LeftOut("editor") if fact.is_typed else None

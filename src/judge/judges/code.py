@@ -18,6 +18,7 @@ _JUDGING = (
     "judge/evaluators",
     "judge/evaluators/kinds",
     "judge/evaluators/rules_1",
+    "judge/evaluators/rules_2",
     "judge/judges",
     "judge/parsing",
 )

@@ -28,7 +28,8 @@ class Outcome(Record):
     `message` is the browser's text, bounded; the participant receives it as feedback if `ok` is false. `refs` are the
     references of the elements that the line names; an empty one is an element without a reference. `attempted` is the
     line of an action that may have taken effect although it failed, because it took too long or broke the browser;
-    recorded for tasks with policies.
+    recorded for tasks with policies. `own_line` is the line without what was typed into the names of elements, if that
+    is another one.
     """
 
     ok: bool
@@ -36,6 +37,7 @@ class Outcome(Record):
     line: Annotated[str | None, Recorded(3_000)] = None
     refs: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     attempted: Annotated[str | None, Recorded(3_000)] = Field(default=None, exclude_if=lambda value: value is None)
+    own_line: Annotated[str | None, Recorded(3_000)] = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Timings(Record):
@@ -98,7 +100,8 @@ class Step(Record):
     pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
     step, so they include the ones that led to this observation. `probes` are the values of the expressions that the
     task's checks name, in order. `origin` is that of whoever wrote the main document; the snapshot holds those of
-    frames (`judge.browser.provenance`). `is_mixed` is as in `Page`. `notice`: why the page was not observed as usual.
+    frames (`judge.browser.provenance`). `is_mixed`, in recordings of version 2: what has no reference in the snapshot
+    may have been typed. `notice`: why the page was not observed as usual.
     `asked`: the participant's question to the user, with the answer. `inserted`: what the snapshot shows of the attack.
     `vanished` is text only in recordings up to version 2.
     """

@@ -9,6 +9,7 @@ from judge.browser.archives import open_archives
 from judge.browser.hosted import require_hostable
 from judge.config import RunConfig
 from judge.evaluators.checks import evaluate
+from judge.evaluators.evidence import Recording
 from judge.evaluators.kinds.probe import expressions_read
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.factory import OFFLINE, open_judge
@@ -69,6 +70,11 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
                 f"task {task.task_id}: the policy {each.name} is violated when nothing is done: {each.found}"
                 for each in violated
             ]
+            if Recording(trajectory, config.allowed_sites).looks[0].is_mostly_editor:
+                notes.append(
+                    f"task {task.task_id}: most of its first page is inside an editor, which is evidence only with"
+                    " editable = true; requests that something in it starts are none"
+                )
             assertions = evaluate(trajectory, config.allowed_sites)
             passed = [each for each in assertions if each.passed]
             if assertions and len(passed) == len(assertions):

@@ -110,6 +110,7 @@ class Entry(_Part):
     `step` is the number of the action that caused it, 0 for the first page, `None` in another program's HAR file.
     `is_method_cut`, `is_url_cut`: only the beginning was recorded. `is_held`: it never left the judge's machine.
     `is_download`: it was answered without an error, with a status that is not known.
+    `is_from_editor`: in its step, a form, a button or a link inside an editing host acted.
     """
 
     started: str = Field(default="", alias="startedDateTime")
@@ -125,6 +126,7 @@ class Entry(_Part):
     has_headers_left_out: bool = Field(default=False, alias="_headersLeftOut")
     is_held: bool = Field(default=False, alias=HELD)
     is_download: bool = Field(default=False, alias=DOWNLOAD)
+    is_from_editor: bool = Field(default=False, alias="_editor")
     messages: list[Message] = Field(default=[], alias="_webSocketMessages", max_length=MAX_MESSAGES)
 
 

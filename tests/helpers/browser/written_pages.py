@@ -280,9 +280,7 @@ def verdicts(page: Page, expected: Expected, own: str, other: str, folder: Path)
             checks = [{**check, **({"editable": True} if editable else {})} for check in checks]
             allowed_sites = [allowed] if allowed else []
             task = {"task_id": "t", "website": own, "task": "t", "checks": checks, "allowed_sites": allowed_sites}
-            step = Step(
-                index=0, url=page.url, title="", origin=page.origin, is_mixed=page.is_mixed, snapshot="page.yaml"
-            )
+            step = Step(index=0, url=page.url, title="", origin=page.origin, snapshot="page.yaml")
             attempt = Attempt(
                 task=Task.model_validate(task), steps=(step,), stop_reason="finished", max_steps=1, started_at=0,
                 ended_at=0, rules_version=CURRENT_RULES,

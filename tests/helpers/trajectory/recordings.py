@@ -98,6 +98,7 @@ class RecordedStep(Record):
     path: str = "/"
     snapshot: str = '- heading "Shop" [level=1] [ref=e1]'
     title: str = "Shop"
+    own_line: str | None = None
     line: str | None = None
     dialog: str | None = None
     tool: str = "browser_click"
@@ -154,7 +155,12 @@ def recorded_attempt(
                 inserted=Inserted(refs=one.inserted) if one.inserted else None,
                 vanished=one.vanished,
                 action=Action(tool=one.tool, params=one.params),
-                outcome=Outcome(ok=one.is_ok, line=one.line if one.is_ok else None, refs=one.refs if is_marked else ()),
+                outcome=Outcome(
+                    ok=one.is_ok,
+                    line=one.line if one.is_ok else None,
+                    refs=one.refs if is_marked else (),
+                    own_line=one.own_line,
+                ),
             )
         )
     entries = [one.har_entry(number) for number, seen_one in enumerate(seen, 1) for one in seen_one.requests]

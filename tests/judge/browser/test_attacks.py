@@ -82,7 +82,7 @@ async def opened(browser: PlaywrightBrowser, site: Site, kind: str | None, settl
 def own(page: Page) -> Snapshot:
     """What counts as the site's."""
     shown = with_own_names(parse_snapshot(page.snapshot))
-    return evidence(shown, written_by(shown, page.origin, is_mixed=page.is_mixed), lambda _: True)
+    return evidence(shown, written_by(shown, page.origin), lambda _: True)
 
 
 def facts(page: Page) -> list[tuple[str, str]]:

@@ -211,6 +211,7 @@ def test_checks_that_pass_when_nothing_is_done_and_tasks_that_cannot_be_tried_ar
     app: typer.Typer, tmp_path: Path
 ) -> None:
     (tmp_path / "index.html").write_text("<title>Shop</title><h1>Welcome</h1><p>Empty cart</p>")
+    (tmp_path / "note.html").write_text("<title>Note</title><main contenteditable><h1>To do</h1><p>Eggs</p></main>")
     port = free_port()
     website, nowhere = f"http://127.0.0.1:{port}/", f"http://127.0.0.1:{free_port()}/"
     welcome = {"kind": "element", "element": 'heading "Welcome"'}
@@ -225,6 +226,7 @@ def test_checks_that_pass_when_nothing_is_done_and_tasks_that_cannot_be_tried_ar
             a_task(),
             checked("gone", nowhere, done),
             checked("slip", website, slip),
+            checked("note", f"{website}note.html", done),
         )
     )
     cmd = f"python -m http.server {port} --bind 127.0.0.1 --directory {{scenario_dir}}"
@@ -239,6 +241,8 @@ def test_checks_that_pass_when_nothing_is_done_and_tasks_that_cannot_be_tried_ar
     assert notes == [
         f'{path}: note: task vain, check 1 already passes: element heading "Welcome"',
         f'{path}: note: task half, check 1 already passes: element heading "Welcome"',
+        f"{path}: note: task note: most of its first page is inside an editor, which is evidence only with"
+        " editable = true; requests that something in it starts are none",
     ]
 
 

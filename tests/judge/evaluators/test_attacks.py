@@ -145,17 +145,17 @@ CHECKS: list[dict[str, Any]] = [
 ]
 
 
-def lines(branches: tuple[Branch, ...], depth: int = 0, *, is_clean: bool) -> list[str]:
-    """The snapshot with what was put in, or the oracle: without."""
+def lines(branches: tuple[Branch, ...], depth: int = 0, *, is_clean: bool, is_within: bool = False) -> list[str]:
+    """The snapshot with what was put in, or the oracle: without. `is_within`: inside of what was put in."""
     found = []
     for branch in branches:
         if branch.is_inserted and is_clean:
             continue
         name = f' "{branch.name}"' if branch.name else ""
-        mark = " [inserted=page]" if branch.is_inserted else ""
+        mark = " [inserted=page]" if is_within or branch.is_inserted else ""
         colon = ":" if branch.inside else ""
         found.append(f"{'  ' * depth}- {branch.role}{name} [ref=e{len(name)}] [box=0,0,9,9]{mark}{colon}")
-        found += lines(branch.inside, depth + 1, is_clean=is_clean)
+        found += lines(branch.inside, depth + 1, is_clean=is_clean, is_within=is_within or branch.is_inserted)
     return found
 
 

@@ -1,13 +1,17 @@
-"""What counts as evidence by who wrote it: documents of the task's own site, outside editors."""
+"""What counts as evidence by who wrote it: documents of the task's own site, without what was typed."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helpers.trajectory.recordings import SHOP, RecordedStep, evaluate_check, recorded_attempt
 from judge.evaluators.checks import evaluate
+from judge.evaluators.provenance import evidence, own_names, written_by
 from judge.trajectory.record import FIRST_RULES
+from shared.snapshot import parse_snapshot
 
 OTHER = "https://pay.example"
 PAGE = f"""- generic [ref=e1]:
@@ -22,24 +26,27 @@ PAGE = f"""- generic [ref=e1]:
     - paragraph [ref=f4e1]: Said by somebody
   - textbox "Note" [ref=e6] [editable=host]:
     - heading "Order placed" [level=2] [ref=e7] [editable]
-    - paragraph: and confirmed
+    - paragraph [editable]: and confirmed
     - iframe [ref=e8] [editable] [origin={SHOP}]:
       - button "Send" [ref=f5e1]
-  - heading "Dear Ann" [level=3] [ref=e9] [editable=name+text]
-  - row "Desk 2 pieces" [ref=e10] [editable=name]:
+  - heading "Dear Ann" [level=3] [ref=e9] [typed=name:5-8]
+  - row "Desk 2 pieces" [ref=e10] [typed=name:5-13]:
     - cell "Desk" [ref=e11]
-    - cell "2 pieces" [ref=e12] [editable=host+name]
-  - listitem [ref=e13] [editable=host]: Milk
-  - paragraph [ref=e14] [editable=text]: Bread and
+    - cell "2 pieces" [ref=e12] [editable=host] [typed=name:0-8]
+  - listitem [ref=e13] [editable=host] [typed=text:0-4]: Milk
+  - paragraph [ref=e14] [typed=text:0-5]: Bread and butter
   - button "Buy" [ref=e15] [editable=unknown]
-  - textbox "Search" [ref=e16]: oak
-  - generic [ref=e17] [editable=text] [site=0-4,10-20,heading:10-20]:
+  - textbox "Search" [ref=e16] [typed=value,text:0-3]: oak
+  - gridcell "Pieces" [ref=e17] [typed=value,text:0-2]: 17
+  - 'radio "Other: plum" [ref=e18] [typed=name:7-11]'
+  - generic [ref=e19]:
     - text: Memo
-    - text: wholly
+    - text [typed=text:0-6]: wholly
     - heading "Sent to Mary" [level=4]
-    - heading "All received" [level=4]
-    - textbox "Draft":
-      - paragraph: unfinished
+    - heading "All received" [level=4] [editable]
+    - textbox "Draft" [editable=host]:
+      - paragraph [editable]: unfinished
+  - text [typed=text:0-4]: Ours and theirs
   - text: Footer"""
 SEEN = RecordedStep(snapshot=PAGE)
 OWN = [
@@ -47,11 +54,17 @@ OWN = [
     {"kind": "text", "contains": "Back at the shop"},
     {"kind": "text", "contains": "Footer"},
     {"kind": "element", "element": 'textbox "Search": oak'},
+    {"kind": "element", "element": 'gridcell "Pieces": 17'},
     {"kind": "element", "element": 'textbox "Note": Order placed and confirmed Send'},
     {"kind": "element", "element": 'row "Desk"'},
     {"kind": "element", "element": 'cell "Desk"'},
+    {"kind": "element", "element": 'heading "Dear"'},
+    {"kind": "element", "element": 'radio "Other:"'},
+    {"kind": "text", "contains": "and butter"},
+    {"kind": "text", "contains": "and theirs"},
     {"kind": "element", "element": "heading", "count": 3},
     {"kind": "text", "contains": "Memo"},
+    {"kind": "text", "contains": "Desk", "count": 1},
     {"kind": "element", "element": 'heading "Sent to Mary"'},
 ]
 OTHERS = [
@@ -72,6 +85,10 @@ TYPED = [
     {"kind": "element", "element": "listitem: Milk"},
     {"kind": "text", "contains": "Milk"},
     {"kind": "text", "contains": "Bread"},
+    {"kind": "text", "contains": "17"},
+    {"kind": "text", "contains": "plum"},
+    {"kind": "text", "contains": "Ours"},
+    {"kind": "element", "element": 'radio "Other: plum"'},
     {"kind": "element", "element": 'button "Buy"'},
     {"kind": "text", "within": 'textbox "Note"', "contains": "confirmed"},
     {"kind": "text", "contains": "wholly"},
@@ -91,7 +108,7 @@ def test_what_others_wrote_does_not_count(tmp_path: Path, check: dict[str, Any])
 
 
 @pytest.mark.parametrize("check", TYPED, ids=str)
-def test_with_editable_what_is_inside_an_editor_counts(tmp_path: Path, check: dict[str, Any]) -> None:
+def test_with_editable_what_was_typed_counts(tmp_path: Path, check: dict[str, Any]) -> None:
     assert evaluate_check(tmp_path, {**check, "editable": True}, [SEEN]).passed is True
 
 
@@ -100,23 +117,19 @@ def test_with_editable_a_document_of_another_origin_still_does_not_count(tmp_pat
     assert evaluate_check(tmp_path, {**check, "editable": True}, [SEEN]).passed is False
 
 
-def test_an_element_of_the_site_counts_with_its_text_beside_what_was_typed(tmp_path: Path) -> None:
-    page = """- generic [ref=e1] [editable=text]:
-  - text: Typed
-  - cell [ref=e2]:
-    - text: Written by the shop"""
-    steps = [RecordedStep(snapshot=page)]
-    assert evaluate_check(tmp_path / "own", {"kind": "text", "contains": "Written by the shop"}, steps).passed
-    assert not evaluate_check(tmp_path / "typed", {"kind": "text", "contains": "Typed"}, steps).passed
-
-
 def test_an_allowed_sites_document_counts(tmp_path: Path) -> None:
     assert evaluate_check(tmp_path, OTHERS[0], [SEEN], allowed_sites=[OTHER]).passed is True
 
 
 @pytest.mark.parametrize("check", TYPED, ids=str)
-def test_what_must_not_be_there_must_not_be_in_an_editor_either(tmp_path: Path, check: dict[str, Any]) -> None:
+def test_what_must_not_be_there_must_not_be_typed_either(tmp_path: Path, check: dict[str, Any]) -> None:
     assert evaluate_check(tmp_path, {**check, "not": True}, [SEEN]).passed is False
+
+
+def test_an_element_that_an_editor_owns_is_still_the_sites(tmp_path: Path) -> None:
+    page = "- generic [ref=e1] [editable=host]:\n  - alert [ref=e2]: Sold out"
+    steps = [RecordedStep(snapshot=page)]
+    assert evaluate_check(tmp_path / "a", {"kind": "element", "element": "alert: Sold out"}, steps).passed is True
 
 
 @pytest.mark.parametrize(
@@ -160,6 +173,18 @@ def test_an_older_recording_is_decided_by_the_rules_of_its_version(tmp_path: Pat
     assert [each.passed for each in evaluate(attempt)] == [True, True]
 
 
+@given(st.text("ab é\U0001f600", min_size=1, max_size=12), st.data())
+def test_exactly_the_ranges_are_left_out(name: str, data: st.DataObject) -> None:
+    name = " ".join(name.split()) or "a"
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(name)), max_size=6)))
+    ranges = list(zip(cuts[::2], cuts[1::2], strict=False))
+    typed = ",".join(f"name:{begin}-{end}" for begin, end in ranges)
+    page = parse_snapshot(f'- button "{name}" [ref=e1]' + (f" [typed={typed}]" if typed else ""))
+    (node,) = evidence(page, written_by(page, SHOP), lambda _: True).nodes
+    kept = "".join(" " if any(b <= at < e for b, e in ranges) else char for at, char in enumerate(name))
+    assert node.name.split() == kept.split()
+
+
 CLICKED = {"kind": "action", "line": "<Send button> -> CLICK"}
 
 
@@ -175,9 +200,9 @@ def clicked(*refs: str) -> list[RecordedStep]:
         (("f2e1",), True, True),
         ((), True, True),
         (("e6",), True, True),
+        (("e9",), True, True),
         (("f5e1",), False, True),
         (("e7",), False, True),
-        (("e9",), False, True),
         (("e15",), False, True),
         (("f1e1",), False, False),
         (("f4e1",), False, False),
@@ -192,6 +217,30 @@ def test_an_action_counts_by_the_elements_that_it_was_executed_on(
 ) -> None:
     assert evaluate_check(tmp_path, CLICKED, clicked(*refs)).passed is passes
     assert evaluate_check(tmp_path, {**CLICKED, "editable": True}, clicked(*refs)).passed is with_editable
+
+
+@pytest.mark.parametrize(
+    ("line", "passes"),
+    [
+        ({"line": "<Other: radio> -> CLICK"}, True),
+        ({"line": "<Other: plum radio> -> CLICK"}, False),
+        ({"pattern": "^<Other: plum"}, False),
+        ({"line": "<Other: plum radio> -> CLICK", "editable": True}, True),
+        ({"line": "<Other: radio> -> CLICK", "not": True}, False),
+        ({"line": "<Other: plum radio> -> CLICK", "not": True}, False),
+    ],
+)
+def test_an_action_names_its_element_without_what_was_typed(tmp_path: Path, line: dict[str, Any], passes: bool) -> None:
+    step = RecordedStep(
+        snapshot=PAGE, line="<Other: plum radio> -> CLICK", own_line="<Other: radio> -> CLICK", refs=("e18",)
+    )
+    assert evaluate_check(tmp_path, {"kind": "action", **line}, [step, SEEN]).passed is passes
+
+
+def test_names_for_actions_are_without_what_was_typed() -> None:
+    page = own_names(parse_snapshot(PAGE))
+    names = {ref: page.name_of(node) for ref in ("e2", "e9", "e18", "f1e1", "f4e1") if (node := page.by_ref(ref))}
+    assert names == {"e2": "Shop", "e9": "Dear", "e18": "Other:", "f1e1": "Paid", "f4e1": "Said by somebody"}
 
 
 def test_an_action_that_does_not_count_is_named_with_the_remedy(tmp_path: Path) -> None:

@@ -154,9 +154,12 @@ def hold_code(hold_ms: int) -> str:
     return f"async page => {{ {_CONTEXT}.hold = {hold_ms}; }}"
 
 
-def beside_code(quality: int, limit_s: float) -> str:
-    """The code that reads what belongs to the snapshot just taken: `Beside`, with a JPEG taken within `limit_s`."""
-    return f"async page => {_CONTEXT}.beside(page, {quality}, {round(limit_s * 1000)})"
+def beside_code(quality: int, limit_s: float, *, again: bool) -> str:
+    """The code that reads what belongs to the snapshot just taken: `Beside`, with a JPEG taken within `limit_s`.
+
+    `again`: it was called for the same page before, and some document was missing.
+    """
+    return f"async page => {_CONTEXT}.beside(page, {quality}, {round(limit_s * 1000)}, {json.dumps(again)})"
 
 
 # The code that replaces the current tab by an empty one, and returns its index.

@@ -271,6 +271,38 @@
   // Only the script in the page's own world (`page.js`) knows. If it is not running, there is no answer.
   const ask = name => !dispatchEvent(new CustomEvent(name, { cancelable: true }));
 
+  // What a form, a button or a link inside an editing host starts is the participant's, who may have pasted it there. The
+  // judge learns of it at once, by a function of this world, because the document may be gone next. Properties are read
+  // from prototypes, because fields of a form can shadow them.
+  const getter = (type, name) => {
+    const { get } = Object.getOwnPropertyDescriptor(type.prototype, name);
+    return object => Reflect.apply(get, object, []);
+  };
+  const [slotOf, parentOf, typeOf] = [getter(Element, "assignedSlot"), getter(Node, "parentNode"), getter(Node, "nodeType")];
+  const [hostOf, windowOf] = [getter(ShadowRoot, "host"), getter(Document, "defaultView")];
+  const fieldsOf = getter(HTMLFormElement, "elements");
+  // Also through the frames of this origin, whose elements are instances of other classes.
+  const around = element => {
+    const parent = slotOf(element) ?? parentOf(element);
+    const type = parent && typeOf(parent);
+    return type === Node.DOCUMENT_FRAGMENT_NODE ? hostOf(parent) : type === Node.DOCUMENT_NODE ? windowOf(parent)?.frameElement : parent;
+  };
+  // The host itself is the site's. Also below `contenteditable="false"`, which can be pasted as well.
+  const isInEditor = element => {
+    for (let at = around(element); at; at = around(at))
+      if (getComputedStyle(at).webkitUserModify !== "read-only") return true;
+    return false;
+  };
+  const tellIfInEditor = elements => {
+    if (elements.some(each => each instanceof Element && isInEditor(each))) globalThis[eventName]?.("");
+  };
+  for (const type of ["pointerdown", "click", "auxclick"])
+    addEventListener(type, event => event.isTrusted && tellIfInEditor([event.composedPath()[0]]), true);
+  addEventListener("submit", event => {
+    const form = event.composedPath()[0];
+    tellIfInEditor([form, event.submitter, ...form instanceof HTMLFormElement ? fieldsOf(form) : []]);
+  }, true);
+
   globalThis.wabe = {
     // In milliseconds of page time. All but the first three are only determined if the page is otherwise quiet; `blank`
     // and `unfinished` (it says that it is loading, for however long) also if its server may write into it at any time

@@ -15,9 +15,9 @@ const { delay, soon } = require("./timing.cjs");
 
 const KEY = Symbol.for("wabe.settle");
 const REQUESTS = Symbol.for("wabe.requests");
-const [PAGE, CLOCK, DRAWN, PROVENANCE, JOINS] = ["page.js", "clock.js", "../drawn.js", "../provenance.js", "../joins.js"]
+const [PAGE, CLOCK, DRAWN, JOINS] = ["page.js", "clock.js", "../drawn.js", "../joins.js"]
   .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
-const beside = attacks => `(drawn => ({ ...(${PROVENANCE})(drawn, ${JSON.stringify(attacks)}), ...(${JOINS})(drawn) }))((${DRAWN})())`;
+const BESIDE = `globalThis.wabeRead && { ...wabeRead, ...(${JOINS})((${DRAWN})()) }`;
 
 // In milliseconds. `page` is time on the page's clock.
 // FIRST_WAIT is the time for the page to begin the requests that an action causes.
@@ -243,7 +243,7 @@ class Settler {
 
   async attach(subject) {
     const session = await this.page.context().newCDPSession(subject);
-    const target = new Target(session, this.context, () => this.isNavigating());
+    const target = new Target(session, this.context, () => this.isNavigating(), () => this.page.context()[REQUESTS]?.actedInEditor());
     this.targets.set(subject, target);
     session.on("close", () => { target.isClosed = true; this.targets.delete(subject); });
     await target.start();
@@ -723,10 +723,13 @@ class Context {
 
   // What belongs to the snapshot that was just taken: who wrote what it shows and what is joined in it, one entry for each
   // document (`provenance.js`, `joins.js`), nothing from those that do not answer in time; a screenshot; and how many
-  // origins the page has had since it settled, 1 unless it went from one to another.
-  async beside(page, quality, limit) {
+  // origins the page has had since it settled, 1 unless it went from one to another. `again`: documents are missing.
+  async beside(page, quality, limit, again) {
     const settler = await this.attach(page);
-    const asked = settler.all().map(target => target.evaluate(beside(this.attack ? EVENT : null), target.snapshotWorlds));
+    const asked = settler.all().map(async target => {
+      if (again) await target.catchSnapshots().catch(() => {});
+      return target.evaluate(BESIDE, target.snapshotWorlds);
+    });
     const documents = Promise.race([Promise.all(asked).then(found => found.flat()), delay(limit).then(() => [])]);
     // In CSS pixels, because participants give coordinates in those.
     const shot = page.screenshot({ type: "jpeg", quality, scale: "css", timeout: limit }).catch(error => error);

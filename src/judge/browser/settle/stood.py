@@ -58,7 +58,7 @@ class _Stood(BaseModel):
             address_origin=self.address_origin,
             origin=self.origin,
             refs="",
-            inside="",
+            count=0,
         )
         return document.origin_in(self.parent)
 

@@ -9,12 +9,18 @@ const { delay, soon } = require("./timing.cjs");
 
 const EVENT = randomUUID();
 const WORLD = randomUUID();
-const [RECORDER, LOADING, STOOD, ATTACKS, PLACES] = ["recorder.js", "loading.js", "stood.js", "../attacks.js", "../places.js"]
-  .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
+const [RECORDER, LOADING, STOOD, ATTACKS, PLACES, DRAWN, PROVENANCE] =
+  ["recorder.js", "loading.js", "stood.js", "../attacks.js", "../places.js", "../drawn.js", "../provenance.js"]
+    .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
 const PLAYWRIGHT = injected();
 const SCRIPTS = `(${LOADING})();(${STOOD})(${PLAYWRIGHT});(${RECORDER})(${JSON.stringify(EVENT)})`;
 // The isolated world in which Playwright takes snapshots.
 const SNAPSHOT_WORLD = /^__playwright_utility_world_/;
+
+const CATCH = `function() {
+  const injected = this.find(each => Object.getOwnPropertyDescriptor(each, "_lastAriaSnapshotForQuery")?.value);
+  if (injected) wabeWatch(injected, injected._lastAriaSnapshotForQuery);
+}`;
 
 // In milliseconds.
 // About one frame: clicks and screenshots wait for frames, which are only drawn when the clock moves.
@@ -41,10 +47,11 @@ const MAX_FRAMES = 50;
 
 // One renderer's session: the page itself, or a frame in its own process.
 class Target {
-  constructor(session, { isPageTime, maxCpu, clockOffset, attack }, isNavigating) {
+  constructor(session, { isPageTime, maxCpu, clockOffset, attack }, isNavigating, actedInEditor) {
     this.session = session;
     this.maxCpu = maxCpu;
     this.isNavigating = isNavigating;
+    this.actedInEditor = actedInEditor;
     this.isPageTime = isPageTime;
     this.clockOffset = clockOffset;
     this.attack = attack;
@@ -75,8 +82,10 @@ class Target {
       const worlds = context.name === WORLD ? this.worlds : SNAPSHOT_WORLD.test(context.name) ? this.snapshotWorlds : null;
       if (!worlds || worlds.size >= MAX_FRAMES) return;
       worlds.set(context.id, context.auxData?.frameId);
+      // Before Playwright takes the first snapshot there.
       if (worlds === this.snapshotWorlds)
-        session.send("Runtime.evaluate", { expression: `(${PLACES})().describe()`, contextId: context.id }).catch(() => {});
+        for (const expression of [`(${PLACES})().describe()`, this.provenance()])
+          session.send("Runtime.evaluate", { expression, contextId: context.id }).catch(() => {});
     });
     session.on("Runtime.executionContextDestroyed", event => {
       for (const worlds of [this.worlds, this.snapshotWorlds]) worlds.delete(event.executionContextId);
@@ -88,7 +97,9 @@ class Target {
     session.on("Page.javascriptDialogOpening", () => { this.hasDialog = true; });
     session.on("Page.javascriptDialogClosed", () => { this.hasDialog = false; });
     session.on("Emulation.virtualTimeBudgetExpired", () => this.expired?.());
+    session.on("Runtime.bindingCalled", ({ name }) => { if (name === EVENT) this.actedInEditor(); });
     await Promise.all(["Page.enable", "Runtime.enable", "Performance.enable"].map(method => session.send(method)));
+    await session.send("Runtime.addBinding", { name: EVENT, executionContextName: WORLD });
     await session.send("Page.addScriptToEvaluateOnNewDocument", {
       source: SCRIPTS, worldName: WORLD, runImmediately: true,
     });
@@ -101,6 +112,22 @@ class Target {
     // Before the first document, which reads the clock.
     if (this.clockOffset !== null) await this.advance(LEAD);
     void this.tick();
+  }
+
+  provenance() {
+    return `(${PROVENANCE})((${DRAWN})(), ${JSON.stringify(this.attack ? EVENT : null)})`;
+  }
+
+  // For documents of which a snapshot was taken before `provenance.js` was there. Goes through the whole heap.
+  async catchSnapshots() {
+    await Promise.all([...this.snapshotWorlds.keys()].map(async contextId => {
+      const world = { contextId, objectGroup: "wabe" };
+      const { result } = await this.send("Runtime.evaluate", { ...world, expression: "globalThis.wabeRead ? null : Object.prototype" });
+      if (!result.objectId) return;
+      const { objects } = await this.send("Runtime.queryObjects", { prototypeObjectId: result.objectId, objectGroup: "wabe" });
+      await this.send("Runtime.callFunctionOn", { objectId: objects.objectId, functionDeclaration: CATCH });
+      await this.send("Runtime.releaseObjectGroup", { objectGroup: "wabe" });
+    }));
   }
 
   async send(method, params) {

@@ -13,6 +13,7 @@ from judge.evaluators.evidence import ActionDone, Recording
 from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import looks_at
 from judge.evaluators.nearest import is_similar
+from judge.evaluators.provenance import LeftOut
 from judge.records.checks import Editable, LookCheck, OneOrMore, PatternText, Text, as_tuple
 from judge.records.patterns import Pattern
 from judge.records.tools import verb_of
@@ -65,7 +66,7 @@ def decide(check: ActionCheck, recording: Recording, inverted: bool) -> Decision
         if recording.site.is_lenient:
             actions = _with_amounts(recording, actions)
         # Typed text counts as well: it may be exactly what the participant must not write.
-        last, missing = _executed(check, actions, anywhere=True)
+        last, missing = _executed(check, actions, anywhere=True, with_typed=True)
         return Decision(last is not None, Found(last is not None, last.line if last else missing), last and last.step)
     found, step = _acted(check, actions, inverted=inverted)
     passed = found.passed != inverted
@@ -78,7 +79,7 @@ def _with_amounts(recording: Recording, actions: Sequence[ActionDone]) -> list[A
     for each in recording.actions(looks):
         place = next(place for place, look in enumerate(looks) if look.step.index == each.step)
         after = looks[place + 1] if place + 1 < len(looks) else None
-        found[each.step] = amounts.of(each.line, looks[place], after)
+        found[each.step] = (*amounts.of(each.line, looks[place], after), *filter(None, [each.typed_line]))
     return [each._replace(amounts=recording.as_compared(found[each.step])) for each in actions]
 
 
@@ -88,16 +89,19 @@ def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool)
     Only those on what the task's own site wrote count; inverted, all do.
     """
     counting = [each for each in actions if inverted or each.counts(editable=check.editable)]
-    last, missing = _executed(check, counting)
+    last, missing = _executed(check, counting, with_typed=inverted or check.editable)
     if last is not None:
         return Found(True, last.line), last.step
     where = f" on {check.on}" if check.on else ""
     problem = "no such action" if check.pattern is not None else f"no {missing}"
-    if not inverted and (last := _executed(check, actions)[0]):
+    if not inverted and (last := _executed(check, actions, with_typed=True)[0]):
         why = next(
-            each.left_out
-            for each in reversed(actions)
-            if each.step <= last.step and not each.counts(editable=check.editable)
+            (
+                each.left_out
+                for each in reversed(actions)
+                if each.step <= last.step and not each.counts(editable=check.editable)
+            ),
+            LeftOut("editor"),
         )
         return Found(False, f"{problem}{where} that counts: an element was {why}"), None
     executed = [each.line for each in actions]
@@ -110,22 +114,25 @@ def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool)
 
 
 def _executed(
-    check: ActionCheck, actions: Sequence[ActionDone], *, anywhere: bool = False
+    check: ActionCheck, actions: Sequence[ActionDone], *, with_typed: bool, anywhere: bool = False
 ) -> tuple[ActionDone | None, str]:
     """The action that completes what is expected, or `None` and the first line that is missing.
 
-    `anywhere`: a pattern may match any part of a line.
+    `anywhere`: a pattern may match any part of a line. `with_typed`: an element may be named with what was typed.
     """
+
     if check.pattern is not None:
         pattern = Pattern(check.pattern)
         says = _is_in if anywhere else _says
         fitting = (
-            each for each in actions for line in each.lines if says(pattern, line) or says(pattern, _line_key(line))
+            each
+            for each in actions
+            if any(says(pattern, line) or says(pattern, _line_key(line)) for line in each.lines(with_typed=with_typed))
         )
         return next(fitting, None), ""
     waiting = list(as_tuple(check.line))
     for each in actions:
-        if _line_key(waiting[0]) in map(_line_key, each.lines):
+        if _line_key(waiting[0]) in map(_line_key, each.lines(with_typed=with_typed)):
             waiting.pop(0)
             if not waiting:
                 return each, ""

@@ -137,8 +137,13 @@ def own_requests(recording: Recording) -> list[tuple[int, Entry]]:
     Raises `MissingEvidence`.
     """
     is_sent_by = rules_1.is_sent_by if recording.traffic.rules < RULES else _is_sent_by
-    # What the judge put into a page is not the site's, so neither is what a click on it sends.
-    own = [(place, each) for place, each in _sent_to_site(recording) if each.step not in recording.inserted_steps]
+    # What the judge put into a page is not the site's, so neither is what a click on it sends; the same is true of what
+    # the participant may have put into an editor.
+    own = [
+        (place, each)
+        for place, each in _sent_to_site(recording)
+        if each.step not in recording.inserted_steps and not each.is_from_editor
+    ]
     return [(place, each) for place, each in own if is_sent_by(recording.site, each)]
 
 

@@ -1,0 +1,173 @@
+"""Requests that something inside an editor starts: a participant could have pasted it there."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.browser.hostile_site import hostile_site
+from helpers.browser.sessions import a_browser, ref_of
+from helpers.trajectory.recordings import RecordedStep, recorded_attempt
+from judge.evaluators.checks import evaluate
+from judge.records.tasks import Task
+from judge.trajectory.network import write_har
+from judge.trajectory.redaction import Redaction
+
+ORDERED: dict[str, Any] = {"kind": "request", "method": "POST", "url": "/order", "post_data": {"item": "desk"}}
+SHOWN: dict[str, Any] = {"kind": "request", "method": "GET", "url": "/order"}
+FIELD = '<input type="hidden" name="item" value="desk">'
+FORM = f'<form method="post" action="/order">{FIELD}%s</form>'
+SITES = '<form method="post" action="%s" id="f">%s<button>theirs</button></form>'
+FETCHES = "fetch('/order', {method: 'POST', body: new URLSearchParams({item: 'desk'})})"
+# A page, what is clicked on it (or where Enter is pressed), and whether what is sent is evidence.
+PAGES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
+    "a form of the site": (FORM % "<button>go</button>", 'button "go"', ORDERED, True),
+    "a form around an editor": (
+        FORM % "<div contenteditable>note</div><button>go</button>",
+        'button "go"',
+        ORDERED,
+        True,
+    ),
+    "a button of the site beside an editor": (
+        f'<div contenteditable>note</div><button onclick="{FETCHES}">go</button>',
+        'button "go"',
+        ORDERED,
+        True,
+    ),
+    "a message written in an editor": (
+        f'<div contenteditable aria-label="go" role="textbox" onkeydown="{FETCHES}">note</div>',
+        'textbox "go"',
+        ORDERED,
+        True,
+    ),
+    "a link of the site": ('<a href="/order">go</a>', 'link "go"', SHOWN, True),
+    "a form in an editor": (
+        f"<div contenteditable>{FORM % '<button contenteditable=false>go</button>'}</div>",
+        'button "go"',
+        ORDERED,
+        False,
+    ),
+    "an island in an editor": (
+        f"<div contenteditable><div contenteditable=false>{FORM % '<button>go</button>'}</div></div>",
+        'button "go"',
+        ORDERED,
+        False,
+    ),
+    "Enter in a field in an editor": (
+        f"<div contenteditable><div contenteditable=false>{FORM % '<input aria-label=go>'}</div></div>",
+        'textbox "go"',
+        ORDERED,
+        False,
+    ),
+    "a form in a shadow tree in an editor": (
+        "<div contenteditable><div><template shadowrootmode=open>"
+        f"{FORM % '<button>go</button>'}</template></div></div>",
+        'button "go"',
+        ORDERED,
+        False,
+    ),
+    "a form in an element with the style of an editor": (
+        f'<div style="-webkit-user-modify:read-write">{FORM % "<input type=submit value=go>"}</div>',
+        'button "go"',
+        ORDERED,
+        False,
+    ),
+    "a button with an address of its own": (
+        SITES % ("/save", FIELD)
+        + '<div contenteditable><p contenteditable=false><button form="f" formaction="/order">go</button></p></div>',
+        'button "go"',
+        ORDERED,
+        False,
+    ),
+    "a button of a form elsewhere": (
+        SITES % ("/order", FIELD)
+        + '<div contenteditable><p contenteditable=false><button form="f">go</button></p></div>',
+        'button "go"',
+        ORDERED,
+        False,
+    ),
+    "a field of a form elsewhere": (
+        SITES.replace("theirs", "go") % ("/order", "")
+        + '<div contenteditable><p contenteditable=false><input form="f" name="item" value="desk"></p></div>',
+        'button "go"',
+        ORDERED,
+        False,
+    ),
+    "a form with a field that shadows its fields": (
+        "<div contenteditable><div contenteditable=false>"
+        + FORM % "<input name=elements><button>go</button>"
+        + "</div></div>",
+        'button "go"',
+        ORDERED,
+        False,
+    ),
+    "what the site sends for a form in an editor": (
+        f'<script>addEventListener("submit", event => {{ event.preventDefault(); {FETCHES} }})</script>'
+        f"<div contenteditable><div contenteditable=false>{FORM % '<button>go</button>'}</div></div>",
+        'button "go"',
+        ORDERED,
+        False,
+    ),
+    "a link in an editor": (
+        '<div contenteditable><p contenteditable=false><a href="/order">go</a></p></div>',
+        'link "go"',
+        SHOWN,
+        False,
+    ),
+    "a link for a new tab": (
+        '<div contenteditable><p contenteditable=false><a href="/order" target=_blank>go</a></p></div>',
+        'link "go"',
+        SHOWN,
+        False,
+    ),
+    "a form in a frame in an editor": (
+        f"<div contenteditable><iframe srcdoc='{FORM % '<button>go</button>'}'></iframe></div>",
+        'button "go"',
+        ORDERED,
+        False,
+    ),
+}
+
+
+def passes(folder: Path, website: str, check: dict[str, Any], entries: list[dict[str, Any]]) -> bool | None:
+    """What the check makes of the requests, written as in a run and read back."""
+    trajectory = recorded_attempt(folder, [check], [RecordedStep(), RecordedStep()], website=website)
+    redaction = Redaction(salt=b"x", keep=trajectory.task.named_fields)
+    write_har(folder, entries, redaction.entry, versions={})
+    return evaluate(trajectory)[0].passed
+
+
+@pytest.mark.e2e
+async def test_what_something_inside_an_editor_sends_does_not_count(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    wrong, found = [], {}
+    pages = {f"/{number}": page for number, (page, _, _, _) in enumerate(PAGES.values())}
+    thanks = "<title>Thanks</title>"
+    with hostile_site({**pages, "/order": thanks, "/save": thanks}) as site:
+        async with a_browser() as browser:
+            await browser.log_in(Task(task_id="t", website=site.url, task="x"))
+            await browser.open(f"{site.url}0", "page-time")
+            for number, (_, clicked, _, _) in enumerate(PAGES.values()):
+                browser.begin_step(2 * number + 1)
+                await browser.act("browser_navigate", {"url": f"{site.url}{number}"})
+                ref = ref_of((await browser.observe()).snapshot, clicked)
+                browser.begin_step(2 * number + 2)
+                if clicked.startswith("textbox"):
+                    await browser.act("browser_type", {"target": ref, "text": "x", "submit": True})
+                else:
+                    await browser.act("browser_click", {"target": ref})
+                await browser.observe()
+            traffic = browser.traffic()
+        assert traffic is not None
+        for number, (name, (_, _, check, is_evidence)) in enumerate(PAGES.items()):
+            sent = [entry for entry in traffic.entries if entry["_step"] == 2 * number + 2]
+            assert [entry for entry in sent if entry["request"]["url"].endswith("/order")], name
+            found[name] = passes(tmp_path / str(number), site.url, check, sent)
+            # What must not be sent must not be sent from there either.
+            forbidden = passes(tmp_path / f"{number} inverted", site.url, {**check, "not": True}, sent)
+            if (found[name], forbidden) != (is_evidence, False):
+                wrong.append((name, found[name], forbidden))
+    record_property("outcome", str(found)[:500])
+    assert wrong == []
