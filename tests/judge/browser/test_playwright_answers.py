@@ -51,8 +51,10 @@ def settled(*downloads: str, **changes: Any) -> CallToolResult:
 
 
 def beside(*, image: str | None = "/9j/4AAQ", origins: int = 1) -> CallToolResult:
-    """What belongs to a snapshot."""
-    return own({"documents": [], "image": image, "origins": origins})
+    """What belongs to the snapshot of a page with one line."""
+    origin = SITE.rstrip("/")
+    document = {"is_main": True, "address": SITE, "address_origin": origin, "origin": origin, "refs": "", "count": 1}
+    return own({"documents": [document], "image": image, "origins": origins})
 
 
 def page(url: str = SITE, *, tabs: Sequence[str] = (), after: str = "") -> CallToolResult:

@@ -28,6 +28,11 @@ def inside(line: str) -> str:
     return "\n".join((f"- {line}:", *(f"  {each}" for each in ALERT.split("\n"))))
 
 
+def with_mark(mark: str, snapshot: str = ALERT) -> str:
+    """The snapshot with a mark on each line, as `judge.browser.settle.stood` writes them."""
+    return re.sub(r"^( *- (?:\w+)(?: \".*?\")?(?: \[[^\]]*\])*)", rf"\1 {mark}", snapshot, flags=re.MULTILINE)
+
+
 def seen(*vanished: Vanished | str) -> list[RecordedStep]:
     """Two looks, with these before the second."""
     return [RecordedStep(), RecordedStep(path="/done", vanished=vanished)]
@@ -73,10 +78,10 @@ OTHERS: dict[str, Vanished | str] = {
     "another origin": stood(origin=OTHER, url=f"{OTHER}/"),
     "an unknown origin": stood(origin=None),
     "a frame of another origin": stood(inside(f"iframe [origin={OTHER}]"), origin=None, url=None),
-    "inside an editor": stood(inside("generic [editable]").replace("[ref=e1]", "[ref=e1] [editable]")),
-    "inside an editor, without a reference": stood(inside("generic [editable]").replace(" [ref=e1]", "")),
-    "beside an editor": stood("- alert [ref=e1] [editable=text]: Order placed"),
-    "the judge's own": stood(inside("generic [inserted=page]")),
+    "inside an editor": stood(with_mark("[editable]")),
+    "inside an editor, without a reference": stood(with_mark("[editable]").replace(" [ref=e1]", "")),
+    "beside an editor": stood("- alert [ref=e1] [typed=text:0-12]: Order placed"),
+    "the judge's own": stood(with_mark("[inserted=page]")),
     "not described": stood().model_copy(update={"snapshot": None}),
     "an older recording's": "Order placed",
 }
