@@ -66,6 +66,20 @@ _NO_STATES: Mapping[str, str] = MappingProxyType({})
 # Participants can type into these, so their values are part of neither a page's text nor an element's name.
 FIELDS = frozenset({"textbox", "searchbox", "spinbutton", "slider", "combobox"})
 # Roles whose name comes from a label beside them.
+# Roles that a click on any element inside activates.
+PRESSABLE = FIELDS | {
+    "button",
+    "checkbox",
+    "link",
+    "menuitem",
+    "menuitemcheckbox",
+    "menuitemradio",
+    "option",
+    "radio",
+    "switch",
+    "tab",
+    "treeitem",
+}
 _LABELLED = FIELDS | {"checkbox", "radio", "switch"}
 MAX_NAME_CHARS = 500
 # Characters of content that are kept beyond a name's length, so that deep pages do not take quadratic time.

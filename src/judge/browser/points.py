@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from judge.records.tools import POINTS
-from shared.snapshot import FIELDS, Node, Snapshot
+from shared.snapshot import PRESSABLE, Node, Snapshot
 
 Viewport = tuple[int, int]
 Box = tuple[float, float, float, float]
@@ -21,20 +21,6 @@ Box = tuple[float, float, float, float]
 Hits = tuple[tuple[Box, ...], ...]
 # Validated, because a page can replace the functions that return its boxes.
 _HITS: TypeAdapter[Hits] = TypeAdapter(Hits, config=ConfigDict(allow_inf_nan=False))
-# Roles that a click on any element inside activates.
-_CONTROLS = FIELDS | {
-    "button",
-    "checkbox",
-    "link",
-    "menuitem",
-    "menuitemcheckbox",
-    "menuitemradio",
-    "option",
-    "radio",
-    "switch",
-    "tab",
-    "treeitem",
-}
 # Roles shown above the rest of the page, where nothing else can be clicked.
 _LAYERS = frozenset({"alertdialog", "dialog", "listbox", "menu"})
 # The rounding error allowed for a size.
@@ -135,7 +121,7 @@ def element_at(snapshot: Snapshot, point: tuple[float, float], hit: Sequence[Box
     if innermost is None:
         return None
     for node in (innermost, *snapshot.parents(innermost)):
-        if node.role in _CONTROLS or node.states.get("cursor") == "pointer":
+        if node.role in PRESSABLE or node.states.get("cursor") == "pointer":
             return node
     # Any other element without a name or text of its own is only a container.
     return innermost if innermost.name or snapshot.value_of(innermost) else None

@@ -16,7 +16,7 @@ from judge.evaluators.readings import decoded, readings
 from judge.records.lines import MAX_NAME_CHARS, one_line, url
 from judge.records.tools import texts_of, verb_of
 from judge.sites import origin_of
-from shared.snapshot import FIELDS, Node, Snapshot
+from shared.snapshot import FIELDS, PRESSABLE, Node, Snapshot
 from shared.text import split_line
 
 # Keys that press the control with the focus, after modifiers.
@@ -73,13 +73,14 @@ def _typings(name: str, text: str, *, presses: bool) -> Iterator[str]:
 
 
 def _subjects(page: Snapshot, look: Look) -> Iterator[str]:
-    """The elements that an action reached: those that it named or the one with the focus, and what is around them."""
+    """The elements that an action reached: those that it named or the one with the focus, and controls around them."""
     outcome = look.step.outcome
     named = [page.by_ref(ref) for ref in outcome.refs if ref] if outcome else []
     reached = [node for node in named if node] or [node for node in page.nodes if "active" in node.states]
     for node in reached:
         for each in (node, *page.parents(node)):
-            yield _named(page, each)
+            if each is node or each.role in PRESSABLE:
+                yield _named(page, each)
 
 
 def _named(page: Snapshot, node: Node) -> str:

@@ -347,9 +347,17 @@ def _separator(stream: io.StringIO, needed: tuple[str, ...]) -> str:
     if declared := _DECLARED.fullmatch(first.strip("\ufeff\r\n")):
         return declared[1]
     stream.seek(0)
-    columns = {each: [name.strip() for name in next(csv.reader([first], delimiter=each), [])] for each in _SEPARATORS}
+    columns = {each: _names_in(first, each) for each in _SEPARATORS}
     fitting = [each for each in columns if all(name in columns[each] for name in needed)]
     return fitting[0] if fitting else max(columns, key=lambda each: len(columns[each]))
+
+
+def _names_in(line: str, separator: str) -> list[str]:
+    """The names of a CSV's columns; none for a line that is no such line, which reading the file reports."""
+    try:
+        return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])]
+    except csv.Error:
+        return []
 
 
 def _json_rows(path: Path, column: str) -> tuple[str, list[tuple[int, Row]]]:
