@@ -21,6 +21,7 @@ import h11
 from judge.browser.interception import RequestRefused
 from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, Peer, Reader, Writer
 from judge.browser.upstream_proxy import NotConnected, UpstreamProxy, literal_addresses
+from judge.browser.wire import Wire
 from judge.sites import NetworkPolicy, Place, is_ip, place_of, refuse_ip
 
 _DIAL_TIMEOUT_S = 15.0
@@ -31,9 +32,9 @@ _MAX_REFUSALS = 100
 
 
 class Handler(Protocol):
-    """Serves the browser's connections instead of the guard itself, such as an interception."""
+    """Serves the browser's connections instead of the guard itself, such as an interception; `wire` records them."""
 
-    step: int
+    wire: Wire
 
     async def serve(self, browser: Peer) -> None:
         """Serve a connection to its end."""
@@ -90,7 +91,12 @@ class Guard:
     def begin_step(self, number: int) -> None:
         """Assign requests that begin from now on to this step."""
         if self._handler:
-            self._handler.step = number
+            self._handler.wire.step = number
+
+    @property
+    def wire(self) -> Wire | None:
+        """The record of everything that the browser sent, if all of it can be read."""
+        return self._handler.wire if self._handler else None
 
     def note_refusal(self, refusal: RequestRefused) -> None:
         """Keep a refusal for `take_refusals`."""
@@ -101,6 +107,8 @@ class Guard:
         """Handle one connection of the browser."""
         task = asyncio.current_task()
         if task is None or self._policy is None or len(self._connections) >= _MAX_CONNECTIONS:
+            if self._handler:
+                self._handler.wire.could_not_read()
             writer.close()
             return
         self._connections.add(task)

@@ -288,7 +288,9 @@ class Assessment:
                 )
             )
 
-        intercepted, holding = self._intercepted(task), holding_of(task, self.config.allowed_sites)
+        intercepted = self._intercepted(task)
+        # An archive, or a recorder, serves the requests of an attempt at a task that holds none.
+        holding = holding_of(task, self.config.allowed_sites) if intercepted is None else None
         browsers = partial(self.browser, self._policy(task))
         if self.config.cdp_url is not None:
             browsers = partial(self.browser, self._policy(task), task_id=task.task_id)

@@ -5,7 +5,8 @@ is the document of a frame), `_resourceType`, and what is known of where the req
 where headers and bodies had to be left out: `_sender` (the origin that sent it, `browser` for an address that the
 judge itself opened, `null` if unknown), `_origin`, `_fetchSite`, `_fetchMode`, `_fetchDest`, `_refererOrigin`,
 `_bodySize` and `_bodyDigest`. A held request is marked (`_held`), and its answer is the declared reply. A web socket's
-entry has its text messages (`_webSocketMessages`). The log's `_rules` is the version of the rules for senders.
+entry has its text messages (`_webSocketMessages`). The log's `_rules` is the version of the rules for senders;
+`_seenBy` says who read the requests, and `_unread` lists the connections whose content nobody could read.
 """
 
 import hashlib
@@ -30,6 +31,10 @@ RULES = 2
 BROWSER = "browser"
 # Of an entry: the request never left this machine (`judge.browser.holding`).
 HELD = "_held"
+# Kinds of requests that are evidence for policies and goals only. The browser does not report them.
+RESOURCES = frozenset({"stylesheet", "script", "image", "font", "media", "texttrack", "manifest"})
+# Who read the requests: the guard all of them, because it ended TLS; or the browser, which does not report all.
+Reader = Literal["guard", "browser"]
 # For writing and reading.
 MAX_ENTRIES = 20_000
 MAX_MESSAGES = 200_000
@@ -136,8 +141,22 @@ class LeftOut(_Part):
     count: int = Field(ge=1)
 
 
+class Unread(_Part):
+    """Connections to a `place` (host and port; empty if unknown) whose content the guard could not read.
+
+    `step` is the number of the action before them.
+    """
+
+    place: str = ""
+    step: int = Field(ge=0)
+    count: int = Field(ge=1)
+
+
 class Log(_Part):
-    """The requests of an attempt. `dropped` is the number of requests that could not be recorded."""
+    """The requests of an attempt. `dropped` is the number of requests that could not be recorded.
+
+    `seen_by` is absent in recordings of older versions and of other programs.
+    """
 
     entries: list[Entry] = Field(max_length=MAX_ENTRIES)
     dropped: int = Field(default=0, alias="_dropped", ge=0)
@@ -145,6 +164,8 @@ class Log(_Part):
     rules: int = Field(default=1, alias="_rules")
     # Absent in recordings of older versions, which have no messages.
     messages_left_out: MessagesLeftOut | None = Field(default=None, alias="_messagesLeftOut")
+    seen_by: Reader | None = Field(default=None, alias="_seenBy")
+    unread: list[Unread] = Field(default=[], alias="_unread", max_length=MAX_ENTRIES)
 
 
 class HarFile(_Part):
@@ -160,6 +181,8 @@ def write_har(
     *,
     left_out: Sequence[LeftOut] = (),
     messages_left_out: MessagesLeftOut | None = None,
+    seen_by: Reader | None = None,
+    unread: Sequence[Unread] = (),
     versions: Mapping[str, str],
 ) -> NetworkTrace:
     """Write the entries, each of them `redacted`, atomically to the folder's `network.har`.
@@ -168,7 +191,9 @@ def write_har(
     such a file cannot be made.
     """
     kept = [_readable(redacted(entry)) for entry in entries]
-    lost = {} if messages_left_out is None else {"_messagesLeftOut": messages_left_out.model_dump()}
+    lost: dict[str, Any] = {} if messages_left_out is None else {"_messagesLeftOut": messages_left_out.model_dump()}
+    lost |= {"_seenBy": seen_by} if seen_by else {}
+    lost |= {"_unread": [one.model_dump() for one in unread]} if unread else {}
     data = _har_bytes(kept, left_out, versions, lost)
     # Redaction can lengthen texts, though rarely enough to exceed the limit.
     if len(data) > MAX_FILE_BYTES or _problem_of(data):

@@ -2,7 +2,8 @@
 
 A request counts only if it went to the task's site and was sent by that site or by the browser itself (for an address
 that the participant named). Otherwise a participant could send it from a page of its own. Who sent it was decided when
-it was recorded (`judge.browser.senders`); an unknown sender is not the task's site.
+it was recorded (`judge.browser.senders`); an unknown sender is not the task's site. Requests for images, scripts and
+the like are evidence for policies and goals only.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,7 +35,7 @@ from judge.records.checks import (
 from judge.records.findings import ValueFound
 from judge.sites import Site
 from judge.trajectory.forms import is_json
-from judge.trajectory.network import BROWSER, RULES, Body, Entry, LeftOut, Log
+from judge.trajectory.network import BROWSER, RESOURCES, RULES, Body, Entry, LeftOut, Log
 from judge.trajectory.redaction import REDACTED
 from shared.fields import at_most
 from shared.strict_json import parse_json
@@ -89,7 +90,7 @@ def decide(check: RequestCheck, recording: Recording, inverted: bool) -> Decisio
     whoever = inverted or recording.counts_all
     looks = looks_at(check, recording)
     traffic = recording.traffic
-    entries = _sent_to_site(recording) if whoever else own_requests(recording)
+    entries = _of_checks(recording) if whoever else own_requests(recording)
     if check.on is not None:
         # The judge opened the first page (0); action 1 followed the look with index 0.
         acted_on = {look.step.index + 1 for look in looks}
@@ -133,13 +134,17 @@ def own_requests(recording: Recording) -> list[tuple[int, Entry]]:
     """
     is_sent_by = rules_1.is_sent_by if recording.traffic.rules < RULES else _is_sent_by
     # What the judge put into a page is not the site's, so neither is what a click on it sends.
-    own = [(place, each) for place, each in _sent_to_site(recording) if each.step not in recording.inserted_steps]
+    own = [(place, each) for place, each in _of_checks(recording) if each.step not in recording.inserted_steps]
     return [(place, each) for place, each in own if is_sent_by(recording.site, each)]
 
 
-def _sent_to_site(recording: Recording) -> list[tuple[int, Entry]]:
+def _of_checks(recording: Recording) -> list[tuple[int, Entry]]:
+    """The requests to the task's site that checks see; for policies and goals, also those for resources."""
     entries = enumerate(recording.traffic.entries)
-    return [(place, each) for place, each in entries if recording.site.holds(each.request.url)]
+    found = [(place, each) for place, each in entries if recording.site.holds(each.request.url)]
+    if recording.counts_all or recording.traffic.seen_by is None:
+        return found
+    return [(place, each) for place, each in found if each.resource_type not in RESOURCES]
 
 
 def _require_recorded(check: RequestCheck, recording: Recording, entries: Sequence[Entry]) -> None:
