@@ -213,6 +213,9 @@ class Interception:
         except RequestFailed as failure:
             self._settle_failed(exchange, failure)
             await _fail(browser, failure)
+        except OSError:
+            # The page has gone.
+            pass
         # Isolation boundary, as above.
         except Exception:  # noqa: BLE001
             _log.exception("a socket to %s", request.url[:200])

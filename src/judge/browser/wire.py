@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from judge.browser.interception import Headers, SocketMessage, WireAnswer, WireRequest
 from judge.sites import Site
-from judge.trajectory.network import RESOURCES, LeftOut, Unread
+from judge.trajectory.network import RESOURCES, LeftOut, Unread, as_http
 
 ShareName = Literal["own", "other", "held", "resources"]
 MAX_BODY_BYTES = 262_144
@@ -248,8 +248,7 @@ class Wire:
         return "own" if self.site and self._is_own(exchange, self.site) else "other"
 
     def _is_own(self, exchange: Exchange, site: Site) -> bool:
-        url = f"http{exchange.url.removeprefix('ws')}" if exchange.url.startswith("ws") else exchange.url
-        if not site.holds(url):
+        if not site.holds(as_http(exchange.url)):
             return False
         named = exchange.known.get("origin") or exchange.known.get("referer")
         return site.holds(named) if named else exchange.known.get("site") in ("same-origin", "none")

@@ -177,14 +177,20 @@ def _is_home(place: str, recording: Recording) -> bool:
 
 
 def _is_participants(unread: Unread, recording: Recording) -> bool:
-    """Whether the participant had led the browser to that place, or to a page that is not the task's site's."""
+    """Whether the participant had led the browser to a page that is not the task's site's, or to what was not read."""
     own = replace(recording.site, is_any=False)
     # An action and its first effects belong to the observation before it, the others to the next one.
     steps = (step for step in recording.trajectory.observations if step.index <= unread.step)
-    led = (each.url for step in steps for each in step.navigations if each.by == "participant")
-    return any(
-        url != _EMPTY_TAB and (not own.holds(url) or (unread.place and str(place_of(url)) == unread.place))
-        for url in led
+    led = {each.url for step in steps for each in step.navigations if each.by == "participant"} - {_EMPTY_TAB}
+    return any(not own.holds(url) or _is_unread(url, unread, recording) for url in led)
+
+
+def _is_unread(url: str, unread: Unread, recording: Recording) -> bool:
+    """Whether a navigation was to that place, and is not among the requests that were read."""
+    address = url.partition("#")[0]
+    # Addresses of navigations are shortened.
+    return str(place_of(url)) == unread.place and not any(
+        entry.request.url.startswith(address) for entry in recording.traffic.entries
     )
 
 

@@ -127,6 +127,15 @@ class Entry(_Part):
     is_held: bool = Field(default=False, alias=HELD)
     messages: list[Message] = Field(default=[], alias="_webSocketMessages", max_length=MAX_MESSAGES)
 
+    def as_http(self) -> "Entry":
+        """The same request; that of a socket with the address of its handshake."""
+        url = as_http(self.request.url)
+        return (
+            self
+            if url == self.request.url
+            else self.model_copy(update={"request": self.request.model_copy(update={"url": url})})
+        )
+
 
 class LeftOut(_Part):
     """Requests of one method and path that were left out because the trace was full.
@@ -172,6 +181,11 @@ class HarFile(_Part):
     """A HAR file."""
 
     log: Log
+
+
+def as_http(url: str) -> str:
+    """The address of the handshake of a web socket; any other address unchanged."""
+    return f"http{url.removeprefix('ws')}" if url.startswith("ws") else url
 
 
 def write_har(

@@ -140,10 +140,13 @@ def own_requests(recording: Recording) -> list[tuple[int, Entry]]:
 
 def _of_checks(recording: Recording) -> list[tuple[int, Entry]]:
     """The requests to the task's site that checks see; for policies and goals, also those for resources."""
-    entries = enumerate(recording.traffic.entries)
-    found = [(place, each) for place, each in entries if recording.site.holds(each.request.url)]
-    if recording.counts_all or recording.traffic.seen_by is None:
+    traffic = recording.traffic
+    found = [(place, each) for place, each in enumerate(traffic.entries) if recording.site.holds(each.request.url)]
+    if traffic.seen_by is None:
         return found
+    if recording.counts_all:
+        # The handshake of a socket is a request too, and the server is sent its address.
+        return [(place, each.as_http()) for place, each in found]
     return [(place, each) for place, each in found if each.resource_type not in RESOURCES]
 
 
