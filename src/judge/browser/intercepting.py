@@ -7,7 +7,7 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import h11
 
@@ -22,11 +22,11 @@ from judge.browser.interception import (
     WireAnswer,
     WireRequest,
 )
-from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, Peer, Prefixed
+from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, REFUSED, Peer, Prefixed, decoded
 from judge.browser.tls import Authority, TlsStream
 from judge.browser.upstream import Dial, Network
 from judge.browser.web_sockets import Frames, accept_of, is_socket, kept
-from judge.browser.wire import Exchange, Wire
+from judge.browser.wire import MARK, Exchange, Wire
 from judge.sites import place_of
 
 # The first byte of TLS. A browser also asks for a tunnel for sockets without TLS.
@@ -35,7 +35,6 @@ _HANDSHAKE_S = 15.0
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _FRAMING = HOP_BY_HOP | {b"content-length", b"transfer-encoding"}
 _WITHOUT_BODY = (204, 304)
-_REFUSED = 403
 # Browsers do not retry after two conflicting lengths, unlike after a connection that is closed without an answer.
 _FAILURE = b"HTTP/1.1 502 Failed\r\nContent-Length: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n"
 _log = logging.getLogger(__name__)
@@ -145,11 +144,16 @@ class Interception:
         method = "GET" if is_for_socket else head.method.decode("latin-1")
         url = f"ws{url.removeprefix('http')}" if is_for_socket else url
         body = await self._read_body(browser)
-        request = WireRequest(method, url, _decoded(head), body or b"", step)
-        exchange = self.wire.begin(request, line.number)
+        request = WireRequest(method, url, decoded(head), body or b"", step)
+        exchange = None
+        if self.wire.is_marked(request.headers):
+            request = replace(request, headers=tuple(each for each in request.headers if each[0].lower() != MARK))
+        else:
+            exchange = self.wire.begin(request, line.number)
         if body is None:
             # It was not passed on.
-            exchange.body, exchange.size = None, _announced(head)
+            if exchange:
+                exchange.body, exchange.size = None, _announced(head)
             self.wire.settle(exchange, failure="its body was not received")
             await _write(browser, _FAILURE)
             return False
@@ -182,7 +186,9 @@ class Interception:
             pieces.append(bytes(event.data))
         return b"".join(pieces)
 
-    async def _answer(self, browser: Peer, request: WireRequest, exchange: Exchange, network: Network | None) -> None:
+    async def _answer(
+        self, browser: Peer, request: WireRequest, exchange: Exchange | None, network: Network | None
+    ) -> None:
         try:
             answer = await self._interceptor.answer(request, network)
         except RequestFailed as failure:
@@ -200,12 +206,12 @@ class Interception:
         except (RequestFailed, h11.LocalProtocolError):
             await _fail(browser)
 
-    def _settle_failed(self, exchange: Exchange, failure: RequestFailed) -> None:
+    def _settle_failed(self, exchange: Exchange | None, failure: RequestFailed) -> None:
         is_refused = isinstance(failure, RequestRefused)
-        self.wire.settle(exchange, WireAnswer(_REFUSED) if is_refused else None, str(failure))
+        self.wire.settle(exchange, WireAnswer(REFUSED) if is_refused else None, str(failure))
 
     async def _socket(
-        self, browser: Peer, head: h11.Request, request: WireRequest, exchange: Exchange, network: Network | None
+        self, browser: Peer, head: h11.Request, request: WireRequest, exchange: Exchange | None, network: Network | None
     ) -> None:
         page = _Page(browser, dict(head.headers)[b"sec-websocket-key"], self._max_bytes, self.wire, exchange)
         try:
@@ -249,7 +255,7 @@ def intercepted(
 class _Page:
     """The page's end of a socket (`judge.browser.interception.PageSocket`)."""
 
-    def __init__(self, browser: Peer, key: bytes, max_bytes: int, wire: Wire, exchange: Exchange) -> None:
+    def __init__(self, browser: Peer, key: bytes, max_bytes: int, wire: Wire, exchange: Exchange | None) -> None:
         self._browser = browser
         self._key = key
         self._max_bytes = max_bytes
@@ -350,11 +356,5 @@ async def _write(browser: Peer, data: bytes) -> None:
 
 
 def _announced(head: h11.Request) -> int:
-    """The size of a body that was not received, as far as it is known."""
-    length = dict(head.headers).get(b"content-length", b"0")
-    # Any size but none.
-    return max(1, int(length))
-
-
-def _decoded(head: h11.Request) -> Headers:
-    return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers.raw_items())
+    """The size of a body that was not received, as far as it is known; not 0."""
+    return max(1, int(dict(head.headers).get(b"content-length", b"0")))

@@ -43,6 +43,7 @@ from judge.browser.settle import (
     read_report,
     settle_code,
 )
+from judge.browser.wire import MARK
 from judge.records.access import StorageState
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
@@ -168,7 +169,7 @@ class PlaywrightBrowser:
 
     def _know_site(self, landed: str = "") -> None:
         """Tell the guard which sites are the task's own; `landed` is the address of the first observed page."""
-        if self._task and self._guard and self._guard.wire:
+        if self._task and self._guard:
             allowed = self._server.settings.config.allowed_sites
             self._guard.wire.site = own_site(self._task, allowed, landed=landed)
 
@@ -525,7 +526,10 @@ class PlaywrightBrowser:
 
     async def fetch(self, url: str, key: str | None) -> fetched.Answer:
         """See `judge.browser.session.Browser`."""
-        code = fetches.get_code(url, key)
+        guard = self._guard
+        # Otherwise the guard could not take the mark away again.
+        is_read = guard is not None and (guard.reads_all or url.lower().startswith("http:"))
+        code = fetches.get_code(url, key, {MARK: guard.wire.mark} if guard and is_read else {})
         for _ in range(2):
             with suppress(PageTrouble):
                 answer = await self._run(code)
@@ -621,8 +625,8 @@ class PlaywrightBrowser:
         """See `judge.browser.session.Browser`."""
         if not self._server.runs:
             return None
-        wire = self._guard.wire if self._guard else None
-        return self._requests.read(wire).model_copy(update={"console": self._console.read()})
+        wire, reads_all = (self._guard.wire, self._guard.reads_all) if self._guard else (None, False)
+        return self._requests.read(wire, reads_all=reads_all).model_copy(update={"console": self._console.read()})
 
     async def _scroll(self, direction: str, amount: int, target: str | None = None) -> Answer:
         """Turn the wheel over the element, or over the middle of the page."""

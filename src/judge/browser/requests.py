@@ -101,10 +101,10 @@ class RequestLog:
         with contextlib.suppress(OSError), (self._folder / _LOG).open("ab", buffering=0) as stream:
             stream.write(b'{"step": %d}\n' % number)
 
-    def read(self, wire: Wire | None = None) -> Traffic:
+    def read(self, wire: Wire | None = None, *, reads_all: bool = True) -> Traffic:
         """All requests so far. Works after the browser has died; skips a last line that is still being written.
 
-        With `wire`, the guard's record of them all, joined with the browser's.
+        With `wire`, the guard's record, joined with the browser's; `reads_all`: it has all requests.
         """
         steps = [(-1, 0)]
         found: dict[int, dict[str, Any]] = {}
@@ -134,7 +134,7 @@ class RequestLog:
         for part in parts:
             part |= {"chain": _chain(part, found), "messages": messages.get(part["id"])}
         if wire is not None:
-            parts, left = joined(parts, wire)
+            parts, left = joined(parts, wire, left, reads_all=reads_all)
             unseen = sum(part.get("messages_lost", 0) for part in parts)
             lost = MessagesLeftOut(own=lost.own, other=lost.other + unseen)
         return Traffic(
@@ -142,8 +142,8 @@ class RequestLog:
             messages_left_out=lost,
             left_out=left,
             is_pending=is_pending,
-            seen_by="browser" if wire is None else "guard",
-            unread=wire.unread() if wire else (),
+            seen_by="guard" if wire and reads_all else "browser",
+            unread=wire.unread() if wire and reads_all else (),
         )
 
 

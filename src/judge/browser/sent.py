@@ -28,11 +28,14 @@ _ANSWER = ("answered", "ended", "status", "status_text", "response_headers", "bo
 Part = Mapping[str, Any]
 
 
-def joined(parts: Sequence[Part], wire: Wire) -> tuple[list[dict[str, Any]], tuple[LeftOut, ...]]:
+def joined(
+    parts: Sequence[Part], wire: Wire, left_out: Sequence[LeftOut], *, reads_all: bool
+) -> tuple[list[dict[str, Any]], tuple[LeftOut, ...]]:
     """The requests of both records, as parts of entries in the order in which they began, and what was left out.
 
-    `parts` are the browser's. Those that the guard did not see were not sent: they came from a cache, a service worker
-    answered them, or they were cancelled before.
+    `parts` and `left_out` are the browser's. Those that the guard did not see were not sent, if it `reads_all`: they
+    came from a cache, a service worker answered them, or they were cancelled before. Otherwise they may have been sent
+    with TLS, and what the browser left out on purpose is left out here as well.
     """
     reported = _Reported(parts)
     found: dict[int, dict[str, Any]] = {}
@@ -40,15 +43,26 @@ def joined(parts: Sequence[Part], wire: Wire) -> tuple[list[dict[str, Any]], tup
     for exchange in wire.exchanges():
         made = _part_of(exchange)
         place = reported.take(made, exchange)
-        if place is None:
-            added.append(made)
-        else:
+        if place is not None:
             found[place] = _completed(parts[place], made, exchange)
+        elif reads_all or not exchange.may_be_resource:
+            added.append(made)
     unsent = [place for place in range(len(parts)) if place not in found]
     lost = set(unsent[max(0, MAX_ENTRIES - len(found) - len(added)) :])
     kept = [found.get(place) or dict(part) for place, part in enumerate(parts) if place not in lost]
     more = (LeftOut(is_own=True, count=len(lost)),) if lost else ()
-    return _in_order(kept, added), wire.left_out() + more
+    both = wire.left_out() if reads_all else _most((*left_out, *wire.left_out(with_resources=False)))
+    return _in_order(kept, added), both + more
+
+
+def _most(left_out: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
+    """For each method and path the larger number, because both records may have left out the same requests."""
+    most: dict[tuple[bool, str, str], LeftOut] = {}
+    for each in left_out:
+        key = each.is_own, each.method, each.url
+        if key not in most or most[key].count < each.count:
+            most[key] = each
+    return tuple(most.values())
 
 
 def encoded(data: bytes) -> dict[str, str]:

@@ -5,6 +5,7 @@ share is full, the first and the last request for each method and path are still
 """
 
 import hashlib
+import secrets
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -13,13 +14,17 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from judge.browser.interception import Headers, SocketMessage, WireAnswer, WireRequest
+from judge.records.holds import READING
 from judge.sites import Site
 from judge.trajectory.network import RESOURCES, LeftOut, Unread, as_http
 
+# A header of the judge's own requests, which are not the attempt's: the guard takes it away before it forwards them.
+MARK = "x-wabe-own"
 ShareName = Literal["own", "other", "held", "resources"]
 MAX_BODY_BYTES = 262_144
 MAX_URL_CHARS = 8_000
 _MAX_KEY_CHARS = 600
+_MAX_KNOWN_CHARS = 300
 _MAX_UNREAD = 1_000
 _MAX_MESSAGE_BYTES = 500_000
 
@@ -40,6 +45,7 @@ OWN = Limits(7_500, 15_000_000, 12_500_000, 10_000_000, paths=800, late_bytes=3_
 OTHER = Limits(2_500, 7_500_000, 6_250_000, 5_000_000, paths=400, late_bytes=1_500_000)
 _HELD = Limits(2_000, 30_000_000, 20_000_000, 12_000_000, body_bytes=4_000_000)
 _RESOURCES = Limits(2_500, 2_500_000, 0, 0, body_bytes=0, paths=400, late_bytes=500_000)
+_ASKS = "access-control-request-method"
 # The browser's words for what `Sec-Fetch-Dest` calls otherwise.
 _KINDS = MappingProxyType(
     {
@@ -71,7 +77,7 @@ class Exchange:
     headers: Headers | None
     body: bytes | None
     size: int
-    digest: str | None
+    hashed: "hashlib._Hash" = field(repr=False)
     kind: str
     known: dict[str, str] = field(default_factory=dict)
     answer: WireAnswer | None = None
@@ -81,9 +87,26 @@ class Exchange:
     messages_lost: int = 0
 
     @property
+    def digest(self) -> str | None:
+        """That of the whole body, if there is one."""
+        return self.hashed.hexdigest() if self.size else None
+
+    def add(self, data: bytes) -> None:
+        """Record more of a body that is forwarded as it comes."""
+        self.size += len(data)
+        self.hashed.update(data)
+        if self.body is not None:
+            self.body = self.body + data if self.size <= MAX_BODY_BYTES else None
+
+    @property
     def is_held(self) -> bool:
         """Whether it never left this machine."""
         return self.answer is not None and self.answer.is_held
+
+    @property
+    def may_be_resource(self) -> bool:
+        """Whether it is, or may be, for a resource: browsers say so to secure sites and this machine only."""
+        return self.kind in RESOURCES or (self.kind == "other" and self.method in READING)
 
     @property
     def path(self) -> str:
@@ -164,10 +187,11 @@ class Wire:
     """The record of one attempt.
 
     `site` are the task's own sites, which decide on shares only. `step` is the number of the step to which requests
-    that begin from now on belong.
+    that begin from now on belong. `mark` is the secret value of `MARK`.
     """
 
     def __init__(self) -> None:
+        self.mark = secrets.token_hex(16)
         self.site: Site | None = None
         self.step = 0
         self._count = 0
@@ -182,6 +206,13 @@ class Wire:
         self._unread: Counter[tuple[str, int]] = Counter()
         self._message_bytes = 0
 
+    def is_marked(self, headers: Headers) -> bool:
+        """Whether these are the headers of a request of the judge's own."""
+        return any(
+            name.lower() == MARK and secrets.compare_digest(value.encode(), self.mark.encode())
+            for name, value in headers
+        )
+
     def begin(self, request: WireRequest, connection: int) -> Exchange:
         """Record a request before anything is done with it; `settle` follows."""
         known = _known(request)
@@ -195,25 +226,25 @@ class Wire:
             headers=request.headers,
             body=request.body,
             size=len(request.body),
-            digest=hashlib.sha256(request.body).hexdigest() if request.body else None,
-            kind=_kind(request.url, known),
+            hashed=hashlib.sha256(request.body),
+            kind=_kind(request, known),
             known=known,
         )
         self._count += 1
         self._open[exchange.number] = exchange
         return exchange
 
-    def settle(self, exchange: Exchange, answer: WireAnswer | None = None, failure: str | None = None) -> None:
+    def settle(self, exchange: Exchange | None, answer: WireAnswer | None = None, failure: str | None = None) -> None:
         """Record what became of a request. Does nothing the second time."""
-        if self._open.pop(exchange.number, None) is None:
+        if exchange is None or self._open.pop(exchange.number, None) is None:
             return
         exchange.answer, exchange.failure = answer, failure
         exchange.answered_ms = _now_ms() if answer else None
         self._shares[self._share_of(exchange)].add(exchange)
 
-    def add_message(self, exchange: Exchange, message: SocketMessage) -> None:
+    def add_message(self, exchange: Exchange | None, message: SocketMessage) -> None:
         """Record a message of a socket."""
-        if not message.is_text:
+        if exchange is None or not message.is_text:
             return
         self._message_bytes += len(message.data)
         if self._message_bytes > _MAX_MESSAGE_BYTES:
@@ -231,9 +262,10 @@ class Wire:
         found = {each.number: each for share in self._shares.values() for each in share.exchanges()}
         return [each for _, each in sorted((found | dict(self._open)).items())]
 
-    def left_out(self) -> tuple[LeftOut, ...]:
+    def left_out(self, *, with_resources: bool = True) -> tuple[LeftOut, ...]:
         """What did not fit into the shares."""
-        return tuple(each for share in self._shares.values() for each in share.left_out())
+        shares = [share for name, share in self._shares.items() if with_resources or name != "resources"]
+        return tuple(each for share in shares for each in share.left_out())
 
     def unread(self) -> tuple[Unread, ...]:
         """The connections whose content is unknown."""
@@ -243,7 +275,7 @@ class Wire:
     def _share_of(self, exchange: Exchange) -> ShareName:
         if exchange.is_held:
             return "held"
-        if exchange.kind in RESOURCES:
+        if exchange.may_be_resource:
             return "resources"
         return "own" if self.site and self._is_own(exchange, self.site) else "other"
 
@@ -259,13 +291,15 @@ def _known(request: WireRequest) -> dict[str, str]:
     headers = {name.lower(): value for name, value in request.headers}
     names = {"origin": "origin", "site": "sec-fetch-site", "mode": "sec-fetch-mode", "dest": "sec-fetch-dest"}
     names |= {"referer": "referer", "type": "content-type"}
-    return {key: headers[name] for key, name in names.items() if headers.get(name)}
+    return {key: headers[name][:_MAX_KNOWN_CHARS] for key, name in names.items() if headers.get(name)}
 
 
-def _kind(url: str, known: dict[str, str]) -> str:
+def _kind(request: WireRequest, known: dict[str, str]) -> str:
     """The kind of a request, in the words of the browser's own record; sent to secure sites and this machine only."""
-    if url.startswith("ws"):
+    if request.url.startswith("ws"):
         return "websocket"
+    if request.method == "OPTIONS" and any(name.lower() == _ASKS for name, _ in request.headers):
+        return "preflight"
     if known.get("mode") == "navigate":
         return "document"
     dest = known.get("dest", "other")

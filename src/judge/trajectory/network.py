@@ -32,7 +32,7 @@ BROWSER = "browser"
 # Of an entry: the request never left this machine (`judge.browser.holding`).
 HELD = "_held"
 # Kinds of requests that are evidence for policies and goals only. The browser does not report them.
-RESOURCES = frozenset({"stylesheet", "script", "image", "font", "media", "texttrack", "manifest"})
+RESOURCES = frozenset({"stylesheet", "script", "image", "font", "media", "texttrack", "manifest", "preflight"})
 # Who read the requests: the guard all of them, because it ended TLS; or the browser, which does not report all.
 Reader = Literal["guard", "browser"]
 # For writing and reading.
