@@ -21,7 +21,7 @@ import h11
 from judge.browser.interception import RequestRefused, WireAnswer, WireRequest
 from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, REFUSED, Peer, Reader, Writer, decoded
 from judge.browser.upstream_proxy import NotConnected, UpstreamProxy, literal_addresses
-from judge.browser.wire import MARK, Exchange, Wire
+from judge.browser.wire import Exchange, Wire
 from judge.sites import NetworkPolicy, Place, is_ip, place_of, refuse_ip
 
 _DIAL_TIMEOUT_S = 15.0
@@ -29,7 +29,7 @@ _DIAL_TIMEOUT_S = 15.0
 _MAX_CONNECTIONS = 512
 _PARALLEL_LOOKUPS = 8
 _MAX_REFUSALS = 100
-_NOT_FORWARDED = HOP_BY_HOP | {b"host", MARK.encode()}
+_NOT_FORWARDED = HOP_BY_HOP | {b"host"}
 
 
 class Handler(Protocol):
@@ -263,11 +263,9 @@ class Guard:
         url = request.target.decode("latin-1")
         if not url.lower().startswith("http://"):
             raise RequestRefused(f"a request that is not http: {url[:100]}")
-        wire, headers = self.wire, decoded(request)
-        exchange = None
-        if not wire.is_marked(headers):
-            sent = WireRequest(request.method.decode("latin-1"), url, headers, step=wire.step)
-            exchange = wire.begin(sent, connection)
+        wire = self.wire
+        sent = WireRequest(request.method.decode("latin-1"), url, decoded(request), step=wire.step)
+        exchange = wire.begin(sent, connection)
         try:
             await self._pass_on(request, url, browser, exchange)
         except RequestRefused as refusal:
@@ -276,7 +274,7 @@ class Guard:
         finally:
             wire.settle(exchange, failure="no answer")
 
-    async def _pass_on(self, request: h11.Request, url: str, browser: Peer, exchange: Exchange | None) -> None:
+    async def _pass_on(self, request: h11.Request, url: str, browser: Peer, exchange: Exchange) -> None:
         site = await self.dial(url)
         try:
             authority = urlsplit(url).netloc

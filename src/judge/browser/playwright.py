@@ -526,10 +526,9 @@ class PlaywrightBrowser:
 
     async def fetch(self, url: str, key: str | None) -> fetched.Answer:
         """See `judge.browser.session.Browser`."""
-        guard = self._guard
-        # Otherwise the guard could not take the mark away again.
-        is_read = guard is not None and (guard.reads_all or url.lower().startswith("http:"))
-        code = fetches.get_code(url, key, {MARK: guard.wire.mark} if guard and is_read else {})
+        # Otherwise the guard sees a tunnel only, and could not take the mark away again.
+        own = {MARK: self._guard.wire.mark} if self._guard and self._guard.reads_all else {}
+        code = fetches.get_code(url, key, own)
         for _ in range(2):
             with suppress(PageTrouble):
                 answer = await self._run(code)

@@ -18,7 +18,7 @@ from judge.records.holds import READING
 from judge.sites import Site
 from judge.trajectory.network import RESOURCES, LeftOut, Unread, as_http
 
-# A header of the judge's own requests, which are not the attempt's: the guard takes it away before it forwards them.
+# A header of the judge's own requests, which are not the attempt's. Where the guard ends TLS, it takes it away again.
 MARK = "x-wabe-own"
 ShareName = Literal["own", "other", "held", "resources"]
 MAX_BODY_BYTES = 262_144

@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 from judge.evaluators.readings import Readings, decoded, pairs, readings
 from judge.records.holds import AllowedWrite, Hold
 from judge.records.patterns import glob
-from judge.sites import Site, origin_of, place_of
+from judge.sites import Site, origin_of
 
 _WITHOUT_QUERY = re.compile(r"\?[^#]*")
 # What servers read in different ways, and a star in a permission does not cover.
@@ -36,6 +36,15 @@ def matches(url: str, written: str, site: Site, *, extra_query: bool = False) ->
 def could_be_held(url: str, hold: Hold) -> bool:
     """Whether some server could treat `url` as the address of a hold. A relative one is that path on every host."""
     return _could_reach(url, hold.url, is_home=True)
+
+
+def could_lead_to(place: str, written: str, site: Site) -> bool:
+    """Whether a connection to `place` (host and port; empty if unknown) can have been for the address in a check."""
+    wanted = _split(written)
+    if not place or wanted is None or written.startswith("*"):
+        return True
+    urls = (f"http://{place.removesuffix(':80')}/", f"https://{place.removesuffix(':443')}/")
+    return any(_is_at_origin(url, written, urlsplit(url), wanted, is_home=site.is_home(url)) for url in urls)
 
 
 def is_permitted(url: str, allowed: AllowedWrite, site: Site) -> bool:
@@ -59,22 +68,6 @@ def is_permitted(url: str, allowed: AllowedWrite, site: Site) -> bool:
     if allowed.url.startswith("*"):
         return glob(_as_sent(allowed.url)).fullmatch(url.partition("#")[0])
     return glob(_as_sent(wanted.path) or "/").fullmatch(seen.path or "/")
-
-
-def could_lead_to(place: str, written: str, *, is_home: bool) -> bool:
-    """Whether a connection to `place` (host and port) can have been for the address in a check.
-
-    `is_home`: the website is at that place. Nothing else is known of the connection.
-    """
-    if written.startswith("*") or not place:
-        return True
-    wanted = _split(written)
-    if wanted is None or not _is_absolute(written):
-        return is_home
-    if "*" in wanted.netloc:
-        bare = place.removesuffix(":80").removesuffix(":443")
-        return any(glob(wanted.netloc.lower()).fullmatch(each) for each in (place.lower(), bare.lower()))
-    return str(place_of(written)) == place.lower()
 
 
 class QueryDifference(NamedTuple):

@@ -158,7 +158,7 @@ def _require_read(policy: Policy, check: KindCheck, recording: Recording) -> Non
     hiding = [
         each
         for each in traffic.unread
-        if any(could_lead_to(each.place, url, is_home=_is_home(each.place, recording)) for url in check.addresses)
+        if any(could_lead_to(each.place, url, recording.site) for url in check.addresses)
         and (acted_on is None or each.step in acted_on)
         and not (granted is not None and each.step - 1 > granted)
     ]
@@ -170,10 +170,6 @@ def _require_read(policy: Policy, check: KindCheck, recording: Recording) -> Non
     where = f" to {excerpt(first.place, 100)}" if first.place else ""
     text = f"{counted(sum(each.count for each in hiding), 'connection')}{where} could not be read{who}"
     raise _Unread(f"{text}, after action {first.step}" if first.step else text, is_participants=is_participants)
-
-
-def _is_home(place: str, recording: Recording) -> bool:
-    return any(recording.site.is_home(f"{scheme}://{place}") for scheme in ("http", "https"))
 
 
 def _is_participants(unread: Unread, recording: Recording) -> bool:
