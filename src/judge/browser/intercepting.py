@@ -127,11 +127,11 @@ class Interception:
             await inside.close()
 
     async def _serve_inside(self, scheme: str, target: str, browser: Peer, line: "_Line") -> None:
-        origin = f"{scheme}://{target.removesuffix(_DEFAULT_PORTS[scheme])}"
-        while (head := await self._head(browser, target)) is not None:
+        origin, place = f"{scheme}://{target.removesuffix(_DEFAULT_PORTS[scheme])}", str(place_of(f"https://{target}"))
+        while (head := await self._head(browser, place)) is not None:
             path = head.target.decode("latin-1")
             if not path.startswith("/"):
-                self.wire.could_not_read(target)
+                self.wire.could_not_read(place)
                 await _write(browser, REFUSAL)
                 return
             if not await self._exchange(browser, head, origin + path, line):

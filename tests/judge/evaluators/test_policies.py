@@ -513,9 +513,9 @@ def test_a_violation_that_was_seen_needs_no_presumption(tmp_path: Path) -> None:
 def test_what_the_user_had_allowed_cannot_be_hidden_by_a_later_connection(
     tmp_path: Path, step: int, violated: bool | None
 ) -> None:
-    keys = {"policies": [policy({"kind": "request", "url": "/api/orders", "unless_granted": True})]}
+    policies = [policy({"kind": "request", "url": "/api/orders", "unless_granted": True})]
     unread = (Unread(place="shop.test:80", step=step, count=1),)
-    trajectory = recorded_attempt(tmp_path, [], [RecordedStep()] * 4, seen_by="guard", unread=unread, **keys)
+    trajectory = recorded_attempt(tmp_path, [], [RecordedStep()] * 4, seen_by="guard", unread=unread, policies=policies)
     steps = list(trajectory.steps)
     steps[1] = steps[1].model_copy(update={"asked": Asked(question="?", reply="Yes.", grants=("p",))})
     (found,) = evaluate_policies(of_attempt(trajectory, steps=tuple(steps)))
