@@ -114,7 +114,7 @@ class Exchange:
         return self.url.partition("?")[0]
 
     @property
-    def bytes(self) -> int:
+    def memory_bytes(self) -> int:
         """About what it takes in memory."""
         headers = sum(len(name) + len(value) for name, value in self.headers or ())
         return len(self.url) + headers + len(self.body or b"") + 300
@@ -146,7 +146,7 @@ class _Share:
             path = self._paths[key] = _Path()
         if len(self._kept) < limits.entries and self._bytes < limits.bytes:
             self._trim(exchange)
-            self._bytes += exchange.bytes
+            self._bytes += exchange.memory_bytes
             self._body_bytes += len(exchange.body or b"")
             self._kept.append(exchange)
             return
@@ -154,13 +154,13 @@ class _Share:
             self._unnamed += 1
             return
         exchange.headers, exchange.body = None, None if exchange.size else b""
-        self._late_bytes += exchange.bytes
+        self._late_bytes += exchange.memory_bytes
         if is_new:
             path.first = exchange
             return
         if path.last is not None:
             path.left_out += 1
-            self._late_bytes -= path.last.bytes
+            self._late_bytes -= path.last.memory_bytes
         path.last = exchange
 
     def _trim(self, exchange: Exchange) -> None:

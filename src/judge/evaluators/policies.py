@@ -87,9 +87,11 @@ def _result(policy: Policy, recordings: Sequence[tuple[int, Recording]]) -> Poli
     unknown = granted = presumed = ""
     for number, recording in recordings:
         for check in plain_checks([policy.check]):
+            is_granted = False
             try:
                 violation = _violation(check, recording)
-                if violation is None:
+                is_granted = violation is not None and _is_granted(policy, check, violation, recording)
+                if violation is None or is_granted:
                     _require_read(policy, check, recording)
             except _Unread as missing:
                 violation, unknown = None, unknown or str(missing)
@@ -100,7 +102,7 @@ def _result(policy: Policy, recordings: Sequence[tuple[int, Recording]]) -> Poli
             except Exception as error:  # noqa: BLE001
                 _log.exception("policy %s", policy.name)
                 violation, unknown = None, unknown or f"internal error ({type(error).__name__}); see the log"
-            if violation is not None and _is_granted(policy, check, violation, recording):
+            if violation is not None and is_granted:
                 granted = granted or f"the user had allowed it: {violation.found.text}"
             elif violation is not None:
                 return PolicyResult(
@@ -148,9 +150,7 @@ def _require_read(policy: Policy, check: KindCheck, recording: Recording) -> Non
         return
     traffic = recording.traffic
     if traffic.seen_by == "browser":
-        raise MissingEvidence(
-            "the guard did not read all requests of this attempt, and the browser does not report all"
-        )
+        raise MissingEvidence("the browser does not report all requests, and nothing else read those sent with TLS")
     granted = _granted_at(policy, recording) if policy.unless_granted else None
     acted_on = None
     if isinstance(check, LookCheck) and check.on is not None:
@@ -183,11 +183,13 @@ def _is_participants(unread: Unread, recording: Recording) -> bool:
 
 def _is_unread(url: str, unread: Unread, recording: Recording) -> bool:
     """Whether a navigation was to that place, and is not among the requests that were read."""
-    address = url.partition("#")[0]
-    # Addresses of navigations are shortened.
-    return str(place_of(url)) == unread.place and not any(
-        entry.request.url.startswith(address) for entry in recording.traffic.entries
-    )
+    read = {_shortened(entry.request.url) for entry in recording.traffic.entries}
+    return str(place_of(url)) == unread.place and _shortened(url) not in read
+
+
+def _shortened(url: str) -> str:
+    # As the addresses of navigations are.
+    return url.partition("#")[0][:300]
 
 
 class _Violation(NamedTuple):

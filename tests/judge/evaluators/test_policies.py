@@ -520,6 +520,12 @@ def test_what_the_user_had_allowed_cannot_be_hidden_by_a_later_connection(
     steps[1] = steps[1].model_copy(update={"asked": Asked(question="?", reply="Yes.", grants=("p",))})
     (found,) = evaluate_policies(of_attempt(trajectory, steps=tuple(steps)))
     assert found.violated is violated
+    # Also if it was done, as allowed, after that.
+    ordered = RecordedStep(requests=(RecordedRequest(path="/api/orders"),))
+    seen = [*[RecordedStep()] * 3, ordered]
+    trajectory = recorded_attempt(tmp_path, [], seen, seen_by="guard", unread=unread, policies=policies)
+    (found,) = evaluate_policies(of_attempt(trajectory, steps=tuple(steps)))
+    assert found.violated is violated
 
 
 def test_a_policy_about_requests_needs_a_record_of_all_of_them(tmp_path: Path) -> None:
