@@ -14,6 +14,7 @@ from helpers.browser.ways_of_sending import Logged, Sending, path_of, served, wa
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.browser.holding import holding_of
 from judge.browser.pool import BrowserPool
+from judge.browser.requests import RequestLog
 from judge.browser.session import Traffic
 from judge.evaluators.policies import decided
 from judge.records.policies import DeclaredPolicy, PolicyResult
@@ -104,7 +105,7 @@ async def sent(
         await browser.observe()
         await asyncio.sleep(_LATE_S)
         holding.close()
-        traffic = browser.traffic()
+        traffic = browser.traffic() if by_guard else RequestLog(browser.folder).read()
     assert traffic is not None
     # Without who read it, the record is taken for that of an older version, which was believed to be complete.
     return list(servers.forbidden.log), traffic if by_guard else traffic.model_copy(update={"seen_by": None})
