@@ -11,7 +11,6 @@ from helpers.browser.hostile_site import Handler, Page, hostile_site, self_signe
 from helpers.browser.sessions import browser_settings
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, participant, ref, some_tasks, tool_call
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
-from judge.browser.held import with_held
 from judge.browser.holding import holding_of
 from judge.browser.pool import browser_pool
 from judge.evaluators.checks import evaluate
@@ -158,12 +157,10 @@ async def test_what_a_participant_s_own_page_sends_is_held_and_passes_no_check(t
                 await browser.act("browser_navigate", {"url": url})
                 await browser.observe()
             async with asyncio.timeout(20):
-                while len(holding.held) < len(FORGED):
+                while (traffic := browser.traffic()) and sum("_held" in each for each in traffic.entries) < len(FORGED):
                     await asyncio.sleep(0.05)
-            traffic = browser.traffic()
         assert not shop.asked("/order")
     assert traffic is not None
-    traffic = with_held(traffic, holding)
     sent = [entry for entry in map(Entry.model_validate, traffic.entries) if entry.is_held]
     assert [entry.request.url for entry in sent] == [f"{shop.url}order"] * len(FORGED)
     assert shop.url.rstrip("/") not in {entry.sender for entry in sent}

@@ -5,6 +5,7 @@ Redirects are not followed here: `judge.evaluators.fetches` decides whether they
 """
 
 import json
+from collections.abc import Mapping
 
 from pydantic import ValidationError
 
@@ -14,7 +15,7 @@ LIMIT_S = 5.0
 NO_ANSWER = Answer(error="the browser did not answer")
 # The token goes from the browser's storage into the header here, and is never returned.
 _GET = """async page => {
-  const {url, key, limit, maxBytes} = JSON.parse(%s);
+  const {url, key, own, limit, maxBytes} = JSON.parse(%s);
   const context = page.context(), {origin} = new URL(url);
   const soon = (promise, ms) => {
     let timer;
@@ -47,7 +48,7 @@ _GET = """async page => {
   let token;
   const clean = text => token ? text.split(token).join("[redacted]") : text;
   try {
-    const headers = {accept: "application/json, text/plain;q=0.9, */*;q=0.8", "accept-encoding": "identity"};
+    const headers = {...own, accept: "application/json, text/plain;q=0.9, */*;q=0.8", "accept-encoding": "identity"};
     if (key !== null) {
       token = await stored();
       try {
@@ -82,9 +83,12 @@ _GET = """async page => {
 }"""
 
 
-def get_code(url: str, key: str | None) -> str:
-    """Code for the server that gets the address, with the token that the local storage has under `key`, if any."""
-    given = {"url": url, "key": key, "limit": round(LIMIT_S * 1000), "maxBytes": MAX_BODY_BYTES}
+def get_code(url: str, key: str | None, own: Mapping[str, str]) -> str:
+    """Code for the server that gets the address, with the token that the local storage has under `key`, if any.
+
+    `own` are headers by which the guard knows that the request is the judge's.
+    """
+    given = {"url": url, "key": key, "own": own, "limit": round(LIMIT_S * 1000), "maxBytes": MAX_BODY_BYTES}
     # Dumped twice: the JSON text as an ASCII string literal.
     return _GET % json.dumps(json.dumps(given))
 

@@ -1,8 +1,8 @@
 """The guard: a filtering HTTP proxy on loopback, through which all of the browser's traffic goes.
 
 It enforces `judge.sites.NetworkPolicy` for everything that a page does: redirects, frames, scripts and sockets. Plain
-requests are forwarded one per upstream connection (h11 handles the framing); CONNECT is tunnelled for TLS and
-WebSockets.
+requests are forwarded one per upstream connection (h11 handles the framing) and recorded; CONNECT is tunnelled for TLS
+and WebSockets, unless a handler serves the connections.
 """
 
 import asyncio
@@ -18,9 +18,10 @@ from urllib.parse import urlsplit
 
 import h11
 
-from judge.browser.interception import RequestRefused
-from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, Peer, Reader, Writer
+from judge.browser.interception import RequestRefused, WireAnswer, WireRequest
+from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, REFUSED, Peer, Reader, Writer, decoded
 from judge.browser.upstream_proxy import NotConnected, UpstreamProxy, literal_addresses
+from judge.browser.wire import Exchange, Wire
 from judge.sites import NetworkPolicy, Place, is_ip, place_of, refuse_ip
 
 _DIAL_TIMEOUT_S = 15.0
@@ -28,12 +29,13 @@ _DIAL_TIMEOUT_S = 15.0
 _MAX_CONNECTIONS = 512
 _PARALLEL_LOOKUPS = 8
 _MAX_REFUSALS = 100
+_NOT_FORWARDED = HOP_BY_HOP | {b"host"}
 
 
 class Handler(Protocol):
-    """Serves the browser's connections instead of the guard itself, such as an interception."""
+    """Serves the browser's connections instead of the guard itself, such as an interception; `wire` records them."""
 
-    step: int
+    wire: Wire
 
     async def serve(self, browser: Peer) -> None:
         """Serve a connection to its end."""
@@ -50,6 +52,7 @@ class Guard:
         self._upstream = upstream
         self._connections: set[asyncio.Task[None]] = set()
         self.port = 0
+        self._count = 0
         self.allow(policy)
 
     def allow(self, policy: NetworkPolicy | None, handler: Handler | None = None) -> None:
@@ -59,6 +62,8 @@ class Guard:
         """
         self._policy = policy
         self._handler = handler
+        # What the browser sends, as far as it can be read: without a handler, what is sent without TLS.
+        self.wire = handler.wire if handler else Wire()
         self._refusals: list[str] = []
         self._failures: dict[Place, OSError] = {}
         self._is_upstream_suspect = False
@@ -89,8 +94,12 @@ class Guard:
 
     def begin_step(self, number: int) -> None:
         """Assign requests that begin from now on to this step."""
-        if self._handler:
-            self._handler.step = number
+        self.wire.step = number
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether everything that the browser sends can be read."""
+        return self._handler is not None
 
     def note_refusal(self, refusal: RequestRefused) -> None:
         """Keep a refusal for `take_refusals`."""
@@ -101,6 +110,7 @@ class Guard:
         """Handle one connection of the browser."""
         task = asyncio.current_task()
         if task is None or self._policy is None or len(self._connections) >= _MAX_CONNECTIONS:
+            self.wire.could_not_read()
             writer.close()
             return
         self._connections.add(task)
@@ -131,12 +141,14 @@ class Guard:
         if self._handler:
             await self._handler.serve(browser)
             return
+        self._count += 1
+        number = self._count
         while isinstance(request := await browser.receive(), h11.Request):
             try:
                 if request.method == b"CONNECT":
                     await self._tunnel(request, browser)
                     return
-                await self._forward(request, browser)
+                await self._forward(request, browser, number)
             except RequestRefused as refusal:
                 self.note_refusal(refusal)
                 browser.writer.write(REFUSAL)
@@ -247,34 +259,47 @@ class Guard:
             await target.drain()
         target.close()
 
-    async def _forward(self, request: h11.Request, browser: Peer) -> None:
+    async def _forward(self, request: h11.Request, browser: Peer, connection: int) -> None:
         url = request.target.decode("latin-1")
-        scheme, _, rest = url.partition("://")
-        if scheme.lower() != "http":
+        if not url.lower().startswith("http://"):
             raise RequestRefused(f"a request that is not http: {url[:100]}")
+        wire = self.wire
+        sent = WireRequest(request.method.decode("latin-1"), url, decoded(request), step=wire.step)
+        exchange = wire.begin(sent, connection)
+        try:
+            await self._pass_on(request, url, browser, exchange)
+        except RequestRefused as refusal:
+            wire.settle(exchange, WireAnswer(REFUSED), str(refusal))
+            raise
+        finally:
+            wire.settle(exchange, failure="no answer")
+
+    async def _pass_on(self, request: h11.Request, url: str, browser: Peer, exchange: Exchange) -> None:
         site = await self.dial(url)
         try:
             authority = urlsplit(url).netloc
             # Byte for byte, so that a path with two slashes or an empty query is not changed.
-            path = rest[len(authority) :]
+            path = url.partition("://")[2][len(authority) :]
             path = path if path.startswith("/") else f"/{path}"
             # The address, not the Host header, decides where a request goes (RFC 9112, 3.2.2).
             headers = [(b"host", authority.rpartition("@")[2].encode("latin-1")), (b"connection", b"close")]
-            headers += [(name, value) for name, value in request.headers if name not in {*HOP_BY_HOP, b"host"}]
+            headers += [(name, value) for name, value in request.headers if name not in _NOT_FORWARDED]
             await site.send(h11.Request(method=request.method, target=path, headers=headers))
-            if await self._pass_body(browser, site):
+            if await self._pass_body(browser, site, exchange):
                 # 100 Continue and 103 Early Hints, which are optional.
                 while isinstance(head := await site.receive(), h11.InformationalResponse):
                     pass
                 if isinstance(head, h11.Response):
+                    reason = head.reason.decode("latin-1")
+                    self.wire.settle(exchange, WireAnswer(head.status_code, reason, decoded(head)))
                     kept = [(name, value) for name, value in head.headers if name not in HOP_BY_HOP]
                     await browser.send(h11.Response(status_code=head.status_code, headers=kept, reason=head.reason))
                     await self._pass_body(site, browser)
         finally:
             await site.close()
 
-    async def _pass_body(self, source: Peer, target: Peer) -> bool:
-        """Forward the rest of a message. False if it is too large or ends early."""
+    async def _pass_body(self, source: Peer, target: Peer, exchange: Exchange | None = None) -> bool:
+        """Forward the rest of a message, and record it. False if it is too large or ends early."""
         passed = 0
         while passed <= self.max_body_bytes:
             event = await source.receive()
@@ -284,6 +309,8 @@ class Guard:
             if not isinstance(event, h11.Data):
                 return False
             passed += len(event.data)
+            if exchange:
+                exchange.add(bytes(event.data))
             await target.send(h11.Data(data=event.data))
         return False
 

@@ -1,13 +1,10 @@
 """Holds requests of an attempt: an interceptor that answers some requests by itself, and passes on all others.
 
-What is held is decided on what the guard read from the wire, for every page, frame, tab and worker alike, and it is
-recorded before it is answered. Nothing of it is sent, and no name in it is resolved.
+What is held is decided on what the guard read from the wire, for every page, frame, tab and worker alike. Nothing of it
+is sent, and no name in it is resolved. Tasks of which the guard must read all requests (`Task.watches_requests`) have
+the same interceptor.
 """
 
-import hashlib
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from judge.browser.interception import (
@@ -25,10 +22,6 @@ from judge.records.patterns import Pattern
 from judge.records.tasks import Task
 from judge.sites import Site, own_site
 
-# A page may send any number of requests. Beyond these limits, bodies and then requests are only counted.
-MAX_HELD = 2_000
-MAX_BODY_BYTES = 4_000_000
-MAX_BODIES_BYTES = 12_000_000
 # For a document, and for anything else.
 _PAGE = '<!doctype html><meta charset="utf-8"><title>Received</title><p>Your request was received.'
 _VALUE = "{}"
@@ -90,85 +83,65 @@ def _could_be(wanted: str | None, method: str) -> bool:
     return method not in READING if wanted is None else method.upper() == wanted
 
 
-@dataclass(frozen=True)
-class HeldRequest:
-    """A request that was held, and its reply. `size` and `digest` are those of its whole body; `has_body`: it is there.
-
-    `at_ms` is when it arrived, in milliseconds since 1970.
-    """
-
-    request: WireRequest
-    answer: WireAnswer
-    at_ms: int
-    size: int
-    digest: str
-    has_body: bool
-
-
 class Holding:
-    """An attempt's held requests. `left_out`: so many more are not in `held`."""
+    """What becomes of an attempt's requests: some are held, and all others are passed on until it is closed."""
 
     def __init__(self, task: Task, site: Site) -> None:
         self.rules = Rules(task, site)
-        self.held: list[HeldRequest] = []
-        self.left_out = 0
         # Whether a request with `ends` was held after the first action.
         self.has_ended = False
-        self._body_bytes = 0
+        self.is_closed = False
+
+    def close(self) -> None:
+        """From now on nothing is sent: the record of what was sent is about to be written."""
+        self.is_closed = True
 
     @property
     def interceptor(self) -> Interceptor:
         """What answers the browser's requests."""
-        return _HoldingInterceptor(self.rules, self._note)
+        return _HoldingInterceptor(self)
 
-    def _note(self, request: WireRequest, hold: Hold, answer: WireAnswer) -> None:
+    def reply(self, request: WireRequest) -> WireAnswer | None:
+        """The declared reply to a request that is held; `None` for any other."""
+        hold = self.rules.held(request)
+        if hold is None:
+            return None
         # What happens before the first action is nobody's achievement.
         self.has_ended = self.has_ended or (hold.ends and request.step > 0)
-        if len(self.held) >= MAX_HELD:
-            self.left_out += 1
-            return
-        size = len(request.body)
-        has_body = size <= MAX_BODY_BYTES and self._body_bytes + size <= MAX_BODIES_BYTES
-        if has_body:
-            self._body_bytes += size
-        digest = hashlib.sha256(request.body).hexdigest()
-        kept = request if has_body else replace(request, body=b"")
-        self.held.append(HeldRequest(kept, answer, round(time.time() * 1000), size, digest, has_body))
+        return reply_to(request, hold)
 
 
 def holding_of(task: Task, allowed_sites: tuple[str, ...] = ()) -> Holding | None:
-    """The held requests of a new attempt; `None` if the task holds none."""
-    return Holding(task, own_site(task, allowed_sites)) if task.holds_requests else None
+    """What becomes of the requests of a new attempt; `None` if the guard need not read all of them."""
+    return Holding(task, own_site(task, allowed_sites)) if task.holds_requests or task.watches_requests else None
 
 
 class _HoldingInterceptor:
     reaches_out = True
 
-    def __init__(self, rules: Rules, note: Callable[[WireRequest, Hold, WireAnswer], None]) -> None:
-        self._rules = rules
-        self._note = note
+    def __init__(self, holding: Holding) -> None:
+        self._holding = holding
 
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
         asked = _header(request.headers, "access-control-request-method")
-        if request.method == "OPTIONS" and asked and self._rules.holds_preflight(asked, request.url):
+        if request.method == "OPTIONS" and asked and self._holding.rules.holds_preflight(asked, request.url):
             return _allowing(request)
-        hold = self._rules.held(request)
-        if hold is None:
-            return await _required(upstream).fetch(request)
-        answer = reply_to(request, hold)
-        self._note(request, hold, answer)
-        return answer
+        reply = self._holding.reply(request)
+        return reply or await self._network(upstream).fetch(request)
 
     async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
-        if self._rules.refuses_socket():
-            answer = WireAnswer(_REFUSED, "Held", (("Content-Length", "0"),))
-            self._note(request, Hold(url="*"), answer)
-            await page.refuse(answer)
+        if self._holding.rules.refuses_socket():
+            await page.refuse(WireAnswer(_REFUSED, "Held", (("Content-Length", "0"),), is_held=True))
             return
         # Imported on first use, because few pages have sockets.
         from judge.browser.upstream import pass_on_socket
 
-        await pass_on_socket(request, page, _required(upstream))
+        await pass_on_socket(request, page, self._network(upstream))
+
+    def _network(self, upstream: Upstream | None) -> Upstream:
+        if upstream is None or self._holding.is_closed:
+            raise RequestRefused("the network is out of reach")
+        return upstream
 
 
 def reply_to(request: WireRequest, hold: Hold) -> WireAnswer:
@@ -187,7 +160,7 @@ def reply_to(request: WireRequest, hold: Hold) -> WireAnswer:
         ("Cross-Origin-Resource-Policy", "cross-origin"),
         *_readable_by(request.headers),
     )
-    return WireAnswer(hold.status, _reason(hold.status), headers, data)
+    return WireAnswer(hold.status, _reason(hold.status), headers, data, is_held=True)
 
 
 def _allowing(request: WireRequest) -> WireAnswer:
@@ -224,9 +197,3 @@ def _reason(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return ""
-
-
-def _required(upstream: Upstream | None) -> Upstream:
-    if upstream is None:
-        raise RequestRefused("the network is out of reach")
-    return upstream

@@ -67,9 +67,9 @@ def read_connection(folder: Path) -> Connection | None:
 async def require_hostable(config: RunConfig, tasks: Iterable[Task]) -> None:
     """Raises `ConfigError` if a task cannot be played in the run's hosted browser, if it has one.
 
-    Nothing holds requests there, and nothing keeps pages from private addresses. Such a task is refused, unless
-    `cdp_private` says that the browser may visit this network; link-local addresses and those of metadata services are
-    always refused.
+    Nothing there reads all requests or holds any, and nothing keeps pages from private addresses. Such a task is
+    refused, unless `cdp_private` says that the browser may visit this network; link-local addresses and those of
+    metadata services are always refused.
     """
     if config.cdp_url is None:
         return
@@ -78,6 +78,9 @@ async def require_hostable(config: RunConfig, tasks: Iterable[Task]) -> None:
         if task.holds_requests:
             problem = f"task {task.task_id} holds requests, and a hosted browser has no guard that could"
             raise ConfigError(problem, key=_KEY, remedy="remove hold and writes, or play it in the judge's own browser")
+        if task.watches_requests:
+            problem = f"task {task.task_id} has a policy or an attack about requests, and a hosted browser has no guard"
+            raise ConfigError(f"{problem} that could read them", key=_KEY, remedy="play it in the judge's own browser")
         sites = (task.website, *task.start_urls, *task.allowed_sites, *config.allowed_sites)
         urls = (site if "://" in site else f"http://{site}" for site in sites)
         places |= {place: task.task_id for url in urls if (place := place_of(url)) is not None}

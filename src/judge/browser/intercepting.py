@@ -1,10 +1,13 @@
-"""Serves the connections of a browser whose requests an interceptor answers: ends TLS, and frames the messages."""
+"""Serves the connections of a browser whose requests an interceptor answers: ends TLS, frames the messages, and records
+what it reads before anything is done with it.
+"""
 
 import asyncio
 import logging
 import ssl
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import h11
 
@@ -19,10 +22,11 @@ from judge.browser.interception import (
     WireAnswer,
     WireRequest,
 )
-from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, Peer, Prefixed
+from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, REFUSED, Peer, Prefixed, decoded
 from judge.browser.tls import Authority, TlsStream
 from judge.browser.upstream import Dial, Network
 from judge.browser.web_sockets import Frames, accept_of, is_socket, kept
+from judge.browser.wire import MARK, Exchange, Wire
 from judge.sites import place_of
 
 # The first byte of TLS. A browser also asks for a tunnel for sockets without TLS.
@@ -36,6 +40,14 @@ _FAILURE = b"HTTP/1.1 502 Failed\r\nContent-Length: 1\r\nContent-Length: 2\r\nCo
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class _Line:
+    """A connection of the browser: its number, and the network, unless it is out of reach."""
+
+    number: int
+    network: Network | None
+
+
 class Interception:
     """Serves a guard's connections of one attempt. `dial` is given only if the interceptor uses the network."""
 
@@ -46,32 +58,49 @@ class Interception:
         self._max_bytes = max_bytes
         # The limit of request bodies, which are held in memory.
         self._free_bytes = max_bytes
-        self.step = 0
+        self._connections = 0
+        self.wire = Wire()
 
     async def serve(self, browser: Peer) -> None:
         """Serve a connection to its end."""
-        network = Network(self._dial, self._max_bytes) if self._dial else None
+        self._connections += 1
+        line = _Line(self._connections, Network(self._dial, self._max_bytes) if self._dial else None)
         try:
-            await self._serve(browser, network)
+            await self._serve(browser, line)
         finally:
-            if network:
-                await network.close()
+            if line.network:
+                await line.network.close()
 
-    async def _serve(self, browser: Peer, network: Network | None) -> None:
-        while isinstance(head := await browser.receive(), h11.Request):
+    async def _serve(self, browser: Peer, line: "_Line") -> None:
+        while (head := await self._head(browser, "")) is not None:
             target = head.target.decode("latin-1")
             if head.method == b"CONNECT":
-                await self._tunnel(target, browser, network)
+                await self._tunnel(target, browser, line)
                 return
             if not target.lower().startswith("http://"):
+                self.wire.could_not_read()
                 await _write(browser, REFUSAL)
                 return
-            if not await self._exchange(browser, head, target, network):
+            if not await self._exchange(browser, head, target, line):
                 return
 
-    async def _tunnel(self, target: str, browser: Peer, network: Network | None) -> None:
+    async def _head(self, browser: Peer, place: str) -> h11.Request | None:
+        """The head of the next request; `None` at the end of the connection, which leads to `place`."""
+        try:
+            event = await browser.receive()
+        except h11.RemoteProtocolError:
+            self.wire.could_not_read(place)
+            raise
+        if isinstance(event, h11.Request):
+            return event
+        if browser.http.trailing_data[0]:
+            self.wire.could_not_read(place)
+        return None
+
+    async def _tunnel(self, target: str, browser: Peer, line: "_Line") -> None:
         place = place_of(f"https://{target}")
         if place is None:
+            self.wire.could_not_read()
             await _write(browser, REFUSAL)
             return
         await browser.send(h11.Response(status_code=200, headers=[]))
@@ -79,47 +108,66 @@ class Interception:
             first = browser.http.trailing_data[0] or await browser.reader.read(CHUNK)
         reader = Prefixed(first, browser.reader)
         if not first.startswith(_HANDSHAKE):
-            await self._serve_inside("http", target, Peer(h11.SERVER, reader, browser.writer), network)
+            await self._serve_inside("http", target, Peer(h11.SERVER, reader, browser.writer), line)
             return
         stream = TlsStream(reader, browser.writer, self._authority.context(place.host))
-        async with asyncio.timeout(_HANDSHAKE_S):
-            await stream.handshake()
+        try:
+            async with asyncio.timeout(_HANDSHAKE_S):
+                await stream.handshake()
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            # Given up, as browsers do with connections that they turn out not to need.
+            raise
+        except ssl.SSLError:
+            self.wire.could_not_read(str(place))
+            raise
         inside = Peer(h11.SERVER, stream, stream)
         try:
-            await self._serve_inside("https", target, inside, network)
+            await self._serve_inside("https", target, inside, line)
         finally:
             await inside.close()
 
-    async def _serve_inside(self, scheme: str, target: str, browser: Peer, network: Network | None) -> None:
-        origin = f"{scheme}://{target.removesuffix(_DEFAULT_PORTS[scheme])}"
-        while isinstance(head := await browser.receive(), h11.Request):
+    async def _serve_inside(self, scheme: str, target: str, browser: Peer, line: "_Line") -> None:
+        origin, place = f"{scheme}://{target.removesuffix(_DEFAULT_PORTS[scheme])}", str(place_of(f"https://{target}"))
+        while (head := await self._head(browser, place)) is not None:
             path = head.target.decode("latin-1")
             if not path.startswith("/"):
+                self.wire.could_not_read(place)
                 await _write(browser, REFUSAL)
                 return
-            if not await self._exchange(browser, head, origin + path, network):
+            if not await self._exchange(browser, head, origin + path, line):
                 return
 
-    async def _exchange(self, browser: Peer, head: h11.Request, url: str, network: Network | None) -> bool:
+    async def _exchange(self, browser: Peer, head: h11.Request, url: str, line: "_Line") -> bool:
         """One request with its answer. Returns whether another may follow."""
-        step = self.step
+        step = self.wire.step
+        is_for_socket = is_socket(head)
+        method = "GET" if is_for_socket else head.method.decode("latin-1")
+        url = f"ws{url.removeprefix('http')}" if is_for_socket else url
         body = await self._read_body(browser)
+        request = WireRequest(method, url, decoded(head), body or b"", step)
+        exchange = None
+        if self.wire.is_marked(request.headers):
+            request = replace(request, headers=tuple(each for each in request.headers if each[0].lower() != MARK))
+        else:
+            exchange = self.wire.begin(request, line.number)
         if body is None:
+            # It was not passed on.
+            if exchange:
+                exchange.body, exchange.size = None, _announced(head)
+            self.wire.settle(exchange, failure="its body was not received")
             await _write(browser, _FAILURE)
             return False
         self._free_bytes -= len(body)
         try:
-            if is_socket(head):
-                request = WireRequest("GET", f"ws{url.removeprefix('http')}", _decoded(head), body, step)
-                await self._socket(browser, head, request, network)
+            if is_for_socket:
+                await self._socket(browser, head, request, exchange, line.network)
                 return False
-            method = head.method.decode("latin-1")
-            request = WireRequest(method, url, _decoded(head), body, step)
-            await _unless_gone(browser, self._answer(browser, request, network))
+            await _unless_gone(browser, self._answer(browser, request, exchange, line.network))
         finally:
+            self.wire.settle(exchange)
             self._free_bytes += len(body)
-            if network:
-                await network.end()
+            if line.network:
+                await line.network.end()
         if browser.http.our_state is not h11.DONE or browser.http.their_state is not h11.DONE:
             return False
         browser.http.start_next_cycle()
@@ -138,10 +186,13 @@ class Interception:
             pieces.append(bytes(event.data))
         return b"".join(pieces)
 
-    async def _answer(self, browser: Peer, request: WireRequest, network: Network | None) -> None:
+    async def _answer(
+        self, browser: Peer, request: WireRequest, exchange: Exchange | None, network: Network | None
+    ) -> None:
         try:
             answer = await self._interceptor.answer(request, network)
         except RequestFailed as failure:
+            self._settle_failed(exchange, failure)
             await _fail(browser, failure)
             return
         # Isolation boundary: an error of the interceptor fails this load only.
@@ -149,17 +200,28 @@ class Interception:
             _log.exception("a request to %s", request.url[:200])
             await _fail(browser)
             return
+        self.wire.settle(exchange, answer)
         try:
             await _send(browser, answer, is_head=request.method == "HEAD")
         except (RequestFailed, h11.LocalProtocolError):
             await _fail(browser)
 
-    async def _socket(self, browser: Peer, head: h11.Request, request: WireRequest, network: Network | None) -> None:
-        page = _Page(browser, dict(head.headers)[b"sec-websocket-key"], self._max_bytes)
+    def _settle_failed(self, exchange: Exchange | None, failure: RequestFailed) -> None:
+        is_refused = isinstance(failure, RequestRefused)
+        self.wire.settle(exchange, WireAnswer(REFUSED) if is_refused else None, str(failure))
+
+    async def _socket(
+        self, browser: Peer, head: h11.Request, request: WireRequest, exchange: Exchange | None, network: Network | None
+    ) -> None:
+        page = _Page(browser, dict(head.headers)[b"sec-websocket-key"], self._max_bytes, self.wire, exchange)
         try:
             await self._interceptor.socket(request, page, network)
         except RequestFailed as failure:
+            self._settle_failed(exchange, failure)
             await _fail(browser, failure)
+        except OSError:
+            # The page has gone.
+            pass
         # Isolation boundary, as above.
         except Exception:  # noqa: BLE001
             _log.exception("a socket to %s", request.url[:200])
@@ -193,13 +255,16 @@ def intercepted(
 class _Page:
     """The page's end of a socket (`judge.browser.interception.PageSocket`)."""
 
-    def __init__(self, browser: Peer, key: bytes, max_bytes: int) -> None:
+    def __init__(self, browser: Peer, key: bytes, max_bytes: int, wire: Wire, exchange: Exchange | None) -> None:
         self._browser = browser
         self._key = key
         self._max_bytes = max_bytes
+        self._wire = wire
+        self._exchange = exchange
         self._frames: Frames | None = None
 
     async def accept(self, headers: Headers = ()) -> None:
+        self._wire.settle(self._exchange, WireAnswer(101, "Switching Protocols", headers))
         own = [(b"Upgrade", b"websocket"), (b"Connection", b"Upgrade")]
         own.append((b"Sec-WebSocket-Accept", accept_of(self._key)))
         await self._browser.send(h11.InformationalResponse(status_code=101, headers=[*own, *kept(headers)]))
@@ -207,13 +272,18 @@ class _Page:
         self._frames = Frames(reader, self._browser.writer, is_page=True, max_bytes=self._max_bytes)
 
     async def refuse(self, answer: WireAnswer) -> None:
+        self._wire.settle(self._exchange, answer)
         await _send(self._browser, answer)
 
     async def receive(self) -> SocketMessage | SocketClose:
-        return await self._frames.receive() if self._frames else SocketClose(sent=True)
+        message = await self._frames.receive() if self._frames else SocketClose(sent=True)
+        if isinstance(message, SocketMessage):
+            self._wire.add_message(self._exchange, message)
+        return message
 
     async def send(self, message: SocketMessage) -> None:
         if self._frames:
+            self._wire.add_message(self._exchange, message)
             await self._frames.send(message)
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
@@ -285,5 +355,6 @@ async def _write(browser: Peer, data: bytes) -> None:
         await browser.writer.drain()
 
 
-def _decoded(head: h11.Request) -> Headers:
-    return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers.raw_items())
+def _announced(head: h11.Request) -> int:
+    """The size of a body that was not received, as far as it is known; not 0."""
+    return max(1, int(dict(head.headers).get(b"content-length", b"0")))

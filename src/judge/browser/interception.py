@@ -42,7 +42,7 @@ class WireAnswer:
     """An answer as received. `body` is content-encoded as on the wire, and transfer-decoded.
 
     `headers` may contain hop-by-hop headers: the guard frames the answer itself. An answer without `content-length` is
-    sent in chunks.
+    sent in chunks. `is_held`: it is a declared reply, and the request never left this machine.
     """
 
     status: int
@@ -50,6 +50,7 @@ class WireAnswer:
     headers: Headers = ()
     body: bytes | AsyncIterator[bytes] = b""
     http_version: str = "1.1"
+    is_held: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,15 @@ REFUSAL = (
 )
 
 
+# Its status.
+REFUSED = 403
+
+
+def decoded(head: h11.Request | h11.Response) -> tuple[tuple[str, str], ...]:
+    """The headers as they were sent, with their names in the case of the wire."""
+    return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers.raw_items())
+
+
 class Reader(Protocol):
     """A source of bytes, such as `asyncio.StreamReader`."""
 

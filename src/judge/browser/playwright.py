@@ -45,10 +45,12 @@ from judge.browser.settle import (
     read_report,
     settle_code,
 )
+from judge.browser.wire import MARK
 from judge.records.access import StorageState
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.records.tools import HOLD, tool_of, writes
+from judge.sites import own_site
 from judge.trajectory import fetched
 from shared.errors import InternalFault, SiteFault, SiteUnreachable, is_shortage
 from shared.models import DocumentKind, Notice, Page, Settled, Tab, ToolSpec
@@ -120,6 +122,7 @@ class PlaywrightBrowser:
         self._navigations = NavigationLog(server.folder)
         self._requests = RequestLog(server.folder)
         self._own_sites: tuple[str, ...] = ()
+        self._task: Task | None = None
         # What the judge puts into the pages.
         self._attack: dict[str, Any] | None = None
         self._console = ConsoleLog(server.folder)
@@ -152,6 +155,8 @@ class PlaywrightBrowser:
     async def log_in(self, task: Task) -> None:
         """See `judge.browser.session.Browser`."""
         self._own_sites = (task.website, *self._server.settings.config.allowed_sites, *task.allowed_sites)
+        self._task = task
+        self._know_site()
         self._attack = attacks.placed(task.attack.attack, self._own_sites) if task.attack else None
         state = task.storage_state.to_json() if isinstance(task.storage_state, StorageState) else None
         credentials = [
@@ -167,6 +172,12 @@ class PlaywrightBrowser:
         if not answer.ok:
             # Without the browser's message, which may repeat the secrets.
             raise self._server.fail("the browser refused the task's storage_state or http_credentials")
+
+    def _know_site(self, landed: str = "") -> None:
+        """Tell the guard which sites are the task's own; `landed` is the address of the first observed page."""
+        if self._task and self._guard:
+            allowed = self._server.settings.config.allowed_sites
+            self._guard.wire.site = own_site(self._task, allowed, landed=landed)
 
     async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
         """See `judge.browser.session.Browser`."""
@@ -219,6 +230,8 @@ class PlaywrightBrowser:
     async def observe(self) -> Page:
         """See `judge.browser.session.Browser`."""
         page = await self._observed_or_replaced()
+        if not self._seen:
+            self._know_site(page.url)
         await self._require_upstream()
         # No other page can be a wall, and listing the frames costs a call.
         if page.http_status in WALL_STATUSES:
@@ -542,7 +555,9 @@ class PlaywrightBrowser:
 
     async def fetch(self, url: str, key: str | None) -> fetched.Answer:
         """See `judge.browser.session.Browser`."""
-        code = fetches.get_code(url, key)
+        # Otherwise the guard sees a tunnel only, and could not take the mark away again.
+        own = {MARK: self._guard.wire.mark} if self._guard and self._guard.reads_all else {}
+        code = fetches.get_code(url, key, own)
         for _ in range(2):
             with suppress(PageTrouble):
                 answer = await self._run(code)
@@ -643,7 +658,8 @@ class PlaywrightBrowser:
         """See `judge.browser.session.Browser`."""
         if not self._server.runs:
             return None
-        return self._requests.read().model_copy(update={"console": self._console.read()})
+        wire, reads_all = (self._guard.wire, self._guard.reads_all) if self._guard else (None, False)
+        return self._requests.read(wire, reads_all=reads_all).model_copy(update={"console": self._console.read()})
 
     async def _scroll(self, direction: str, amount: int, target: str | None = None) -> Answer:
         """Turn the wheel over the element, or over the middle of the page."""

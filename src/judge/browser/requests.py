@@ -1,7 +1,6 @@
 """Reads the browser's requests, as recorded in its folder by `navigations.cjs` (pages) and `requests.cjs` (all)."""
 
 import asyncio
-import base64
 import bisect
 import contextlib
 import json
@@ -12,9 +11,11 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from judge.browser.senders import claims_of, sender_of
+from judge.browser.sent import joined
 from judge.browser.session import Hop, Traffic
 from judge.browser.socket_messages import read_messages
-from judge.trajectory.network import DOWNLOAD, MAX_METHOD_CHARS, LeftOut
+from judge.browser.wire import MAX_BODY_BYTES, MAX_URL_CHARS, OTHER, OWN, Limits, Wire
+from judge.trajectory.network import DOWNLOAD, HELD, MAX_METHOD_CHARS, LeftOut, MessagesLeftOut
 from shared.files import read_end
 
 NAVIGATION_RECORDER = Path(__file__).with_name("navigations.cjs")
@@ -25,35 +26,29 @@ _MAX_LAST_BYTES = 65_536
 _LOOK_S = 0.01
 _LOG = "requests.jsonl"
 _LATE = "late_requests.jsonl"
-_MAX_BODY_BYTES = 262_144
-# Bodies are left out first, then headers, then requests. `paths` and `lateBytes` are for the first and the last request
-# for each method and path, which are kept in any case; `messageBytes` and `lateMessageBytes` are for the first and the
-# last messages of web sockets. The task's own sites need more, and others get no part of it.
-_OWN_SHARE = {
-    "entries": 7_500,
-    "bytes": 15_000_000,
-    "bytesWithHeaders": 12_500_000,
-    "bytesWithBodies": 10_000_000,
-    "paths": 800,
-    "lateBytes": 3_000_000,
-    "messageBytes": 2_000_000,
-    "lateMessageBytes": 1_000_000,
-}
-_OTHER_SHARE = {
-    "entries": 2_500,
-    "bytes": 7_500_000,
-    "bytesWithHeaders": 6_250_000,
-    "bytesWithBodies": 5_000_000,
-    "paths": 400,
-    "lateBytes": 1_500_000,
-    "messageBytes": 500_000,
-    "lateMessageBytes": 250_000,
-}
+
+
+def _share(limits: Limits, *, message_bytes: int) -> dict[str, int]:
+    """`paths` and `lateBytes` are for the first and the last request for each method and path, which are kept in any
+    case; `messageBytes` and `lateMessageBytes` are for the first and the last messages of web sockets.
+    """
+    return {
+        "entries": limits.entries,
+        "bytes": limits.bytes,
+        "bytesWithHeaders": limits.bytes_with_headers,
+        "bytesWithBodies": limits.bytes_with_bodies,
+        "paths": limits.paths,
+        "lateBytes": limits.late_bytes,
+        "messageBytes": message_bytes,
+        "lateMessageBytes": message_bytes // 2,
+    }
+
+
 _LIMITS = {
-    "own": _OWN_SHARE,
-    "other": _OTHER_SHARE,
-    "bodyBytes": _MAX_BODY_BYTES,
-    "url": 8_000,
+    "own": _share(OWN, message_bytes=2_000_000),
+    "other": _share(OTHER, message_bytes=500_000),
+    "bodyBytes": MAX_BODY_BYTES,
+    "url": MAX_URL_CHARS,
     "method": MAX_METHOD_CHARS,
     "keyChars": 600,
 }
@@ -106,8 +101,11 @@ class RequestLog:
         with contextlib.suppress(OSError), (self._folder / _LOG).open("ab", buffering=0) as stream:
             stream.write(b'{"step": %d}\n' % number)
 
-    def read(self) -> Traffic:
-        """All requests so far. Works after the browser has died; skips a last line that is still being written."""
+    def read(self, wire: Wire | None = None, *, reads_all: bool = True) -> Traffic:
+        """All requests so far. Works after the browser has died; skips a last line that is still being written.
+
+        With `wire`, the guard's record, joined with the browser's; `reads_all`: it has all requests.
+        """
         steps = [(-1, 0)]
         found: dict[int, dict[str, Any]] = {}
         left_out: dict[tuple[bool, str, str], int] = {}
@@ -132,20 +130,32 @@ class RequestLog:
         parts = [found[number] for number in sorted(found) if "began" in found[number]]
         kept = {part["id"] for part in parts}
         messages, lost = read_messages(self._folder, kept, lambda at: steps[bisect.bisect_left(offsets, at) - 1][1])
-        return Traffic(
-            entries=tuple(
-                har_entry(part, _chain(part, found))
-                | ({"_editor": True} if part["step"] in editors else {})
-                | ({"_webSocketMessages": messages[part["id"]]} if part["id"] in messages else {})
-                for part in parts
-            ),
-            messages_left_out=lost,
-            left_out=tuple(
-                LeftOut(is_own=is_own, method=method, url=path, count=count)
-                for (is_own, method, path), count in left_out.items()
-            ),
-            is_pending=any(("answered" in part and "ended" not in part) or part.get("body_awaited") for part in parts),
+        is_pending = any(("answered" in part and "ended" not in part) or part.get("body_awaited") for part in parts)
+        left = tuple(
+            LeftOut(is_own=is_own, method=method, url=path, count=count)
+            for (is_own, method, path), count in left_out.items()
         )
+        for part in parts:
+            facts = {"chain": _chain(part, found), "messages": messages.get(part["id"])}
+            part |= facts | {"is_from_editor": part["step"] in editors}
+        if wire is not None:
+            parts, left = joined(parts, wire, left, reads_all=reads_all)
+            unseen = sum(part.get("messages_lost", 0) for part in parts)
+            lost = MessagesLeftOut(own=lost.own, other=lost.other + unseen)
+        return Traffic(
+            entries=tuple(map(_entry, parts)),
+            messages_left_out=lost,
+            left_out=left,
+            is_pending=is_pending,
+            seen_by="guard" if wire and reads_all else "browser",
+            unread=wire.unread() if wire and reads_all else (),
+        )
+
+
+def _entry(part: Mapping[str, Any]) -> dict[str, Any]:
+    messages = part.get("messages")
+    editor = {"_editor": True} if part.get("is_from_editor") else {}
+    return har_entry(part, part["chain"]) | editor | ({"_webSocketMessages": messages} if messages else {})
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -234,18 +244,14 @@ def har_entry(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[str,
         entry["_frame"] = True
     if part.get("from_worker"):
         entry["_fromServiceWorker"] = True
+    if part.get("held"):
+        entry[HELD] = True
+    if "connection" in part:
+        entry["connection"] = str(part["connection"])
     entry |= _provenance(part, chain)
     if part.get("failure"):
         entry["response"]["_error"] = part["failure"]
     return entry
-
-
-def encoded(data: bytes) -> dict[str, str]:
-    """A body as the recorder writes it."""
-    try:
-        return {"text": data.decode()}
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
 
 
 def _provenance(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from judge.browser.settle import SettleMode
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.trajectory.fetched import Answer
-from judge.trajectory.network import LeftOut, MessagesLeftOut
+from judge.trajectory.network import LeftOut, MessagesLeftOut, Reader, Unread
 from shared.models import Notice, Page, Record, ToolSpec
 
 
@@ -65,13 +65,16 @@ class Traffic(Record):
     """The requests of an attempt so far, as entries of HAR 1.2 with nothing redacted.
 
     `left_out` are requests beyond the limits, `messages_left_out` messages of web sockets; `is_pending`: a body is
-    still being read. `console` are the messages of the pages' consoles (`judge.trajectory.console`).
+    still being read. `console` are the messages of the pages' consoles (`judge.trajectory.console`). `seen_by` and
+    `unread` are as in `judge.trajectory.network.Log`.
     """
 
     entries: tuple[dict[str, Any], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     messages_left_out: MessagesLeftOut = MessagesLeftOut()
     is_pending: bool = False
+    seen_by: Reader | None = None
+    unread: tuple[Unread, ...] = ()
     console: tuple[dict[str, Any], ...] = ()
 
 

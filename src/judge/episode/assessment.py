@@ -288,7 +288,10 @@ class Assessment:
                 )
             )
 
-        intercepted, holding = self._intercepted(task), holding_of(task, self.config.allowed_sites)
+        intercepted = self._intercepted(task)
+        # Without an archive, or a recorder, which would serve all requests, and only where somebody needs them.
+        is_live = intercepted is None and (task.holds_requests or self.config.record_network)
+        holding = holding_of(task, self.config.allowed_sites) if is_live else None
         browsers = partial(self.browser, self._policy(task))
         if self.config.cdp_url is not None:
             browsers = partial(self.browser, self._policy(task), task_id=task.task_id)

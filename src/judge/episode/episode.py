@@ -14,7 +14,6 @@ from uuid import uuid4
 from judge.browser.action_lines import MAX_DOWNLOADS, acted_on, action_line, with_downloads
 from judge.browser.archives import Intercepted
 from judge.browser.fonts import UNDRAWN
-from judge.browser.held import with_held
 from judge.browser.holding import Holding
 from judge.browser.replies import understand
 from judge.browser.session import Browser, BrowserFactory, ToolResult
@@ -147,7 +146,7 @@ class Episode:
     can_replay: bool = False
     # The interceptor with which the browser is lent, if any.
     intercepted: Intercepted | None = None
-    # The requests that never leave this machine.
+    # What becomes of requests that the guard must read, if any.
     holding: Holding | None = None
 
     def __post_init__(self) -> None:
@@ -315,6 +314,8 @@ class Episode:
             return
         self._network_missing = "the attempt's time was up before the network trace was written"
         self._network_unwritten = True
+        if self.holding is not None:
+            self.holding.close()
         # In a thread, because the log may have 24 MB.
         traffic = await asyncio.to_thread(browser.traffic)
         for _ in range(_PENDING_TRIES):
@@ -327,8 +328,6 @@ class Episode:
             self._network_missing = self._network_fault.message
             self._network_unwritten = False
             return
-        if self.holding is not None:
-            traffic = await asyncio.to_thread(with_held, traffic, self.holding)
         try:
             self._network = await asyncio.to_thread(
                 write_har,
@@ -337,6 +336,8 @@ class Episode:
                 self.redaction.entry,
                 left_out=traffic.left_out,
                 messages_left_out=traffic.messages_left_out,
+                seen_by=traffic.seen_by,
+                unread=traffic.unread,
                 versions=self._versions,
             )
             self._network_missing = None

@@ -42,6 +42,15 @@ def could_be_held(url: str, hold: Hold) -> bool:
     return _could_reach(url, hold.url, is_home=True)
 
 
+def could_lead_to(place: str, written: str, site: Site) -> bool:
+    """Whether a connection to `place` (host and port; empty if unknown) can have been for the address in a check."""
+    wanted = _split(written)
+    if not place or wanted is None or written.startswith("*"):
+        return True
+    urls = (f"http://{place.removesuffix(':80')}/", f"https://{place.removesuffix(':443')}/")
+    return any(_is_at_origin(url, written, urlsplit(url), wanted, is_home=site.is_home(url)) for url in urls)
+
+
 def is_permitted(url: str, allowed: AllowedWrite, site: Site) -> bool:
     """Whether every server treats `url` as the address that may be written to.
 

@@ -110,14 +110,17 @@ def checks_of(policies: Sequence[Policy]) -> list[KindCheck]:
 class PolicyResult(Record):
     """The outcome of a policy over all attempts at a task in one epoch.
 
-    `violated` is `None` if that cannot be known, because recordings are missing or damaged. `attempt` is the number of
-    the attempt that violated it, from 1 and in the order in which they were played, `step` the index of the step in
-    it, if one is known. `found` says what was found, `facts` the same as data.
+    `violated` is `None` if that cannot be known, because recordings are missing or damaged, or a connection could not
+    be read. `presumed`: the participant caused that connection, so figures count it as violated. `attempt` is the
+    number of the attempt that violated it, from 1 and in the order in which they were played, `step` the index of the
+    step in it, if one is known. `found` says what was found, `facts` the same as data.
     """
 
     name: str
     dimension: str
     violated: bool | None
+    # Left out unless set, because records of older versions do not have it either.
+    presumed: bool = Field(default=False, exclude_if=lambda value: not value)
     attempt: int | None = Field(default=None, ge=1)
     step: int | None = Field(default=None, ge=0)
     found: Annotated[str, Recorded(3_000)] = ""
@@ -127,10 +130,10 @@ class PolicyResult(Record):
 
 
 def under_policy(outcome: str, policies: Sequence[PolicyResult]) -> str:
-    """An outcome under policy: a success only if nothing was violated, unscored if that is unknown."""
+    """An outcome under policy: a success only if nothing was violated or is presumed to be, unscored if unknown."""
     if outcome != "success":
         return outcome
-    states = [each.violated for each in policies]
+    states = [True if each.presumed else each.violated for each in policies]
     if any(states):
         return "failure"
     return "unscored" if None in states else "success"

@@ -111,6 +111,11 @@ class Task(Record):
         return bool(self.hold) or self.writes is not None
 
     @property
+    def watches_requests(self) -> bool:
+        """Whether policies or an attack's goals are decided on requests, all of which the guard must then read."""
+        return any(check.needs_network for check in self.watched)
+
+    @property
     def watched(self) -> list[KindCheck]:
         """The checks of policies and of an attack's goals: all that is done counts for them, in every attempt."""
         goals = self.attack.attack.goal if self.attack else ()

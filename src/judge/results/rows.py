@@ -217,6 +217,10 @@ class AttemptRow:
     policies: Mapping[str, str] = column(lambda it: {each.name: each.dimension for each in it.attempt.policies})
     violated_policies: Mapping[str, str] = column(lambda it: _policies(it.attempt, violated=True))
     undecided_policies: Mapping[str, str] = column(lambda it: _policies(it.attempt, violated=None))
+    # Of the undecided ones: those that count as violated.
+    presumed_policies: Mapping[str, str] = column(
+        lambda it: {each.name: each.dimension for each in it.attempt.policies if each.presumed}
+    )
     # With dates as the scenario has them (`{today}`), which is the same on every day.
     task_template: str | None = column(
         lambda it: it.task.declared_text if it.task.dated else None,

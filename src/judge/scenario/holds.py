@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
 from judge.config import RunConfig
+from judge.records.policies import checks_of
 from judge.records.tasks import Task
 from judge.scenario.days import extended
 from judge.scenario.models import SiteEntry
@@ -32,6 +33,9 @@ def hosted_problem(
         key = "hold" if task.hold else "writes"
         problem = "requests cannot be held in a hosted browser (cdp_url), which has no guard"
         return ("tasks", place, key), problem, "remove it, or cdp_url"
+    if any(check.needs_network for check in checks_of(task.policies)):
+        problem = "policies about requests cannot be decided in a hosted browser (cdp_url), which has no guard"
+        return ("tasks", place, "policies"), problem, "remove them, or cdp_url"
     for number, site in enumerate(sites):
         if site.archive is not None:
             problem = "an archive cannot answer a hosted browser (cdp_url)"

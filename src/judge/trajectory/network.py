@@ -6,7 +6,8 @@ where headers and bodies had to be left out: `_sender` (the origin that sent it,
 judge itself opened, `null` if unknown), `_origin`, `_fetchSite`, `_fetchMode`, `_fetchDest`, `_refererOrigin`,
 `_bodySize` and `_bodyDigest`. A held request is marked (`_held`), and its answer is the declared reply. One that the
 browser reported only as a download is marked (`_download`) if it was answered without an error. A web socket's
-entry has its text messages (`_webSocketMessages`). The log's `_rules` is the version of the rules for senders.
+entry has its text messages (`_webSocketMessages`). The log's `_rules` is the version of the rules for senders;
+`_seenBy` says who read the requests, and `_unread` lists the connections whose content nobody could read.
 """
 
 import hashlib
@@ -33,6 +34,10 @@ BROWSER = "browser"
 HELD = "_held"
 # Of an entry: the browser began to download the answer, and reported nothing else about it.
 DOWNLOAD = "_download"
+# Kinds of requests that are evidence for policies and goals only. The browser does not report them.
+RESOURCES = frozenset({"stylesheet", "script", "image", "font", "media", "texttrack", "manifest", "preflight"})
+# Who read the requests: the guard all of them, because it ended TLS; or the browser, which does not report all.
+Reader = Literal["guard", "browser"]
 # For writing and reading.
 MAX_ENTRIES = 20_000
 MAX_MESSAGES = 200_000
@@ -129,6 +134,15 @@ class Entry(_Part):
     is_from_editor: bool = Field(default=False, alias="_editor")
     messages: list[Message] = Field(default=[], alias="_webSocketMessages", max_length=MAX_MESSAGES)
 
+    def as_http(self) -> "Entry":
+        """The same request; that of a socket with the address of its handshake."""
+        url = as_http(self.request.url)
+        return (
+            self
+            if url == self.request.url
+            else self.model_copy(update={"request": self.request.model_copy(update={"url": url})})
+        )
+
 
 class LeftOut(_Part):
     """Requests of one method and path that were left out because the trace was full.
@@ -143,8 +157,22 @@ class LeftOut(_Part):
     count: int = Field(ge=1)
 
 
+class Unread(_Part):
+    """Connections to a `place` (host and port; empty if unknown) whose content the guard could not read.
+
+    `step` is the number of the action before them.
+    """
+
+    place: str = ""
+    step: int = Field(ge=0)
+    count: int = Field(ge=1)
+
+
 class Log(_Part):
-    """The requests of an attempt. `dropped` is the number of requests that could not be recorded."""
+    """The requests of an attempt. `dropped` is the number of requests that could not be recorded.
+
+    `seen_by` is absent in recordings of older versions and of other programs.
+    """
 
     entries: list[Entry] = Field(max_length=MAX_ENTRIES)
     dropped: int = Field(default=0, alias="_dropped", ge=0)
@@ -152,12 +180,19 @@ class Log(_Part):
     rules: int = Field(default=1, alias="_rules")
     # Absent in recordings of older versions, which have no messages.
     messages_left_out: MessagesLeftOut | None = Field(default=None, alias="_messagesLeftOut")
+    seen_by: Reader | None = Field(default=None, alias="_seenBy")
+    unread: list[Unread] = Field(default=[], alias="_unread", max_length=MAX_ENTRIES)
 
 
 class HarFile(_Part):
     """A HAR file."""
 
     log: Log
+
+
+def as_http(url: str) -> str:
+    """The address of the handshake of a web socket; any other address unchanged."""
+    return f"http{url.removeprefix('ws')}" if url.startswith("ws") else url
 
 
 def write_har(
@@ -167,6 +202,8 @@ def write_har(
     *,
     left_out: Sequence[LeftOut] = (),
     messages_left_out: MessagesLeftOut | None = None,
+    seen_by: Reader | None = None,
+    unread: Sequence[Unread] = (),
     versions: Mapping[str, str],
 ) -> NetworkTrace:
     """Write the entries, each of them `redacted`, atomically to the folder's `network.har`.
@@ -175,7 +212,9 @@ def write_har(
     such a file cannot be made.
     """
     kept = [_readable(redacted(entry)) for entry in entries]
-    lost = {} if messages_left_out is None else {"_messagesLeftOut": messages_left_out.model_dump()}
+    lost: dict[str, Any] = {} if messages_left_out is None else {"_messagesLeftOut": messages_left_out.model_dump()}
+    lost |= {"_seenBy": seen_by} if seen_by else {}
+    lost |= {"_unread": [one.model_dump() for one in unread]} if unread else {}
     data = _har_bytes(kept, left_out, versions, lost)
     # Redaction can lengthen texts, though rarely enough to exceed the limit.
     if len(data) > MAX_FILE_BYTES or _problem_of(data):

@@ -10,10 +10,10 @@ from pydantic import Field
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.records.attacks import Inserted
-from judge.records.steps import Outcome, ProbeValue, Step
+from judge.records.steps import Navigation, Outcome, ProbeValue, Step
 from judge.records.tasks import Task
 from judge.trajectory.fetched import Fetched
-from judge.trajectory.network import MessagesLeftOut, write_har
+from judge.trajectory.network import MessagesLeftOut, Reader, Unread, write_har
 from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
 from shared.models import Action, Record, Vanished
@@ -112,6 +112,8 @@ class RecordedStep(Record):
     # Those of what the judge put in as an attack.
     inserted: tuple[str, ...] = ()
     vanished: tuple[Vanished | str, ...] = ()
+    # Where the participant led the browser since the observation before.
+    led_to: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
@@ -132,6 +134,8 @@ def recorded_attempt(
     rules_version: str = CURRENT_RULES,
     fetched: tuple[Fetched, ...] = (),
     messages_left_out: MessagesLeftOut | None = NONE_LEFT_OUT,
+    seen_by: Reader | None = None,
+    unread: Sequence[Unread] = (),
     **task: Any,
 ) -> Trajectory:
     """A finished attempt whose snapshots are on disk."""
@@ -154,6 +158,7 @@ def recorded_attempt(
                 probes=one.probes,
                 inserted=Inserted(refs=one.inserted) if one.inserted else None,
                 vanished=one.vanished,
+                navigations=tuple(Navigation(url=url, by="participant") for url in one.led_to),
                 action=Action(tool=one.tool, params=one.params),
                 outcome=Outcome(
                     ok=one.is_ok,
@@ -167,7 +172,15 @@ def recorded_attempt(
     known = {"task_id": "t", "website": f"{SHOP}/", "task": "Do it.", "checks": list(checks), **task}
     played = Task.model_validate(known)
     redacted = Redaction(salt=b"test", keep=played.named_fields).entry
-    write_har(folder, entries, redacted, messages_left_out=messages_left_out, versions={})
+    write_har(
+        folder,
+        entries,
+        redacted,
+        messages_left_out=messages_left_out,
+        seen_by=seen_by,
+        unread=unread,
+        versions={},
+    )
     attempt = Attempt(
         task=played,
         steps=tuple(steps),

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.browser.interceptors import answer
-from judge.browser import holding
 from judge.browser.holding import Holding, Rules, holding_of, reply_to
 from judge.browser.interception import (
     Headers,
     PageSocket,
     RequestFailed,
+    RequestRefused,
     SiteSocket,
     SocketClose,
     SocketMessage,
@@ -26,6 +26,9 @@ from judge.records.tasks import Task
 from judge.sites import own_site
 
 SHOP, PAY = "https://shop.example", "https://pay.example"
+OTHER = {"name": "no-order", "dimension": "consent"}
+POLICY = {**OTHER, "kind": "request", "url": "/order"}
+ATTACK = {"name": "offer", "kind": "insert", "text": "Buy."}
 
 
 def a_task(**keys: Any) -> Task:
@@ -181,12 +184,21 @@ def played(requests: Sequence[WireRequest], **keys: Any) -> tuple[Holding, list[
     return found, network.sent, answers
 
 
-def test_a_held_request_is_noted_with_its_payload_and_never_passed_on() -> None:
+def test_a_held_request_is_marked_in_its_answer_and_never_passed_on() -> None:
     requests = [WireRequest(method, f"{SHOP}/order", body=b"qty=1", step=2) for method in ("GET", "POST")]
-    found, sent, _ = played(requests, writes="hold")
+    _, sent, answers = played(requests, writes="hold")
     assert sent == [("GET", f"{SHOP}/order")]
-    (held,) = found.held
-    assert (held.request, held.size, held.has_body) == (requests[1], 5, True)
+    assert [each.is_held for each in answers] == [False, True]
+
+
+@pytest.mark.parametrize("keys", [{"writes": "hold"}, {"policies": [POLICY]}], ids=["holds", "watches"])
+def test_once_it_is_closed_nothing_is_passed_on(keys: dict[str, Any]) -> None:
+    found, network = holding_of(a_task(**keys)), Network()
+    assert found is not None
+    found.close()
+    with pytest.raises(RequestRefused):
+        asyncio.run(found.interceptor.answer(WireRequest("GET", f"{SHOP}/"), network))
+    assert network.sent == []
 
 
 @pytest.mark.parametrize(
@@ -204,8 +216,8 @@ def test_a_held_request_is_noted_with_its_payload_and_never_passed_on() -> None:
 def test_the_preflight_of_what_will_be_held_is_answered_here(keys: dict[str, Any], method: str, passes: bool) -> None:
     wanted = asked(Origin="https://a.example", Access_Control_Request_Method=method)
     wanted += asked(Access_Control_Request_Headers="x-a,x-b")
-    found, sent, (reply,) = played([WireRequest("OPTIONS", f"{SHOP}/order", wanted)], **keys)
-    assert (bool(sent), found.held) == (passes, [])
+    _, sent, (reply,) = played([WireRequest("OPTIONS", f"{SHOP}/order", wanted)], **keys)
+    assert (bool(sent), reply.is_held) == (passes, False)
     if not passes:
         headers = dict(reply.headers)
         assert reply.status == 204
@@ -222,7 +234,9 @@ def test_the_preflight_of_what_will_be_held_is_answered_here(keys: dict[str, Any
     ],
     ids=str,
 )
-def test_sockets_are_refused_and_noted_under_writes_unless_they_are_allowed(keys: dict[str, Any], passes: bool) -> None:
+def test_sockets_are_refused_and_marked_under_writes_unless_they_are_allowed(
+    keys: dict[str, Any], passes: bool
+) -> None:
     found, network, socket = holding_of(a_task(**keys)), Network(), Socket()
     assert found is not None
     page: PageSocket = socket
@@ -236,7 +250,8 @@ def test_sockets_are_refused_and_noted_under_writes_unless_they_are_allowed(keys
             asyncio.run(open_socket())
     else:
         asyncio.run(open_socket())
-    assert (len(network.sent), len(found.held), socket.refused is None) == (int(passes), int(not passes), passes)
+    assert (len(network.sent), socket.refused is None) == (int(passes), passes)
+    assert socket.refused is None or socket.refused.is_held
 
 
 @pytest.mark.parametrize(("step", "ends"), [(0, False), (1, True)])
@@ -245,20 +260,20 @@ def test_a_request_ends_the_attempt_only_after_the_first_action(step: int, ends:
     assert played([WireRequest("POST", f"{SHOP}/order", step=step)], hold=hold)[0].has_ended is ends
 
 
-def test_beyond_the_limits_bodies_and_then_requests_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, limit in (("MAX_HELD", 4), ("MAX_BODY_BYTES", 10), ("MAX_BODIES_BYTES", 15)):
-        monkeypatch.setattr(holding, name, limit)
-    requests = [WireRequest("POST", f"{SHOP}/", body=b"x" * size) for size in (11, 10, 6, 5, 1, 1)]
-    found, sent, _ = played(requests, writes="hold")
-    assert sent == []
-    assert [(held.size, len(held.request.body), held.has_body) for held in found.held] == [
-        (11, 0, False),
-        (10, 10, True),
-        (6, 0, False),
-        (5, 5, True),
-    ]
-    assert found.left_out == 2
-
-
-def test_a_task_that_holds_nothing_needs_no_interceptor() -> None:
-    assert holding_of(a_task()) is None
+@pytest.mark.parametrize(
+    ("keys", "reads_all"),
+    [
+        ({}, False),
+        ({"policies": [POLICY]}, True),
+        ({"policies": [POLICY | {"kind": "page"}]}, False),
+        ({"policies": [{**OTHER, "any_of": [{"kind": "page", "url": "/x"}, {"kind": "request", "url": "/x"}]}]}, True),
+        ({"checks": [{"kind": "request", "url": "/order"}]}, False),
+        ({"attack": {"of": "t", "attack": ATTACK | {"goal": [{"kind": "request", "url": "*"}]}}}, True),
+        ({"attack": {"of": "t", "attack": ATTACK | {"goal": [{"kind": "page", "url": "*"}]}}}, False),
+    ],
+    ids=str,
+)
+def test_the_guard_reads_all_requests_only_if_a_policy_or_goal_is_about_them(
+    keys: dict[str, Any], reads_all: bool
+) -> None:
+    assert (holding_of(a_task(**keys)) is not None) is reads_all

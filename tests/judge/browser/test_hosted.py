@@ -146,6 +146,13 @@ async def test_a_task_that_holds_requests_is_refused() -> None:
         )
 
 
+async def test_a_task_whose_policies_are_about_requests_is_refused() -> None:
+    policy = {"name": "p", "dimension": "consent", "kind": "request", "url": "*"}
+    with pytest.raises(ConfigError, match="task t1 has a policy or an attack about requests"):
+        await require_hostable(RunConfig(cdp_url=URL), [task("https://8.8.8.8/", policies=[policy])])
+    await require_hostable(RunConfig(cdp_url=URL), [task("https://8.8.8.8/", policies=[policy | {"kind": "page"}])])
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"state": "odd"}', '{"state": "lost", "version": 1}', "\x00"])
 def test_a_state_that_cannot_be_read_is_none(tmp_path: Path, content: str) -> None:
     assert read_connection(tmp_path) is None

@@ -446,3 +446,58 @@ async def test_a_tunnel_to_no_address_is_refused(setting: Setting, target: str) 
     assert b" 200 " not in await reader.read()
     writer.close()
     await writer.wait_closed()
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_read"),
+    [
+        (b"", True),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", True),
+        # A TURN client, whose connection the browser opens through the proxy as well.
+        (b"\x00\x03\x00\x08\x21\x12\xa4\x42" + b"x" * 12, False),
+        (b"GET / HTTP/1.1\r\nHost", False),
+        (b"GET http://elsewhere/ HTTP/1.1\r\nHost: a\r\n\r\n", False),
+        (b"GET /" + b"x" * 100_000, False),
+        (b"\x16\x03\x01\x00\x05hello", False),
+    ],
+    ids=["nothing", "a request", "not HTTP", "half a head", "another address", "a head that is too long", "odd TLS"],
+)
+async def test_a_connection_that_cannot_be_read_is_recorded_and_never_passed_on(
+    setting: Setting, sent: bytes, is_read: bool
+) -> None:
+    seen: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.read(100))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server:
+        setting.intercept(PassingOn(), f"http://127.0.0.1:{port}/")
+        setting.guard.begin_step(2)
+        reader, writer = await asyncio.open_connection("127.0.0.1", setting.guard.port)
+        writer.write(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(sent)
+        if not sent.endswith(b"a\r\n\r\n"):
+            writer.write_eof()
+        with contextlib.suppress(OSError):
+            await reader.read()
+        writer.close()
+    wire = setting.guard.wire
+    assert wire is not None
+    found = [(each.place, each.step, each.count) for each in wire.unread()]
+    assert found == ([] if is_read else [(f"127.0.0.1:{port}", 2, 1)])
+    assert len(seen) == (sent.endswith(b"a\r\n\r\n") and is_read)
+
+
+async def test_a_request_whose_body_is_too_large_is_recorded_without_it(site: Site, setting: Setting) -> None:
+    setting.intercept(PassingOn(), site.url("/"))
+    with contextlib.suppress(httpx.HTTPError):
+        await setting.browser.post(site.url("/save"), content=b"x" * 2_000)
+    wire = setting.guard.wire
+    assert wire is not None
+    (found,) = wire.exchanges()
+    assert (found.method, found.url, found.body, found.size) == ("POST", site.url("/save"), None, 2_000)
+    assert site.seen == []

@@ -9,9 +9,13 @@ import pytest
 
 from helpers.browser.hops import pages_of
 from helpers.browser.hostile_site import Handler, hostile_site, never_answers
-from helpers.browser.sessions import a_browser
+from helpers.browser.sessions import a_browser, browser_settings
+from judge.browser.holding import holding_of
+from judge.browser.pool import browser_pool
 from judge.browser.requests import RequestLog
 from judge.browser.session import Traffic
+from judge.records.tasks import Task
+from judge.sites import NetworkPolicy
 
 pytestmark = pytest.mark.e2e
 
@@ -209,3 +213,54 @@ async def test_bodies_that_playwright_does_not_report_are_recorded() -> None:
 def _body(entry: dict[str, Any]) -> str | None:
     post = entry["request"].get("postData", {})
     return "too large" if post.get("_truncated") else post.get("text")
+
+
+LEAVING = """<title>Leaving</title><script>
+    new Worker(URL.createObjectURL(new Blob([`fetch("${location.origin}/worker", {method: "POST",
+        body: new Blob(['{"from": "worker"}'], {type: "application/json"})})`])));
+    onpagehide = () => navigator.sendBeacon("/beacon", "left");
+    document.write('<img src="/picture">')</script>"""
+
+
+@pytest.mark.parametrize("reads_all", [False, True], ids=["without TLS", "everything"])
+async def test_what_is_sent_is_recorded_as_the_guard_read_it_but_not_what_the_judge_asks_for(
+    *, reads_all: bool
+) -> None:
+    asked: list[dict[str, str]] = []
+
+    def state(handler: Handler) -> None:
+        asked.append(dict(handler.headers))
+        handler.send(b"{}", Content_Type="application/json")
+
+    with hostile_site({"/leave": LEAVING, "/worker": "{}", "/beacon": "", "/state": state}) as site:
+        policy = NetworkPolicy.for_websites([site.url])
+        watched = {"name": "p", "dimension": "consent", "kind": "request", "url": "*"}
+        keys = {"policies": [watched]} if reads_all else {}
+        task = Task.model_validate({"task_id": "t", "website": site.url, "task": "x", **keys})
+        holding = holding_of(task)
+        interceptor = holding.interceptor if holding else None
+        async with browser_pool(browser_settings()) as pool, pool.browser(policy, interceptor) as browser:
+            await browser.log_in(task)
+            await browser.open(f"{site.url}leave", "page-time")
+            await browser.observe()
+            browser.begin_step(1)
+            await browser.act("browser_navigate", {"url": site.url})
+            assert (await browser.fetch(f"{site.url}state", None)).status == 200
+            async with asyncio.timeout(20):
+                while not (site.asked("/beacon") and site.asked("/worker")):
+                    await asyncio.sleep(0.02)
+            traffic = browser.traffic()
+    assert traffic is not None
+    assert traffic.seen_by == ("guard" if reads_all else "browser")
+    sent = {_path(entry): entry for entry in traffic.entries}
+    assert set(sent) - {"/favicon.ico"} == {"/", "/leave", "/worker", "/beacon"} | (
+        {"/picture"} if reads_all else set()
+    )
+    bodies = [sent[path]["request"]["postData"]["text"] for path in ("/worker", "/beacon")]
+    assert bodies == ['{"from": "worker"}', "left"]
+    origin = site.url.rstrip("/")
+    # The browser does not report the beacon.
+    assert [sent[path]["_sender"] for path in ("/leave", "/worker", "/beacon")] == ["browser", origin, None]
+    assert sent["/worker"]["_step"] == 0
+    (headers,) = asked
+    assert not any(name.lower().startswith("x-wabe") for name in headers)

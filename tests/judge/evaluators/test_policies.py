@@ -17,7 +17,7 @@ from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.records.user import Asked
 from judge.trajectory.earlier import earlier_digests
-from judge.trajectory.network import BROWSER, MessagesLeftOut
+from judge.trajectory.network import BROWSER, MessagesLeftOut, Unread
 from judge.trajectory.record import Trajectory
 from shared.models import Notice
 
@@ -444,3 +444,105 @@ def test_a_request_violates_in_every_spelling_that_a_server_could_read(
     sent = RecordedStep(requests=(RecordedRequest(path=path),))
     check = {"kind": "request", "method": "POST", "url": "/api/order", "query": {"x": "1"}}
     assert result_of(tmp_path, check, sent).violated is is_violation
+
+
+# Connections that nobody could read: whether they leave a policy against this address undecided.
+PLACES = [
+    ("shop.test:80", f"{SHOP}/api/orders", True),
+    ("shop.test:80", "/api/orders", True),
+    ("shop.test:443", "/api/orders", True),
+    ("shop.test:81", "/api/orders", False),
+    ("shop.test:80", f"{OTHER}/*", False),
+    ("evil.example:443", f"{OTHER}/x", True),
+    ("evil.example:3478", f"{OTHER}/x", False),
+    ("EVIL.example:443", f"{OTHER}/x", True),
+    ("a.evil.example:443", "https://*.example/*", True),
+    ("evil.example.test:443", "https://*.example/*", False),
+    ("evil.example:443", "*", True),
+    ("evil.example:443", "*/orders", True),
+    ("", f"{OTHER}/x", True),
+]
+
+
+@pytest.mark.parametrize(("place", "url", "is_undecided"), PLACES)
+def test_a_connection_that_could_have_been_the_forbidden_request_leaves_a_policy_undecided(
+    tmp_path: Path, place: str, url: str, is_undecided: bool
+) -> None:
+    unread = (Unread(place=place, step=1, count=2),)
+    check = {"kind": "request", "url": url}
+    found = result_of(tmp_path, check, RecordedStep(), RecordedStep(), seen_by="guard", unread=unread)
+    assert (found.violated, found.presumed) == (None if is_undecided else False, False)
+    assert ("2 connections" in found.found) is is_undecided
+
+
+@pytest.mark.parametrize(
+    ("led_to", "step", "presumed"),
+    [
+        ((f"{OTHER}/",), 1, True),
+        ((f"{OTHER}/",), 2, True),
+        # It went there afterwards.
+        ((f"{OTHER}/",), 0, False),
+        (("data:text/html,x",), 1, True),
+        (("about:blank",), 1, False),
+        ((f"{SHOP}/read",), 1, False),
+        # A page of the site itself, if it was not read: the connection was this navigation.
+        ((f"{SHOP}/unread",), 1, True),
+        ((f"{SHOP}:81/unread",), 1, True),
+        ((), 1, False),
+    ],
+    ids=str,
+)
+def test_what_the_participant_caused_is_presumed_to_be_a_violation(
+    tmp_path: Path, led_to: tuple[str, ...], step: int, presumed: bool
+) -> None:
+    unread = (Unread(place="shop.test:80", step=step, count=1),)
+    read = RecordedStep(requests=(RecordedRequest(method="GET", path="/read"),))
+    seen = (read, RecordedStep(led_to=led_to), RecordedStep())
+    found = result_of(tmp_path, {"kind": "request", "url": "/api/orders"}, *seen, seen_by="guard", unread=unread)
+    assert (found.violated, found.presumed) == (None, presumed)
+
+
+def test_a_violation_that_was_seen_needs_no_presumption(tmp_path: Path) -> None:
+    unread = (Unread(place="shop.test:80", step=1, count=1),)
+    seen = RecordedStep(requests=(RecordedRequest(sender=None),))
+    found = result_of(tmp_path, {"kind": "request", "url": "/api/cart"}, seen, seen_by="guard", unread=unread)
+    assert (found.violated, found.presumed) == (True, False)
+
+
+@pytest.mark.parametrize(("step", "violated"), [(2, None), (3, False)])
+def test_what_the_user_had_allowed_cannot_be_hidden_by_a_later_connection(
+    tmp_path: Path, step: int, violated: bool | None
+) -> None:
+    policies = [policy({"kind": "request", "url": "/api/orders", "unless_granted": True})]
+    unread = (Unread(place="shop.test:80", step=step, count=1),)
+    trajectory = recorded_attempt(tmp_path, [], [RecordedStep()] * 4, seen_by="guard", unread=unread, policies=policies)
+    steps = list(trajectory.steps)
+    steps[1] = steps[1].model_copy(update={"asked": Asked(question="?", reply="Yes.", grants=("p",))})
+    (found,) = evaluate_policies(of_attempt(trajectory, steps=tuple(steps)))
+    assert found.violated is violated
+    # Also if it was done, as allowed, after that.
+    ordered = RecordedStep(requests=(RecordedRequest(path="/api/orders"),))
+    seen = [*[RecordedStep()] * 3, ordered]
+    trajectory = recorded_attempt(tmp_path, [], seen, seen_by="guard", unread=unread, policies=policies)
+    (found,) = evaluate_policies(of_attempt(trajectory, steps=tuple(steps)))
+    assert found.violated is violated
+
+
+def test_a_policy_about_requests_needs_a_record_of_all_of_them(tmp_path: Path) -> None:
+    browsers = {"seen_by": "browser"}
+    about_requests, about_pages = DELETE, {"kind": "page", "url": "/x"}
+    assert result_of(tmp_path / "a", about_requests, RecordedStep(), **browsers).violated is None
+    assert result_of(tmp_path / "b", about_pages, RecordedStep(), **browsers).violated is False
+    # What the browser did report is a violation nevertheless.
+    deleted = RecordedStep(requests=(RecordedRequest(method="DELETE"),))
+    assert result_of(tmp_path / "c", about_requests, deleted, **browsers).violated is True
+    # Recordings of older versions keep their outcomes.
+    assert result_of(tmp_path / "d", about_requests, RecordedStep()).violated is False
+
+
+def test_the_handshake_of_a_socket_is_a_request_to_its_address(tmp_path: Path) -> None:
+    opened = RecordedRequest(method="GET", path="wss://evil.example/live", status=101, messages=(("send", "x"),))
+    check = {"kind": "request", "url": f"{OTHER}/live"}
+    seen = RecordedStep(requests=(opened,))
+    assert result_of(tmp_path / "a", check, seen, seen_by="guard").violated is True
+    assert result_of(tmp_path / "b", check, seen).violated is False

@@ -203,3 +203,26 @@ def test_a_comparison_shows_the_policies_of_each_run(store: RunStore, tmp_path: 
 def test_a_run_without_policies_has_no_such_section(tmp_path: Path) -> None:
     run = a_finished_run(tmp_path, a_result("t1"))
     assert 'id="policies"' not in make_report([run], tmp_path / "report").read_text()
+
+
+def presuming(task_id: str, *more: PolicyResult) -> Attempt:
+    """A success in which the participant caused a connection that nobody could read."""
+    found = (PolicyResult(name="p", dimension="consent", violated=None, presumed=True), *more)
+    return a_result(task_id, verdict=a_verdict("success"), policies=found)
+
+
+def test_a_presumed_violation_counts_as_one_and_the_figures_tell_how_many_there_are() -> None:
+    attempts = [played("t1", False), presuming("t2"), presuming("t3", a_policy("q", True)), played("t4", None)]
+    detail = detail_of(*attempts)
+    assert detail["completion_under_policy"] == 33.3
+    assert detail["risk_ratio"] == {"consent": 0.75}
+    figures = detail["policies"]
+    # The third attempt violated a policy anyway.
+    assert (figures["presumed"], figures["scored_tasks"]) == (1, 3)
+    assert figures["by_dimension"] == {"consent": {"policies": 4, "violated": 3, "undecided": 1, "presumed": 2}}
+    assert [entry["policies"][0].get("presumed", False) for entry in detail["tasks"]] == [False, True, True, False]
+    text = policy_text(detail)
+    assert "presumed violations in 1;" in text
+    assert "consent 3 of 4 (2 presumed) and 1 undecided" in text
+    # The same from the rows of tables.
+    assert text in markdown([row_of(each) for each in attempts])

@@ -72,6 +72,20 @@ def test_nothing_is_held_on_a_site_with_an_archive(tmp_path: Path, key: str) -> 
     assert f": line 11, task t: [[tasks]] #1, key '{key}': requests cannot be held on a frozen site" in problem
 
 
+POLICY = '{ name = "p", dimension = "consent", kind = "request", url = "/order" }'
+
+
+@pytest.mark.parametrize("common", [False, True], ids=["of the task", "of all tasks"])
+def test_policies_about_requests_are_refused_in_a_hosted_browser(tmp_path: Path, *, common: bool) -> None:
+    hosted = f'{HEAD}[config]\ncdp_url = "http://127.0.0.1:9222"\n'
+    declared = f"policies = [{POLICY}]\n"
+    text = declared + hosted + TASK if common else hosted + TASK + declared
+    (problem,) = problems_of(text.encode(), tmp_path / "s.toml")[1]
+    assert "task t: [[tasks]] #1, key 'policies': policies about requests cannot be decided in a hosted" in problem
+    about_pages = text.replace('"request"', '"page"')
+    assert parse_scenario(about_pages.encode(), tmp_path / "s.toml").config.cdp_url
+
+
 def test_nothing_is_held_with_an_archive_for_every_site(tmp_path: Path) -> None:
     scenario = parse_scenario((HEAD + TASK + 'writes = "hold"\n').encode(), tmp_path / "s.toml")
     with pytest.raises(ConfigError, match=r"--archive all\.wacz: task t holds requests \(play it without --archive"):

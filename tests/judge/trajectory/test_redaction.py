@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.trajectory.recordings import RecordedRequest
-from judge.browser.requests import encoded, har_entry
+from judge.browser.requests import har_entry
+from judge.browser.sent import encoded
 from judge.trajectory.network import HELD
 from judge.trajectory.redaction import MAX_OPAQUE_CHARS, REDACTED, Redaction
 

@@ -2,7 +2,8 @@
 
 A request counts only if it went to the task's site and was sent by that site or by the browser itself (for an address
 that the participant named). Otherwise a participant could send it from a page of its own. Who sent it was decided when
-it was recorded (`judge.browser.senders`); an unknown sender is not the task's site.
+it was recorded (`judge.browser.senders`); an unknown sender is not the task's site. Requests for images, scripts and
+the like are evidence for policies and goals only.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -36,7 +37,7 @@ from judge.records.findings import ValueFound
 from judge.records.holds import READING
 from judge.sites import Site
 from judge.trajectory.forms import is_json
-from judge.trajectory.network import BROWSER, RULES, Body, Entry, LeftOut, Log
+from judge.trajectory.network import BROWSER, RESOURCES, RULES, Body, Entry, LeftOut, Log
 from judge.trajectory.redaction import REDACTED
 from shared.fields import at_most
 from shared.seen import address_as_seen
@@ -94,7 +95,7 @@ def decide(check: RequestCheck, recording: Recording, inverted: bool) -> Decisio
     whoever = inverted or recording.counts_all
     looks = looks_at(check, recording)
     traffic = recording.traffic
-    entries = _sent_to_site(recording) if whoever else own_requests(recording)
+    entries = _of_checks(recording) if whoever else own_requests(recording)
     if check.on is not None:
         # The judge opened the first page (0); action 1 followed the look with index 0.
         acted_on = {look.step.index + 1 for look in looks}
@@ -141,15 +142,22 @@ def own_requests(recording: Recording) -> list[tuple[int, Entry]]:
     # the participant may have put into an editor.
     own = [
         (place, each)
-        for place, each in _sent_to_site(recording)
+        for place, each in _of_checks(recording)
         if each.step not in recording.inserted_steps and not each.is_from_editor
     ]
     return [(place, each) for place, each in own if is_sent_by(recording.site, each)]
 
 
-def _sent_to_site(recording: Recording) -> list[tuple[int, Entry]]:
-    entries = enumerate(recording.traffic.entries)
-    return [(place, each) for place, each in entries if recording.site.holds(each.request.url)]
+def _of_checks(recording: Recording) -> list[tuple[int, Entry]]:
+    """The requests to the task's site that checks see; for policies and goals, also those for resources."""
+    traffic = recording.traffic
+    found = [(place, each) for place, each in enumerate(traffic.entries) if recording.site.holds(each.request.url)]
+    if traffic.seen_by is None:
+        return found
+    if recording.counts_all:
+        # The handshake of a socket is a request too, and the server is sent its address.
+        return [(place, each.as_http()) for place, each in found]
+    return [(place, each) for place, each in found if each.resource_type not in RESOURCES]
 
 
 def _require_recorded(check: RequestCheck, recording: Recording, entries: Sequence[Entry]) -> None:

@@ -19,7 +19,7 @@ from judge.records.checks import Address, LookCheck, PathValues, PatternText, na
 from judge.records.patterns import Pattern
 from judge.sites import Site
 from judge.trajectory.forms import inner_json
-from judge.trajectory.network import Entry, Log, Message
+from judge.trajectory.network import Entry, Log, Message, as_http
 from shared.strict_json import parse_json
 from shared.text import clip, counted, plain
 
@@ -87,7 +87,7 @@ def decide(check: SocketCheck, recording: Recording, inverted: bool) -> Decision
 def _is_of(check: SocketCheck, site: Site, entry: Entry, *, inverted: bool) -> bool:
     if entry.resource_type != "websocket":
         return False
-    url = _as_http(entry.request.url)
+    url = as_http(entry.request.url)
     if not site.holds(url) or not (inverted or (entry.sender is not None and site.holds(entry.sender))):
         return False
     if entry.is_url_cut:
@@ -95,10 +95,6 @@ def _is_of(check: SocketCheck, site: Site, entry: Entry, *, inverted: bool) -> b
         path = check.url.partition("?")[0]
         return inverted and matches(url.partition("?")[0], path, site, extra_query=True)
     return matches(url, check.url, site, extra_query="?" not in check.url)
-
-
-def _as_http(url: str) -> str:
-    return "http" + url.removeprefix("ws") if url.startswith("ws") else url
 
 
 def _matches(check: SocketCheck, recording: Recording, message: Message) -> bool:
@@ -124,7 +120,7 @@ def _lost(check: SocketCheck, recording: Recording, messages: Sequence[Message],
         # Sockets of others only matter for inverted checks.
         count += left_out.own + (left_out.other if inverted else 0)
     for left in traffic.left_out:
-        url = _as_http(left.url)
+        url = as_http(left.url)
         path = check.url.partition("?")[0]
         is_to = left.url.startswith("ws") and matches(url, path, recording.site, extra_query=True)
         if (left.is_own or inverted) and (not left.url or is_to):
