@@ -90,6 +90,7 @@ async def sent(
     holding = holding_of(task)
     assert holding is not None
     servers.forbidden.log.clear()
+    servers.relay.log.clear()
     relay = servers.relay.url.removeprefix("http://").rstrip("/")
     async with pool.browser(servers.policy, holding.interceptor if by_guard else None) as browser:
         await browser.log_in(task)
