@@ -31,6 +31,7 @@ class Played:
     passed: bool | None
     why: str
     ledger: tuple[LedgerEntry, ...]
+    is_aborted: bool = False
 
 
 def reference_tasks(tasks: Sequence[Task], scenario: Scenario) -> tuple[Task, ...]:
@@ -104,8 +105,8 @@ def _played(task: Task, store: RunStore) -> Played:
     try:
         attempt = load_trajectory(store.task(task.task_id).folder).attempt
     except TrajectoryError as error:
-        return Played(task, None, one_line(str(error), 300), ())
+        return Played(task, None, one_line(str(error), 300), (), is_aborted=True)
     ledger = attempt.frozen.ledger if attempt.frozen else ()
     passed = {"success": True, "failure": False}.get(attempt.outcome)
     verdict = attempt.verdict.reason if attempt.verdict else ""
-    return Played(task, passed, one_line(attempt.cause or verdict, 300), ledger)
+    return Played(task, passed, one_line(attempt.cause or verdict, 300), ledger, attempt.is_aborted)
