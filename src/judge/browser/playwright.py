@@ -224,7 +224,8 @@ class PlaywrightBrowser:
         # For example, too many open files. That is not the site's fault.
         if failure is not None and is_shortage(failure):
             raise InternalFault(f"this machine ran out of a resource: {failure.strerror}")
-        why = f"{cause[0]} ({failure.strerror or 'no answer'})" if failure is not None else cause[0]
+        # The guard knows why; the browser only sees that the guard gave it no answer.
+        why = cause[0] if failure is None else failure.strerror or "no answer"
         raise SiteUnreachable(f"{url[:200]} cannot be reached: {why}", remedy="check the address and the network")
 
     async def observe(self) -> Page:

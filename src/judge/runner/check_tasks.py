@@ -15,7 +15,6 @@ from judge.judges.factory import OFFLINE, open_judge
 from judge.records.tasks import Task
 from judge.runner.launch import site_members
 from judge.runner.rehearsal import client_of, rehearsing, walker_of
-from judge.runner.site_logins import SiteLogins
 from judge.scenario.freshness import Played, Seen, addresses_of, over_since, undated
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
@@ -61,17 +60,16 @@ async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings
     await require_upstream(config)
     await require_hostable(config, tasks)
     folder = scenario.path.resolve().parent
-    sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings, None)
+    sites = site_members(scenario, settings)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
     member = walker_of({task.reference or "" for task in chosen}, folder)
     async with (
-        rehearsing(scenario, settings, config, [*sites, member], today=today) as rehearsal,
+        # Which first pages are missing is what is asked.
+        rehearsing(scenario, settings, config, [*sites, member], tasks, today=today, requires_pages=False) as rehearsal,
         client_of(member, config) as walker,
     ):
-        # Unlike before a run, first pages are not required: which of them are missing is what is asked.
-        tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
-        await rehearsal.play(tasks, config, judge, lambda: nullcontext(walker))
-        found = [(task, load_trajectory(rehearsal.store.task(task.task_id).folder)) for task in tasks]
+        await rehearsal.play(judge, lambda: nullcontext(walker))
+        found = [(task, load_trajectory(rehearsal.store.task(task.task_id).folder)) for task in rehearsal.tasks]
         return [_outcome(task, trajectory, config, today, _dates_of(task, folder, today)) for task, trajectory in found]
 
 

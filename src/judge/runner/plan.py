@@ -380,7 +380,7 @@ def _config(
     )
     # The judge copies these ids into the submission.
     config["participant_ids"] = {agent.role: agent.agentbeats_id for agent in scenario.participants}
-    config["site_resets"] = {site.endpoint: site.reset for site in scenario.sites if site.reset}
+    config["site_resets"] = scenario.resets
     if not scenario.tasks:
         if options.level or options.task or options.exclude:
             raise ConfigError(

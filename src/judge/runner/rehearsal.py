@@ -20,8 +20,10 @@ from judge.judges.base import Judge
 from judge.records.tasks import Task
 from judge.results.submission import TaskSummary
 from judge.runner.launch import Child, Member, child_environ, launched
-from judge.runner.playable import require_folders
+from judge.runner.playable import require_first_pages, require_folders
+from judge.runner.restarts import restarts_of
 from judge.runner.shards import free_port
+from judge.runner.site_logins import LogInArchives, SiteLogins
 from judge.scenario.days import day_of
 from judge.scenario.models import Scenario
 from judge.store.layout import RunStore
@@ -31,16 +33,19 @@ from shared.settings import Settings
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What runs: `children` are the started programs, and `store` is where attempts are recorded meanwhile."""
+    """What runs: `children` are the started programs, and `store` is where attempts are recorded meanwhile.
+
+    `tasks` are logged in to their sites, which `config` resets before each attempt, as in a run.
+    """
 
     store: RunStore
     children: Sequence[Child]
     pool: BrowserPool
+    tasks: tuple[Task, ...]
+    config: RunConfig
 
     async def play(
         self,
-        tasks: tuple[Task, ...],
-        config: RunConfig,
         judge: Judge,
         connect: Connect,
         *,
@@ -50,8 +55,8 @@ class Rehearsal:
     ) -> tuple[TaskSummary, ...]:
         """Play each task with the participant that `connect` leads to. The other parts are those of `Assessment`."""
         assessment = Assessment(
-            tasks,
-            config,
+            self.tasks,
+            self.config,
             browser=self.pool.browser,
             connect=connect,
             judge=judge,
@@ -69,16 +74,22 @@ async def rehearsing(
     settings: Settings,
     config: RunConfig,
     members: Sequence[Member],
+    tasks: Sequence[Task],
     *,
+    logins: LogInArchives | None = None,
     today: date | None = None,
+    requires_pages: bool = True,
 ) -> AsyncIterator[Rehearsal]:
-    """Run these sites and players while the body runs; `config` has the settings of the browsers.
+    """Run these sites and players while the body runs, log in to the sites, and reset them as a run does.
 
-    `today` is the day of dates in scripts, by default the scenario's. Raises `ConfigError`.
+    `config` has the settings of the attempts and their browsers. `logins` answer log-ins instead of the network, or
+    record them. `today` is the day of dates in scripts, by default the scenario's. `requires_pages`: the first page of
+    each task must be there. Raises `ConfigError`.
     """
     folder = scenario.path.resolve().parent
     browser_settings = BrowserSettings.from_config(config, settings)
     require_folders(members, folder)
+    accounts = SiteLogins(scenario, settings, logins)
     with TemporaryDirectory(prefix="wabe-") as output:
         store = RunStore(Path(output), "rehearsal")
         store.create()
@@ -87,8 +98,15 @@ async def rehearsing(
         async with (
             launched(members, scenario_dir=folder, environ=environ, logs=store.logs) as children,
             browser_pool(browser_settings) as pool,
+            restarts_of(scenario.sites, children, accounts) as restarts,
         ):
-            yield Rehearsal(store, children, pool)
+            if requires_pages:
+                await require_first_pages(members, tasks, config)
+            states = await accounts.first({member.name for member in members})
+            # The others log in again after each reset.
+            kept = {site: state for site, state in states.items() if site not in restarts}
+            resets = {"site_resets": scenario.resets, "site_restarts": restarts or None}
+            yield Rehearsal(store, children, pool, accounts.applied(tasks, kept), config.model_copy(update=resets))
 
 
 def client_of(member: Member, config: RunConfig) -> ParticipantClient:

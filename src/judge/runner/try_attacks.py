@@ -12,9 +12,7 @@ from judge.evaluators.checks import evaluate
 from judge.judges.factory import OFFLINE, open_judge
 from judge.records.tasks import Task
 from judge.runner.launch import site_members
-from judge.runner.playable import require_first_pages
 from judge.runner.rehearsal import client_of, rehearsing, walker_of
-from judge.runner.site_logins import SiteLogins
 from judge.scenario.attacks import planned
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
@@ -41,18 +39,17 @@ async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str]
     scenario = with_addresses(scenario, settings)
     config = scenario.config.model_copy(update={"attacks": "off", "judge_model": OFFLINE, "epochs": 1})
     folder = scenario.path.resolve().parent
-    sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings, None)
+    sites = site_members(scenario, settings)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
     member = walker_of({task.reference or "" for task in chosen}, folder)
     async with (
-        rehearsing(scenario, settings, config, [*sites, member]) as rehearsal,
+        rehearsing(scenario, settings, config, [*sites, member], tasks) as rehearsal,
         client_of(member, config) as walker,
     ):
-        await require_first_pages(sites, tasks, config)
-        tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
-        await rehearsal.play(tasks, config, judge, lambda: nullcontext(walker))
-        played = {task.task_id: load_trajectory(rehearsal.store.task(task.task_id).folder) for task in tasks}
-    return _compared(tasks, played, config, notes)
+        await rehearsal.play(judge, lambda: nullcontext(walker))
+        played = {task.task_id: load_trajectory(rehearsal.store.task(task.task_id).folder) for task in rehearsal.tasks}
+        # Checks read snapshots and traces, which are gone afterwards.
+        return _compared(rehearsal.tasks, played, config, notes)
 
 
 def _compared(

@@ -14,9 +14,7 @@ from judge.evaluators.kinds.probe import expressions_read
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.factory import OFFLINE, open_judge
 from judge.runner.launch import site_members
-from judge.runner.playable import require_first_pages
 from judge.runner.rehearsal import rehearsing
-from judge.runner.site_logins import SiteLogins
 from judge.scenario.frozen import on_archives
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
@@ -44,17 +42,15 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     archives = open_archives(config)
     tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks or task.policies], settings.environ)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
-    sites, logins = site_members(scenario, settings), SiteLogins(scenario, settings, archives)
+    sites = site_members(scenario, settings)
     if archives is not None:
         archives.check(tasks)
     await require_hostable(config, tasks)
     problems: list[str] = []
     notes: list[str] = []
-    async with rehearsing(scenario, settings, config, sites) as rehearsal:
-        await require_first_pages(sites, tasks, config)
-        tasks = logins.applied(tasks, await logins.first({site.name for site in sites}))
-        results = await rehearsal.play(tasks, config, judge, lambda: nullcontext(_Idle()), archives=archives)
-        for task, result in zip(tasks, results, strict=True):
+    async with rehearsing(scenario, settings, config, sites, tasks, logins=archives) as rehearsal:
+        results = await rehearsal.play(judge, lambda: nullcontext(_Idle()), archives=archives)
+        for task, result in zip(rehearsal.tasks, results, strict=True):
             if result.outcome == "aborted":
                 problems.append(f"task {task.task_id} cannot be tried: {result.entry['error']}")
                 continue

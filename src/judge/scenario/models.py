@@ -467,6 +467,11 @@ class Scenario(ScenarioFile):
         """By task id, the place among the file's `[[tasks]]`, from 0."""
         return {task_id: place for place, task_id in enumerate(self.task_ids)}
 
+    @property
+    def resets(self) -> dict[str, str]:
+        """How each site is reset, by its endpoint; without those that cannot be."""
+        return {site.endpoint: site.reset for site in self.sites if site.reset}
+
 
 class LaunchedProcess(Record):
     """A started process, without secrets: `cmd` and `env` as the SHA-256 of their text in the scenario file.

@@ -149,7 +149,7 @@ class NoConnection(Guard):
             "goto: net::ERR_EMPTY_RESPONSE",
             OSError(1, "no such name"),
             SiteUnreachable,
-            r"EMPTY_RESPONSE \(no such name\)$",
+            "cannot be reached: no such name$",
         ),
         ("goto: net::ERR_EMPTY_RESPONSE", OSError(errno.EMFILE, "too many files"), InternalFault, "too many files$"),
     ],

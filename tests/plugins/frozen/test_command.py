@@ -1,10 +1,12 @@
 """`wabe sites`: what it says without a browser."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from helpers.ports import free_port
 from judge.browser.by_hand import browse_by_hand
 from judge.commands.app import command_app
 from judge.plugins.frozen.checking import checked, is_sound, lines_of
@@ -86,7 +88,7 @@ def test_a_check_without_a_scenario_lists_possible_credentials(tmp_path: Path) -
     ("words", "message"),
     [
         (["merge", "a.wacz", "-o", "b.wacz"], "only one archive"),
-        (["merge", "a.wacz", "b.wacz", "-o", "c.zip"], "an archive's name ends in .wacz"),
+        (["merge", "a.wacz", "b.wacz", "-o", "c.zip"], "use a name that ends in .wacz"),
         (["check", "none.wacz"], "none.wacz: no such file"),
         (["check", "a.wacz", "--task", "t1"], "--task needs --scenario"),
         (["record", "scenario.toml", "-o", "a.wacz"], "no task has a reference script"),
@@ -123,6 +125,27 @@ def test_a_check_lists_for_each_task_what_is_missing_and_what_to_record_again() 
         "Record again: wabe sites record s.toml --task t1 -o AGAIN.wacz, then wabe sites merge both",
     ]
     assert not is_sound(played, recorded)
+
+
+def test_a_task_that_was_never_recorded_is_named_even_if_its_checks_pass() -> None:
+    played = [Played(TASK, True, "", ())]
+    made = recording(walk("t2", (request(), answer())))
+    of_another = replace(made, walks=tuple(replace(each, task_id="t2") for each in made.walks))
+    assert next(iter(lines_of(played, of_another, "record"))).startswith("t1: passed, not recorded, ")
+    assert not is_sound(played, of_another)
+    assert is_sound(played, made)
+
+
+@pytest.mark.e2e
+def test_nothing_is_written_if_every_attempt_was_aborted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    site = f"http://127.0.0.1:{free_port()}/"
+    Path("scenario.toml").write_text(SCENARIO.replace("http://shop.test/", site) + 'reference = "script.toml"\n')
+    Path("script.toml").write_text('[[scripts]]\ntask = "Buy a lamp."\nsteps = [{ tool = "finish" }]\n')
+    result = CliRunner().invoke(command_app("sites"), ["record", "scenario.toml", "-o", "a.wacz"])
+    assert result.exit_code == 1
+    assert f"no archive was written: t1: site: {site} cannot be reached: Connect call failed" in result.output
+    assert not Path("a.wacz").exists()
 
 
 def test_a_check_keeps_the_earlier_results_of_other_tasks() -> None:

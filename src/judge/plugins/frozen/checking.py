@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from judge.browser.archives import LOG_IN
 from judge.plugins.frozen.exchanges import Recording
 from judge.plugins.frozen.matching.matcher import MATCHER
 from judge.plugins.frozen.playing import Played
@@ -27,7 +28,10 @@ def lines_of(played: Sequence[Played], recording: Recording, command: str) -> It
     for each in played:
         task = _of(each)
         said = {True: "passed", False: f"failed ({each.why})", None: f"not decided ({each.why})"}[each.passed]
-        said += " as recorded" if _is_as_recorded(each, recording) else ", unlike the recording"
+        if not _is_recorded(task.task_id, recording):
+            said += ", not recorded"
+        else:
+            said += " as recorded" if _is_as_recorded(each, recording) else ", unlike the recording"
         yield (
             f"{task.task_id}: {said}, {counted(task.requests, 'request')}, {task.uncertain} uncertain,"
             f" {counted(len(task.decisive_misses), 'decisive miss', 'decisive misses')}, {task.other_misses} other"
@@ -51,10 +55,20 @@ def is_sound(played: Sequence[Played], recording: Recording) -> bool:
 
 
 def _is_as_recorded(played: Played, recording: Recording) -> bool:
-    """Whether the attempt ended as recorded. If no reference script was recorded for its task, it has to pass."""
+    """Whether the attempt ended as recorded. If its task was recorded without its script, it has to pass."""
+    if not _is_recorded(played.task.task_id, recording):
+        return False
     walks = [walk for walk in recording.walks if walk.task_id == played.task.task_id and walk.is_reference]
     expected = {walk.passed for walk in walks if walk.passed is not None} or {True}
     return played.passed in expected
+
+
+def _is_recorded(task_id: str, recording: Recording) -> bool:
+    """Whether a walk of the task is in the archive. Others may have none, such as those recorded by hand."""
+    return any(
+        walk.task_id == task_id or (walk.task_id is None and not walk.name.startswith(LOG_IN))
+        for walk in recording.walks
+    )
 
 
 def _of(played: Played) -> TaskChecked:

@@ -72,6 +72,9 @@ def record(
     else:
         code = run_interruptible(_record_played(read, chosen, settings, recorded, participant))
     recording = recorded.recording()
+    if recorded.aborted and recorded.is_lost:
+        typer.echo(f"No attempt was played to its end, so no archive was written: {recorded.aborted[0]}", err=True)
+        raise typer.Exit(EXIT_LOST)
     if not recording.exchanges:
         raise ConfigError("nothing was recorded, so no archive was written", remedy="see the messages above")
     _tell_archive(output, recording, write_wacz(output, recording))
@@ -148,6 +151,7 @@ class _Recorded:
     secrets: Sequence[str]
     is_reference: bool
     passed: dict[str, bool | None] = field(default_factory=dict)
+    aborted: list[str] = field(default_factory=list)
     _walks: dict[str, RecordingInterceptor] = field(default_factory=dict)
     _learnt: list[str] = field(default_factory=list)
 
@@ -170,6 +174,11 @@ class _Recorded:
         name = f"by hand {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
         self._walks[name] = RecordingInterceptor(name, self.secrets, task_id=task_id)
         return self._walks[name]
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether every attempt was aborted."""
+        return len(self.aborted) == len(self.passed)
 
     def recording(self) -> Recording:
         recordings = [self._done(each.recording()) for each in self._walks.values()]
@@ -197,7 +206,9 @@ async def _record_played(
     playing = Playing(scenario, settings, player, _tell, logins=recorded, intercept=lambda task: recorded.attempt(task))
     played = await playing.play(tasks)
     recorded.passed = {each.task.task_id: each.passed for each in played}
-    return EXIT_DONE if all(each.passed is not False for each in played) else EXIT_LOST
+    recorded.aborted = [f"{each.task.task_id}: {each.why}" for each in played if each.is_aborted]
+    is_good = all(each.passed is not False and not each.is_aborted for each in played)
+    return EXIT_DONE if is_good else EXIT_LOST
 
 
 async def _record_by_hand(scenario: Scenario, chosen: Sequence[Task], settings: Settings, recorded: _Recorded) -> int:
@@ -241,7 +252,7 @@ def _live(scenario: Scenario) -> Scenario:
 
 def _require_ending(path: Path) -> None:
     if path.suffix.lower() != _ENDING:
-        raise ConfigError(f"--output {path}: an archive's name ends in {_ENDING}", remedy="name it so")
+        raise ConfigError(f"--output {path}: not an archive's name", remedy=f"use a name that ends in {_ENDING}")
 
 
 def _tell(event: Event) -> None:

@@ -5,16 +5,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from judge.browser.archives import Archives, Intercepted
-from judge.config import RunConfig
 from judge.events import Sink
 from judge.judges.factory import OFFLINE, open_judge
 from judge.records.ledger import LedgerEntry
 from judge.records.tasks import Task
 from judge.runner.launch import Member, members_of, site_members
-from judge.runner.playable import require_first_pages
 from judge.runner.rehearsal import client_of, rehearsing, walker_of
-from judge.runner.restarts import restarts_of
-from judge.runner.site_logins import LogInArchives, SiteLogins
+from judge.runner.site_logins import LogInArchives
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.references import reference_problems
@@ -34,6 +31,7 @@ class Played:
     passed: bool | None
     why: str
     ledger: tuple[LedgerEntry, ...]
+    is_aborted: bool = False
 
 
 def reference_tasks(tasks: Sequence[Task], scenario: Scenario) -> tuple[Task, ...]:
@@ -81,24 +79,19 @@ class Playing:
         """Start the sites and the player, and play each task once, one after the other."""
         settings, scenario = self.settings, self.scenario
         sites = started_sites(scenario, tasks, settings)
-        logins = SiteLogins(scenario, settings, self.logins or self.archives)
         wanted = {task.task_id for task in tasks}
         chosen = [task for task in with_logins(scenario, scenario.tasks, settings.environ) if task.task_id in wanted]
         if self.archives is not None:
             self.archives.check(chosen)
-        browsers = with_addresses(scenario, settings).config
+        # One attempt at each task, judged by its checks alone.
+        changes = {"judge_model": OFFLINE, "max_parallel": 1, "epochs": 1, "exclude": {}}
+        config = with_addresses(scenario, settings).config.model_copy(update=changes)
+        members = [*sites, self.player]
         async with (
-            rehearsing(scenario, settings, browsers, [*sites, self.player]) as rehearsal,
-            restarts_of(scenario.sites, rehearsal.children, logins) as restarts,
+            rehearsing(scenario, settings, config, members, chosen, logins=self.logins or self.archives) as rehearsal,
             client_of(self.player, scenario.config) as client,
         ):
-            await require_first_pages(sites, chosen, scenario.config)
-            states = await logins.first({site.name for site in sites})
-            ready = logins.applied(chosen, {site: state for site, state in states.items() if site not in restarts})
-            config = _settings_for(scenario.config, restarts)
             await rehearsal.play(
-                tuple(ready),
-                config,
                 open_judge(config, settings, cache_dir=None),
                 lambda: nullcontext(client),
                 emit=self.emit,
@@ -108,18 +101,12 @@ class Playing:
             return [_played(task, rehearsal.store) for task in chosen]
 
 
-def _settings_for(config: RunConfig, restarts: dict[str, str]) -> RunConfig:
-    """The scenario's settings for one attempt at each task, judged by its checks alone."""
-    changes = {"judge_model": OFFLINE, "max_parallel": 1, "epochs": 1, "site_restarts": restarts or None, "exclude": {}}
-    return config.model_copy(update=changes)
-
-
 def _played(task: Task, store: RunStore) -> Played:
     try:
         attempt = load_trajectory(store.task(task.task_id).folder).attempt
     except TrajectoryError as error:
-        return Played(task, None, one_line(str(error), 300), ())
+        return Played(task, None, one_line(str(error), 300), (), is_aborted=True)
     ledger = attempt.frozen.ledger if attempt.frozen else ()
     passed = {"success": True, "failure": False}.get(attempt.outcome)
     verdict = attempt.verdict.reason if attempt.verdict else ""
-    return Played(task, passed, one_line(attempt.cause or verdict, 300), ledger)
+    return Played(task, passed, one_line(attempt.cause or verdict, 300), ledger, attempt.is_aborted)
