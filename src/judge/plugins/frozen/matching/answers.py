@@ -3,7 +3,7 @@
 import hashlib
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from judge.plugins.frozen.encodings import decoded
 from judge.plugins.frozen.exchanges import Answer, Exchange, header
@@ -18,29 +18,30 @@ _MAX_AGE = re.compile(r"(?:s-maxage|max-age)\s*=\s*\"?(\d+)")
 _STATIC_KINDS = frozenset({"script", "style", "image", "font", "media", "icon", "source_map", "worker"})
 
 
-def fingerprint(exchange: Exchange) -> str:
-    """Equal for answers that differ only in times, identifiers and tokens."""
+def fingerprint(exchange: Exchange, identities: Collection[str] = frozenset()) -> str:
+    """Equal for answers that differ only in times, tokens, and identifiers other than `identities`."""
     answer = exchange.answer
     if answer is None:
         return f"failure {exchange.failure}"
-    location = comparable(header(answer.headers, "location"), exchange.at_ms)
+    location = comparable(header(answer.headers, "location"), exchange.at_ms, identities)
     mime_type = header(answer.headers, "content-type")
     digest = hashlib.sha256(f"{answer.status}\n{location}\n{mime_type.partition(';')[0]}\n".encode())
-    digest.update(_compared(answer, mime_type, exchange.at_ms))
+    digest.update(_compared(answer, mime_type, exchange.at_ms, identities))
     for message in exchange.messages:
         if not message.sent:
-            digest.update(comparable(message.data.decode("latin-1"), exchange.at_ms).encode("latin-1", "replace"))
+            text = comparable(message.data.decode("latin-1"), exchange.at_ms, identities)
+            digest.update(text.encode("latin-1", "replace"))
     return digest.hexdigest()
 
 
-def _compared(answer: Answer, mime_type: str, at_ms: int) -> bytes:
+def _compared(answer: Answer, mime_type: str, at_ms: int, identities: Collection[str]) -> bytes:
     body = decoded(answer.body, header(answer.headers, "content-encoding"))
     if body is None:
         return answer.body
     if len(body) > _MAX_COMPARED_BYTES or not _TEXT.match(mime_type):
         return body
     try:
-        return comparable(body.decode(), at_ms).encode()
+        return comparable(body.decode(), at_ms, identities).encode()
     except UnicodeDecodeError:
         return body
 

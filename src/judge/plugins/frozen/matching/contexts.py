@@ -10,7 +10,7 @@ import binascii
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -116,13 +116,15 @@ def is_opaque(value: str) -> bool:
     return bool(PLACEHOLDER.fullmatch(value) or (_OPAQUE.fullmatch(value) and _data_in(value) is None))
 
 
-def cookies_of(headers: Headers, sessions: Sessions, now_ms: int) -> frozenset[tuple[str, str]]:
+def cookies_of(
+    headers: Headers, sessions: Sessions, now_ms: int, identities: Collection[str] = frozenset()
+) -> frozenset[tuple[str, str]]:
     """The cookies of a request that may reflect the state, and its `Authorization` header."""
     found = {}
     for pair in header(headers, "cookie").split(";"):
         name, equals, value = pair.strip().partition("=")
         if equals and name not in sessions.cookies and not _ANALYTICS.match(name):
-            found[name] = loosened(_content(value), now_ms)
+            found[name] = loosened(_content(value), now_ms, identities)
     if said := header(headers, AUTHORIZATION):
         found[AUTHORIZATION] = "{session}" if said in sessions.authorizations else said
     return frozenset(found.items())

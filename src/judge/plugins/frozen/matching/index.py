@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from urllib.parse import urljoin
@@ -24,6 +24,7 @@ from judge.plugins.frozen.matching.contexts import (
     session_cookies,
     shared_prefix,
 )
+from judge.plugins.frozen.matching.identities import identities_in
 from judge.plugins.frozen.matching.keys import Key, is_write, key_of, varying_headers
 from judge.plugins.frozen.matching.loose import loosened
 from judge.plugins.frozen.matching.protobuf import in_order
@@ -56,6 +57,7 @@ class Index:
         self.sessions = Sessions(session_cookies(exchanges), session_authorizations(exchanges))
         self._logins = frozenset(filter(None, (chosen_login(exchange.request) for exchange in exchanges)))
         self._varying = _varying(exchanges)
+        self.identities = identities_in(exchanges)
         self._tokens = frozenset(token for exchange in exchanges for token in tokens_in(exchange))
         self._numbers: dict[str, int] = {}
         self._by_path: dict[str, int] = {}
@@ -79,7 +81,7 @@ class Index:
     def key(self, request: WireRequest, now_ms: int) -> Key:
         """The keys of a request."""
         varying = self._varying.get(path_of(request.url), frozenset())
-        return key_of(without_conditions(request), now_ms, varying, self._tokens)
+        return key_of(without_conditions(request), now_ms, varying, self._tokens, self.identities.received)
 
     def groups(self, key: Key, accept: str) -> Iterator[tuple[Group, bool]]:
         """The recorded requests with these keys, most specific first, and whether they match exactly.
@@ -132,8 +134,16 @@ class Index:
 
     def message_label(self, url: str, data: bytes, now_ms: int, *, is_certain: bool) -> int:
         """The number of a message that the page sent over a socket."""
-        number = self._numbers.get(message_key(url, data, now_ms))
+        number = self._numbers.get(self.message_key(url, data, now_ms))
         return number if number is not None and is_certain else -(self._by_path.get(path_of(url), 0))
+
+    def message_key(self, url: str, data: bytes, now_ms: int) -> str:
+        """The key of a message that a page sends over a socket."""
+        return message_key(url, data, now_ms, self.identities.received)
+
+    def cookies_of(self, request: WireRequest, now_ms: int) -> frozenset[tuple[str, str]]:
+        """The cookies of a request that may reflect the state, and its login."""
+        return cookies_of(request.headers, self.sessions, now_ms, self.identities.received)
 
     def writes_before(self, exchange: Exchange, tick: int) -> Counter[int]:
         """Writes by others between the start of an exchange and a tick, which may have caused what arrived then."""
@@ -187,13 +197,13 @@ class Index:
                     continue
                 before = counted(label for began, ended, label, _ in writes if ended < exchange.began)
                 overlapping = counted(label for began, _, label, _ in writes if began < exchange.began)
-                cookies = cookies_of(exchange.request.headers, self.sessions, exchange.at_ms)
+                cookies = self.cookies_of(exchange.request, exchange.at_ms)
                 self._note_cookies(exchange, cookies)
                 yield (
                     self.key(exchange.request, exchange.at_ms),
                     Observation(
                         made,
-                        fingerprint(made),
+                        fingerprint(made, self.identities.shared),
                         Context(before, cookies),
                         Context(overlapping, cookies),
                         holds_in_any_state(made),
@@ -207,7 +217,7 @@ class Index:
                 number = self._numbers[self.key(exchange.request, exchange.at_ms).loose]
                 yield exchange.began, exchange.ended, number, exchange.number
             for tick, data in sent_data(exchange):
-                key = message_key(exchange.request.url, data, exchange.at_ms)
+                key = self.message_key(exchange.request.url, data, exchange.at_ms)
                 number = self._numbers.setdefault(key, len(self._numbers) + 1)
                 self._by_path.setdefault(exchange.path, number)
                 self._place(number, Places(frozenset({exchange.path}), frozenset({"/"})))
@@ -287,13 +297,13 @@ def is_signal(data: bytes) -> bool:
     return _SIGNAL.fullmatch(data) is not None
 
 
-def message_key(url: str, data: bytes, now_ms: int) -> str:
+def message_key(url: str, data: bytes, now_ms: int, identities: Collection[str] = frozenset()) -> str:
     """The key of a message that a page sends over a socket."""
-    text = loosened(_ordered(data), now_ms)
+    text = loosened(_ordered(data), now_ms, identities)
     if is_signal(data):
         text = _NUMBERS.sub("{number}", text)
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-    return f"message {loosened(url, now_ms)} {digest}"
+    return f"message {loosened(url, now_ms, identities)} {digest}"
 
 
 def _ordered(data: bytes) -> str:

@@ -7,7 +7,7 @@ of queries are sorted. In the last key, all lists are sorted.
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -44,21 +44,29 @@ class Key:
 
 
 def key_of(
-    request: WireRequest, now_ms: int, varying: Collection[str] = (), tokens: Collection[str] = frozenset()
+    request: WireRequest,
+    now_ms: int,
+    varying: Collection[str] = (),
+    tokens: Collection[str] = frozenset(),
+    identities: Collection[str] = frozenset(),
 ) -> Key:
     """The keys of a request; `varying` are the headers that recorded answers to this address depend on.
 
-    `tokens` are placeholders of the per-visit tokens in recorded pages.
+    `tokens` are placeholders of the per-visit tokens in recorded pages, `identities` values that a page received.
     """
+
+    def loose_text(text: str) -> str:
+        return loosened(text, now_ms, identities)
+
     fields = dict(fields_of(request))
     accept = fields.pop("accept", "")
     said = {name: value for name in sorted(varying) if (value := header(request.headers, name))}
     any_accept = _text({**fields, **said})
-    kept = {name: value if name == "method" else loosened(value, now_ms) for name, value in fields.items()}
+    kept = {name: value if name == "method" else loose_text(value) for name, value in fields.items()}
     kept["url"] = _without_tokens(_loose_url(kept["url"]), tokens)
-    kept["body"] = _without_tokens(_loose_body(request, now_ms), tokens)
+    kept["body"] = _without_tokens(_loose_body(request, loose_text), tokens)
     loose = _text({**kept, **said})
-    kept["body"] = _without_tokens(_loose_body(request, now_ms, in_any_order=True), tokens)
+    kept["body"] = _without_tokens(_loose_body(request, loose_text, in_any_order=True), tokens)
     return Key(_text({**fields, **said, "accept": accept}), any_accept, loose, _text({**kept, **said}))
 
 
@@ -146,25 +154,25 @@ def _data(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def _loose_body(request: WireRequest, now_ms: int, *, in_any_order: bool = False) -> str:
+def _loose_body(request: WireRequest, loose_text: Callable[[str], str], *, in_any_order: bool = False) -> str:
     if not request.body:
         return ""
     kind, value = _parsed(request.body, header(request.headers, "content-type"))
     # In a write, the order of a list may be the change itself.
     in_any_order = in_any_order or not is_write(request)
-    return f"{kind}:{json.dumps(_loose(value, now_ms, in_any_order=in_any_order), sort_keys=True)}"
+    return f"{kind}:{json.dumps(_loose(value, loose_text, in_any_order=in_any_order), sort_keys=True)}"
 
 
-def _loose(value: Any, now_ms: int, *, in_any_order: bool) -> Any:
+def _loose(value: Any, loose_text: Callable[[str], str], *, in_any_order: bool) -> Any:
     if isinstance(value, dict):
-        return {loosened(key, now_ms): _loose(item, now_ms, in_any_order=in_any_order) for key, item in value.items()}
+        return {loose_text(key): _loose(item, loose_text, in_any_order=in_any_order) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        items = [_loose(item, now_ms, in_any_order=in_any_order) for item in value]
+        items = [_loose(item, loose_text, in_any_order=in_any_order) for item in value]
         return sorted(items, key=lambda item: json.dumps(item, sort_keys=True)) if in_any_order else items
     if isinstance(value, bool) or value is None:
         return value
     text = value if isinstance(value, str) else json.dumps(value)
-    loose = loosened(text, now_ms)
+    loose = loose_text(text)
     return value if loose == text else loose
 
 

@@ -1,11 +1,12 @@
 """Values that differ on every visit: times near now, UUIDs, random fractions. Pure.
 
+What looks like one is still an identity if a page received it (`identities`): a product's UUID names one product.
 Hexadecimal digests are not among them, because persisted queries differ in nothing else. Only times that a program
 probably made are included, not those that a person chose: within a day of now, and not on a full minute.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
 DAY_MS = 86_400_000
@@ -27,11 +28,18 @@ _TOKEN_VALUE = re.compile(r"\b(value|content|nonce)=(\"[^\"]{8,}\"|'[^']{8,}')",
 _TOKEN = re.compile(r"(?<![\w/.+-])(?=[A-Za-z_-]*\d)(?=[\d_-]*[A-Za-z])[A-Za-z0-9_-]{24,}={0,2}(?![\w/.-])")
 
 
-def loosened(text: str, now_ms: int) -> str:
-    """The text with each changing value replaced by the name of its kind."""
+def changing_values(text: str) -> Iterator[str]:
+    """Every value that looks like one that differs on each visit, in lower case."""
+    return (found[0].lower() for found in _CHANGING.finditer(text))
+
+
+def loosened(text: str, now_ms: int, identities: Collection[str] = frozenset()) -> str:
+    """The text with each changing value replaced by the name of its kind, but for `identities`, in lower case."""
 
     def name_of(found: re.Match[str]) -> str:
         kind = found.lastgroup or ""
+        if found[0].lower() in identities:
+            return found[0]
         if kind == "iso":
             return "{time}" if _is_machine_time(_iso_ms(found[0]), now_ms) else found[0]
         if kind == "epoch":
@@ -41,9 +49,9 @@ def loosened(text: str, now_ms: int) -> str:
     return _CHANGING.sub(name_of, text)
 
 
-def comparable(text: str, now_ms: int) -> str:
-    """The text of an answer without values that differ in each: times, identifiers, tokens."""
-    text = _TOKEN_TAG.sub(lambda tag: _TOKEN_VALUE.sub(r"\1={token}", tag[0]), loosened(text, now_ms))
+def comparable(text: str, now_ms: int, identities: Collection[str] = frozenset()) -> str:
+    """The text of an answer without values that differ in each: times, identifiers, tokens. `identities` stay."""
+    text = _TOKEN_TAG.sub(lambda tag: _TOKEN_VALUE.sub(r"\1={token}", tag[0]), loosened(text, now_ms, identities))
     text = _CLOCK.sub(lambda found: "{time}" if _is_near(_clock_ms(found), now_ms) else found[0], text)
     return _TOKEN.sub("{token}", _AGO.sub("{time}", text))
 

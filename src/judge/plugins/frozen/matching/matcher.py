@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from judge.browser.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, header
 from judge.plugins.frozen.kinds import Kind, kind_of, miss_class
-from judge.plugins.frozen.matching.contexts import AUTHORIZATION, Context, cookies_of, counted
+from judge.plugins.frozen.matching.contexts import AUTHORIZATION, Context, counted
 from judge.plugins.frozen.matching.index import Index, is_writing_link
 from judge.plugins.frozen.matching.keys import differing, is_write
 from judge.plugins.frozen.matching.states import Choice, Group, choose, fitting_in
@@ -30,7 +30,7 @@ from judge.records.ledger import Grade, MissClass
 # No page sees the answers to these.
 _UNSEEN = frozenset({"beacon", "report"})
 # Increased with every change that may give another answer.
-MATCHER = "3"
+MATCHER = "4"
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Matcher:
 
     def context(self, request: WireRequest) -> Context:
         """The state in which a request is made."""
-        return Context(counted(self._writes), cookies_of(request.headers, self.index.sessions, self.now_ms))
+        return Context(counted(self._writes), self.index.cookies_of(request, self.now_ms))
 
     def sent(self, url: str, data: bytes, *, is_certain: bool) -> None:
         """Note a message that the page sent over a socket."""
