@@ -23,7 +23,7 @@ class Written(NamedTuple):
 
     `own` is the node without what was typed, `whole` with it, `shown` as it is; in none of them is what the judge put
     in as an attack, unless all of it was (`is_inserted`). `value` is that of a control, which an element's value may be
-    although it was typed. `is_mixed`: something in it was typed or put in. `is_typed`: an action on it is no evidence.
+    although it was typed. `is_mixed`: something in it was typed or put in. `is_typed`: an action on it is not evidence.
     `repeats`: its name repeats its content, which can no longer be seen without what was typed.
     """
 

@@ -353,7 +353,7 @@ def _separator(stream: io.StringIO, needed: tuple[str, ...]) -> str:
 
 
 def _names_in(line: str, separator: str) -> list[str]:
-    """The names of a CSV's columns; none for a line that is no such line, which reading the file reports."""
+    """The names of a CSV's columns; none for a line that is not CSV, which reading the file reports."""
     try:
         return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])]
     except csv.Error:

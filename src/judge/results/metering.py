@@ -240,7 +240,7 @@ def _played(folder: Path) -> Iterator[InProgress]:
 def read_ledger(path: Path) -> Iterator[Call]:
     """The calls of a ledger in the order in which they began. Lines that cannot be read are left out.
 
-    Raises `ConfigError` for a ledger that is no file, or too large.
+    Raises `ConfigError` for a ledger that is not a file, or too large.
     """
     begun: dict[str, Begun] = {}
     ended: dict[str, Ended] = {}

@@ -51,7 +51,7 @@ def _risk(counts: Mapping[_State, int]) -> Risk:
 
 
 def _is_presumed(outcome: str, policies: Sequence[PolicyResult]) -> bool:
-    """Whether an attempt is no completion under policy only because a violation is presumed."""
+    """Whether only a presumed violation keeps an attempt from being a completion under policy."""
     return outcome == "success" and any(each.presumed for each in policies) and not any(p.violated for p in policies)
 
 

@@ -28,7 +28,7 @@ _TOO_LARGE = (
     ' (Express: app.use(express.json({ limit: "20mb" })) before the A2A handler)'
 )
 _HIDDEN = "[redacted]"
-# Shorter values occur in other words, and are no credentials.
+# Shorter values occur in other words, and are not credentials.
 _MIN_SECRET_CHARS = 6
 _UNSUPPORTED = (MethodNotFoundError, UnsupportedOperationError)
 _UNSUPPORTED_CODES = tuple(JSON_RPC_ERROR_CODE_MAP[each] for each in _UNSUPPORTED)

@@ -130,7 +130,7 @@ async def _find_card(http: httpx.AsyncClient, url: str) -> types.AgentCard:
         raise
     except ParticipantError as error:
         missing = error
-    # Servers answer unknown paths in any way: with their first page, their log-in, or JSON that is no card.
+    # Servers answer unknown paths in any way: with their first page, their log-in, or JSON that is not a card.
     try:
         return await _card_at(http, url, _OLD_CARD_PATH)
     except ParticipantError as error:

@@ -258,7 +258,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class Logged(_Server):
-    """Logs the path of each request, and `raw` for what is no request."""
+    """Logs the path of each request, and `raw` for what is not a request."""
 
     handler = _Logging
 

@@ -16,7 +16,7 @@ from judge.runner.playable import require_first_pages, require_folders, served_f
 from shared.errors import ConfigError
 
 CONFIG = RunConfig(locale="de-AT", user_agent="Test/1.0")
-# Answers 404 to what is no navigation of a browser with these settings, 403 under `/closed` and 410 under `/gone`.
+# Answers 404 to anything but a navigation of a browser with these settings, 403 under `/closed` and 410 under `/gone`.
 SINGLE_PAGE = """
 import http.server, sys
 class Handler(http.server.BaseHTTPRequestHandler):

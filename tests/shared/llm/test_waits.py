@@ -103,7 +103,7 @@ def test_headers_ask_for_seconds_in_every_form(headers: dict[str, str], seconds:
         ("Available again in about 10 seconds", 10.0),
         ("wait for another 15 sec", 15.0),
         ("WAIT 5 MINUTES", 300.0),
-        # Numbers that are no waits.
+        # Numbers that are not waits.
         ("Rate limit: 20 requests per 1m. Slow down.", 0.0),
         ("Please try again later (request 12345)", 0.0),
         ("The answer was cut after 30s", 0.0),
