@@ -94,10 +94,10 @@ class Watched:
         server = cast(Any, browser)._server
         call = server.call
 
-        async def timed(tool: str, params: dict[str, Any]) -> Any:
+        async def timed(tool: str, params: dict[str, Any], **more: Any) -> Any:
             began = time.perf_counter()
             try:
-                return await call(tool, params)
+                return await call(tool, params, **more)
             finally:
                 notes.calls.append((began, part_of(tool, params), time.perf_counter() - began))
 
