@@ -260,9 +260,12 @@ class HardSite:
         return [await self._walked(pool.browser(self.policy), one) for one in walks]
 
     async def recorded(self, pool: BrowserPool, walks: Walks, recorder: archives.Recorder) -> list[list[Seen]]:
-        tasks = [task_for(self.places, case.path) for case, _ in walks]
-        opened = (archives.recording(pool, self.policy, recorder, task) for task in tasks)
-        return [await self._walked(each, one) for each, one in zip(opened, walks, strict=True)]
+        seen = []
+        for one in walks:
+            task = task_for(self.places, one[0].path)
+            seen.append(await self._walked(archives.recording(pool, self.policy, recorder, task), one))
+            await self._walked(archives.recording(pool, self.policy, recorder, task, is_again=True), one)
+        return seen
 
     async def replayed(self, pool: BrowserPool, walks: Walks, archive: WaczArchive) -> list[list[Seen]]:
         seen = []

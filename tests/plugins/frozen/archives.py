@@ -24,12 +24,13 @@ class Recorder:
 
     walks: list[RecordingInterceptor] = field(default_factory=list)
 
-    def begin(self, task: Task) -> RecordingInterceptor:
-        """The next walk. The first one of a task is its reference."""
+    def begin(self, task: Task, repeats: str | None = None) -> RecordingInterceptor:
+        """The next walk. The first one of a task is its reference. `repeats`: the walk that it plays once more."""
         is_first = all(each.walk.task_id != task.task_id for each in self.walks)
         name = f"{len(self.walks) + 1:03}-{task.task_id}"
-        self.walks.append(RecordingInterceptor(name, task.secrets, task_id=task.task_id, is_reference=is_first))
-        return self.walks[-1]
+        walk = RecordingInterceptor(name, task.secrets, task_id=task.task_id, is_reference=is_first, repeats=repeats)
+        self.walks.append(walk)
+        return walk
 
     def saved(self, path: Path) -> WaczArchive:
         """Write the archive, and open it as the judge does."""
@@ -40,10 +41,11 @@ class Recorder:
 
 @asynccontextmanager
 async def recording(
-    pool: BrowserPool, policy: NetworkPolicy, recorder: Recorder, task: Task
+    pool: BrowserPool, policy: NetworkPolicy, recorder: Recorder, task: Task, *, is_again: bool = False
 ) -> AsyncIterator[PlaywrightBrowser]:
-    """A browser whose requests are recorded as the next walk."""
-    async with pool.browser(policy, recorder.begin(task)) as browser:
+    """A browser whose requests are recorded as the next walk; `is_again`: with the actions of the walk before."""
+    repeats = recorder.walks[-1].walk.name if is_again else None
+    async with pool.browser(policy, recorder.begin(task, repeats)) as browser:
         yield browser
 
 

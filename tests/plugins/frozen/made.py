@@ -1,11 +1,12 @@
 """Recordings made up for tests."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from judge.browser.interception import Headers, WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, Recording, Walk
 
 START_MS = 1_790_000_000_000
+MINUTE_MS = 60_000
 SITE = "http://shop.test"
 
 
@@ -37,7 +38,21 @@ def walk(name: str, *pairs: tuple[WireRequest, Answer | None]) -> tuple[Exchange
     )
 
 
+AGAIN = " again"
+
+
 def recording(*walks: Sequence[Exchange]) -> Recording:
+    """A walk named like another one and `AGAIN` repeats it a minute later."""
     return Recording(
-        tuple(Walk(each[0].walk, START_MS) for each in walks), tuple(exchange for each in walks for exchange in each)
+        tuple(_walk(each[0].walk) for each in walks), tuple(exchange for each in walks for exchange in each)
     )
+
+
+def _walk(name: str) -> Walk:
+    repeats = name.removesuffix(AGAIN)
+    return Walk(name, START_MS) if repeats == name else Walk(name, START_MS + MINUTE_MS, repeats=repeats)
+
+
+def played_twice(pairs: Callable[[int], Iterable[tuple[WireRequest, Answer | None]]], name: str = "w") -> Recording:
+    """A walk and its repetition, in which `pairs` returns the requests and answers of play 0 and of play 1."""
+    return recording(walk(name, *pairs(0)), walk(name + AGAIN, *pairs(1)))

@@ -94,7 +94,8 @@ class Exchange:
 class Walk:
     """One recorded attempt. `task_id` is the task that it played, if any; `start_ms` is its first moment.
 
-    `passed` is whether the task's checks passed at recording; `None` if undecided.
+    `passed` is whether the task's checks passed at recording; `None` if undecided. `repeats` names the walk whose
+    actions this one repeated one for one, on the site in the same initial state.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Walk:
     task_id: str | None = None
     is_reference: bool = False
     passed: bool | None = None
+    repeats: str | None = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ def merged(recordings: Sequence[Recording]) -> Recording:
     kept: dict[str, list[tuple[Exchange, ...]]] = {}
     names: set[str] = set()
     for recording in recordings:
+        renamed: dict[str, str] = {}
         for walk in recording.walks:
             own = tuple(exchange for exchange in recording.exchanges if exchange.walk == walk.name)
             if own in kept.setdefault(walk.name, []):
@@ -20,7 +21,8 @@ def merged(recordings: Sequence[Recording]) -> Recording:
             kept[walk.name].append(own)
             name = _free(walk.name, names)
             names.add(name)
-            walks.append(replace(walk, name=name))
+            renamed[walk.name] = name
+            walks.append(replace(walk, name=name, repeats=renamed.get(walk.repeats or "")))
             exchanges += [replace(exchange, walk=name) for exchange in own]
     return Recording(tuple(walks), tuple(exchanges))
 

@@ -60,9 +60,15 @@ class RecordingInterceptor:
     reaches_out = True
 
     def __init__(
-        self, walk: str, secrets: Sequence[str] = (), *, task_id: str | None = None, is_reference: bool = False
+        self,
+        walk: str,
+        secrets: Sequence[str] = (),
+        *,
+        task_id: str | None = None,
+        is_reference: bool = False,
+        repeats: str | None = None,
     ) -> None:
-        self._walk = Walk(walk, _now_ms(), task_id, is_reference)
+        self._walk = Walk(walk, _now_ms(), task_id, is_reference, repeats=repeats)
         self._secrets = Secrets(secrets)
         self._entries: list[_Entry] = []
         self._tick = 0

@@ -9,8 +9,9 @@ from itertools import takewhile
 from judge.browser.interception import PageSocket, SocketClose, SocketMessage
 from judge.plugins.frozen.exchanges import Exchange, Message
 from judge.plugins.frozen.kinds import Kind
-from judge.plugins.frozen.matching.index import is_signal, sent_data
+from judge.plugins.frozen.matching.contexts import path_of
 from judge.plugins.frozen.matching.matcher import Match, Matcher
+from judge.plugins.frozen.matching.messages import is_signal, sent_data
 from judge.plugins.frozen.secrets import Secrets
 from judge.records.ledger import Grade
 
@@ -204,4 +205,4 @@ class SocketReplay:
 
     def _key(self, message: Message) -> str:
         data = self.secrets.message(message.data, is_text=message.is_text)
-        return self.matcher.index.message_key(self.exchange.request.url, data, self.matcher.now_ms)
+        return self.matcher.index.message_class(path_of(self.exchange.request.url), data)

@@ -54,6 +54,7 @@ class AboutWalk(Record):
     task_id: str | None = None
     is_reference: bool = False
     passed: bool | None = None
+    repeats: str | None = Field(default=None, max_length=300)
 
 
 class About(Record):

@@ -9,14 +9,13 @@ import base64
 import binascii
 import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from judge.browser.interception import Headers, WireRequest
 from judge.plugins.frozen.exchanges import Exchange, header
-from judge.plugins.frozen.matching.loose import loosened
 from judge.plugins.frozen.secrets import PLACEHOLDER
 
 
@@ -63,37 +62,12 @@ def counted(numbers: Iterable[int]) -> tuple[Write, ...]:
     return tuple(found)
 
 
-class Sessions(NamedTuple):
-    """What only identifies a session: names of cookies, and values of `Authorization`."""
-
-    cookies: frozenset[str]
-    authorizations: frozenset[str]
-
-
 def chosen_login(request: WireRequest) -> tuple[str, str] | None:
     """The origin and the placeholder of a login in `Authorization` that a person chose; `None` without one."""
     said = header(request.headers, AUTHORIZATION)
     if not PLACEHOLDER.fullmatch(said) or _DIGEST.fullmatch(said):
         return None
     return urlsplit(request.url).netloc, said
-
-
-def session_authorizations(exchanges: Iterable[Exchange]) -> frozenset[str]:
-    """Values of `Authorization` that only identify a session.
-
-    Every walk has its own one, and began without it, so that the writes of the walk say how it was obtained.
-    """
-    walks: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for exchange in exchanges:
-        said = header(exchange.request.headers, AUTHORIZATION)
-        walks[urlsplit(exchange.request.url).netloc, exchange.walk].append(said)
-    found: set[str] = set()
-    for origin in {origin for origin, _ in walks}:
-        in_walks = [said for (where, _), said in walks.items() if where == origin and any(map(_DIGEST.fullmatch, said))]
-        values = [value for said in in_walks for value in set(said) if _DIGEST.fullmatch(value)]
-        if len(values) == len(set(values)) == len(in_walks) and not any(said[0] for said in in_walks):
-            found.update(values)
-    return frozenset(found)
 
 
 def session_cookies(exchanges: Iterable[Exchange]) -> frozenset[str]:
@@ -117,20 +91,30 @@ def is_opaque(value: str) -> bool:
 
 
 def cookies_of(
-    headers: Headers, sessions: Sessions, now_ms: int, identities: Collection[str] = frozenset()
+    headers: Headers, sessions: Collection[str], credentials: Collection[str], class_of: Callable[[str], str | None]
 ) -> frozenset[tuple[str, str]]:
-    """The cookies of a request that may reflect the state, and its `Authorization` header."""
+    """The cookies of a request that may reflect the state, and the headers that say who asks.
+
+    `sessions` are names of cookies that only identify a session, `credentials` names of headers. `class_of` returns
+    what a token that the site issued stands for.
+    """
     found = {}
     for pair in header(headers, "cookie").split(";"):
         name, equals, value = pair.strip().partition("=")
-        if equals and name not in sessions.cookies and not _ANALYTICS.match(name):
-            found[name] = loosened(_content(value), now_ms, identities)
-    if said := header(headers, AUTHORIZATION):
-        found[AUTHORIZATION] = "{session}" if said in sessions.authorizations else said
+        if equals and name not in sessions and not _ANALYTICS.match(name):
+            found[name] = content_of(value)
+    for name in credentials:
+        if value := header(headers, name):
+            found[name] = class_of(token_in(value)) or value
     return frozenset(found.items())
 
 
-def _content(value: str) -> str:
+def token_in(value: str) -> str:
+    """The token in a header such as `Authorization`, without its scheme."""
+    return value.rpartition(" ")[2]
+
+
+def content_of(value: str) -> str:
     """The payload of a signed cookie, without its time and signature."""
     signed = _SIGNED.fullmatch(value)
     if signed is None:
@@ -154,44 +138,6 @@ def _data_in(value: str) -> object:
     return found if isinstance(found, dict | list) else None
 
 
-def place_key(label: Label) -> int | str:
-    """The key of a label's places. Those of a write do not depend on its effect."""
-    return label if isinstance(label, str) else abs(label.number)
-
-
-class Places(NamedTuple):
-    """Where a write or a cookie belongs: its own paths, and pages that it leads to or comes from."""
-
-    paths: frozenset[str]
-    pages: frozenset[str]
-
-    def concern(self, path: str, prefix: int) -> bool:
-        """Whether a page is likely to show changes there. `prefix`: how many leading segments all paths share."""
-        if path in self.pages or len(_segments(path)) <= prefix:
-            return True
-        head = _segments(path)[: prefix + 1]
-        return any(_segments(each)[: prefix + 1] in ([], head) for each in self.paths)
-
-
-# The place of what was never recorded: the root, which concerns every address.
-EVERYWHERE = Places(frozenset({"/"}), frozenset())
-
-
-def shared_prefix(paths: Iterable[str]) -> int:
-    """The number of leading segments that all these paths share, not counting their last ones."""
-    parts = [_segments(path)[:-1] for path in paths if len(_segments(path)) > 1]
-    count = 0
-    for level in zip(*parts, strict=False):
-        if len(set(level)) != 1:
-            break
-        count += 1
-    return count
-
-
 def path_of(url: str) -> str:
     """The path of an address."""
     return urlsplit(url).path or "/"
-
-
-def _segments(path: str) -> list[str]:
-    return [segment for segment in path.split("/") if segment]

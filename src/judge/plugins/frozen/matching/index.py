@@ -1,51 +1,66 @@
-"""The index of an archive: every recorded request by its keys, with the context it was made in."""
+"""The index of an archive: every recorded request by its keys and places, with the context it was made in."""
 
-import hashlib
-import re
+import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from urllib.parse import urljoin
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 from judge.browser.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, Recording, header
-from judge.plugins.frozen.kinds import kind_of
-from judge.plugins.frozen.matching.answers import fingerprint, holds_in_any_state, tokens_in
+from judge.plugins.frozen.matching.answers import fingerprint, holds_in_any_state
 from judge.plugins.frozen.matching.contexts import (
+    AUTHORIZATION,
     Context,
-    Places,
-    Sessions,
     chosen_login,
+    content_of,
     cookies_of,
     counted,
     path_of,
-    session_authorizations,
     session_cookies,
-    shared_prefix,
+    token_in,
 )
-from judge.plugins.frozen.matching.identities import identities_in
-from judge.plugins.frozen.matching.keys import Key, is_write, key_of, varying_headers
-from judge.plugins.frozen.matching.loose import loosened
-from judge.plugins.frozen.matching.protobuf import in_order
-from judge.plugins.frozen.matching.states import Group, Learnt, Observation, Written
+from judge.plugins.frozen.matching.messages import data_text, sent_data
+from judge.plugins.frozen.matching.places import (
+    Difference,
+    Fitted,
+    Spot,
+    Spots,
+    Tree,
+    differences,
+    fitted,
+    message_tree,
+    tree_of,
+)
+from judge.plugins.frozen.matching.plays import CLOCK_TOLERANCE_MS, Pair, Plays, Sent, changing_cookies, gaps_by
+from judge.plugins.frozen.matching.requests import Keys, is_recorded_write, keys_of, varying_headers
+from judge.plugins.frozen.matching.states import Group, Learnt, Observation
 from judge.plugins.frozen.matching.synthesis import accepts, without_conditions
+from judge.plugins.frozen.matching.values import Received, is_entered, time_in
+from judge.plugins.frozen.secrets import PLACEHOLDER
+from judge.trajectory.redaction import is_secret_header
 
-_NO_WRITES = frozenset({"beacon", "report", "prefetch", "icon", "source_map"})
-# Words in links with side effects, which sites should not have, but many do.
-_VERBS = re.compile(
-    r"(?:^|[/_?&=.-])(?:add|remove|delete|del|log_?out|log_?in|sign_?out|sign_?in|toggle|save|update|set|unset|create|buy"
-    r"|vote|like|reset|clear|switch|enable|disable|subscribe|unsubscribe|mark|move|copy|undo|accept|dismiss)(?:$|[/_?&=.-])",
-    re.IGNORECASE,
-)
-_HEARTBEAT_BYTES = 2
-# How a page says what it has received, or that it is still there: with whatever count it has reached.
-_SIGNAL = re.compile(
-    rb"""\d*\s*[\[{]\s*(?:"(?:type|event|action|topic)"\s*:\s*)?"(?:ack|ping|pong|heartbeat|keep-?alive)"[^{}]*"""
-    rb"""(?:\{[^{}]*\}[^{}]*)?[\]}]\s*"""
-)
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f]")
-_NUMBERS = re.compile(r"\d+")
+# Comparing each of them takes time, and of so many requests of one shape others are as near.
+_MAX_NEAR = 200
+# Shorter ones are in many values by chance.
+_MIN_ENTERED = 3
+
+
+class Asked(NamedTuple):
+    """A request to answer: its keys and its places, and the values that the participant entered so far."""
+
+    keys: Keys
+    tree: Tree
+    entered: Collection[str] = ()
+
+
+class Fit(NamedTuple):
+    """Recorded requests that one matches, and pairs of a recorded value that the page made up and the present one."""
+
+    group: Group
+    is_exact: bool
+    made_up: tuple[tuple[str, str], ...] = ()
 
 
 class Index:
@@ -53,52 +68,215 @@ class Index:
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
-        exchanges = sorted(recording.exchanges, key=lambda each: (each.walk, each.began))
-        self.sessions = Sessions(session_cookies(exchanges), session_authorizations(exchanges))
-        self._logins = frozenset(filter(None, (chosen_login(exchange.request) for exchange in exchanges)))
-        self._varying = _varying(exchanges)
-        self.identities = identities_in(exchanges)
-        self._tokens = frozenset(token for exchange in exchanges for token in tokens_in(exchange))
+        self._exchanges = sorted(recording.exchanges, key=lambda each: (each.walk, each.began))
+        self._starts = {walk.name: walk.start_ms for walk in recording.walks}
+        self._logins = frozenset(filter(None, (chosen_login(exchange.request) for exchange in self._exchanges)))
+        self._varying = _varying(self._exchanges)
+        self.received = Received(self._exchanges)
+        self._asked: dict[str, Asked] = {}
+        self._classes: dict[str, str | None] = {}
+        self._before = _writes_before(self._exchanges)
+        self._plays = Plays(recording, self.received, self._sent)
+        self._spots_of = self._plays.spots
+        # By shape: what may differ in its requests and messages, and the keys of those for which that is known.
+        self._spots: defaultdict[str, list[Spots]] = defaultdict(list)
+        self._known: set[str] = set()
+        self._class_keys: dict[str, str] = {}
+        for pair in sorted(self._plays.pairs, key=lambda pair: pair.one.began):
+            trees = self._asked_by(pair.one).tree, self._asked_by(pair.other).tree
+            self._learn(pair, trees, (pair.one.began, pair.other.began))
+            self._learn_messages(pair)
+        self._class_keys.clear()
+        self._sessions = session_cookies(self._exchanges) | changing_cookies(self._plays.pairs, content_of)
+        self._credentials = self._credential_headers()
         self._numbers: dict[str, int] = {}
         self._by_path: dict[str, int] = {}
-        self.places: dict[int | str, Places] = {}
         self._walk_writes: dict[str, list[tuple[int, int, int, int]]] = {}
-        self.prefix = shared_prefix({each.path for each in exchanges if not each.is_socket})
-        for exchange in exchanges:
-            if is_recorded_write(exchange):
-                self._number(exchange)
-        observations = list(self._observed(exchanges))
-        self._written = self._writes_in_any_order(observations)
-        self._full = self._grouped(observations, lambda key: key.full)
-        self._any_accept = self._grouped(observations, lambda key: key.any_accept)
-        self._loose = self._grouped(observations, lambda key: key.loose)
-        self._any_order = self._grouped(observations, lambda key: key.any_order)
+        observations = list(self._observed())
+        self._full = _grouped((self._asked_by(each.exchange).keys.full, each) for each in observations)
+        self._any_accept = _grouped((self._asked_by(each.exchange).keys.any_accept, each) for each in observations)
+        self._by_class = _grouped((self.class_of(each.exchange), each) for each in observations)
+        self._shapes: defaultdict[str, list[Observation]] = defaultdict(list)
+        for each in observations:
+            self._shapes[self._asked_by(each.exchange).tree.shape].append(each)
         self._parts: dict[tuple[int | str, ...], Group] = {}
-        self._paths: defaultdict[str, list[Exchange]] = defaultdict(list)
-        for exchange in exchanges:
-            self._paths[exchange.request.url].append(exchange)
+        self._at: defaultdict[str, list[Exchange]] = defaultdict(list)
+        for exchange in self._exchanges:
+            self._at[exchange.request.url].append(exchange)
 
-    def key(self, request: WireRequest, now_ms: int) -> Key:
-        """The keys of a request."""
+    # What a request is.
+
+    def asked(self, request: WireRequest, entered: Collection[str] = ()) -> Asked:
+        """The keys and places of a request."""
         varying = self._varying.get(path_of(request.url), frozenset())
-        return key_of(without_conditions(request), now_ms, varying, self._tokens, self.identities.received)
+        plain = without_conditions(request)
+        return Asked(keys_of(plain, varying), tree_of(plain, sorted(varying)), entered)
 
-    def groups(self, key: Key, accept: str) -> Iterator[tuple[Group, bool]]:
-        """The recorded requests with these keys, most specific first, and whether they match exactly.
+    def _asked_by(self, exchange: Exchange) -> Asked:
+        if exchange.record_id not in self._asked:
+            self._asked[exchange.record_id] = self.asked(exchange.request)
+        return self._asked[exchange.record_id]
+
+    def _sent(self, exchange: Exchange) -> Sent:
+        asked = self._asked_by(exchange)
+        return asked.keys.any_accept, asked.tree, self._before[exchange.record_id]
+
+    def class_of(self, exchange: Exchange) -> str:
+        """Equal for recorded requests that differ only where two plays do, in ways that are understood."""
+        known = self._class_keys.get(exchange.record_id)
+        if known is None:
+            asked = self._asked_by(exchange)
+            accept = partial(self._was_accepted, exchange, exchange.began)
+            known = self._class_key(asked.tree, accept) or asked.keys.any_accept
+            self._class_keys[exchange.record_id] = known
+        return known
+
+    def message_class(self, path: str, data: bytes) -> str:
+        """As `class_of`, for a message that a page sends over a socket."""
+        tree = message_tree(path, data_text(data))
+        return self._class_key(tree, partial(self._is_acceptable, ())) or _exact(tree)
+
+    def _class_key(self, tree: Tree, accept: Any) -> str | None:
+        for spots in self._spots.get(tree.shape, ()):
+            found = fitted(tree, spots, accept)
+            if found is not None and found.key in self._known:
+                return found.key
+        return None
+
+    # What may stand at a place.
+
+    def _learn(self, pair: Pair, trees: tuple[Tree, Tree], ticks: tuple[int, int]) -> None:
+        if not pair.spots or not pair.is_sure:
+            return
+        for exchange, tree, tick in zip((pair.one, pair.other), trees, ticks, strict=True):
+            found = fitted(tree, pair.spots, partial(self._was_accepted, exchange, tick))
+            if found is not None:
+                self._known.add(found.key)
+                if pair.spots not in self._spots[tree.shape]:
+                    self._spots[tree.shape].append(pair.spots)
+
+    def _learn_messages(self, pair: Pair) -> None:
+        """Learn from the messages that a page sent over a socket in two plays."""
+        ours, theirs = (
+            [(each.tick, message_tree(exchange.path, data_text(each.data))) for each in exchange.messages if each.sent]
+            for exchange in (pair.one, pair.other)
+        )
+        for tick, tree in ours:
+            near = [(found, at) for at in theirs if (found := differences(tree, at[1])) is not None]
+            if near:
+                found, other = min(near, key=lambda option: len(option[0]))
+                theirs.remove(other)
+                ticks = tick, other[0]
+                spots = self._plays.spots_of(found, pair.one, pair.other, ticks)
+                self._learn(Pair(pair.one, pair.other, spots), (tree, other[1]), ticks)
+
+    def _was_accepted(self, exchange: Exchange, tick: int, spot: Spot, value: str) -> str | None:
+        """What stands for a recorded value at a spot; `None` if it is not one of that spot."""
+        if spot.kind == "issued":
+            return self.token_class(value)
+        if spot.kind == "clock":
+            return "time" if self._is_at(value, self._starts[exchange.walk] + spot.offset_ms) else None
+        return None if self.received.before(exchange.walk, value, tick) else "new"
+
+    def _is_acceptable(self, entered: Collection[str], spot: Spot, value: str) -> str | None:
+        """What stands for a value at a spot now; `None` if it is not one of that spot."""
+        if spot.kind == "issued":
+            return self.token_class(value)
+        if not value or _is_entered(value, entered) or self.received.anywhere(value):
+            return None
+        if spot.kind == "clock":
+            return "time" if self._is_at(value, self.recording.clock_ms + spot.offset_ms) else None
+        return "new"
+
+    @staticmethod
+    def _is_at(value: str, moment_ms: float) -> bool:
+        time_ms = time_in(value)
+        return time_ms is not None and abs(time_ms - moment_ms) <= CLOCK_TOLERANCE_MS
+
+    def token_class(self, value: str) -> str | None:
+        """What a value that the site issued stands for: the request that it answered, and its place there.
+
+        A token that was obtained with another token alone stands for the same as that one.
+        """
+        if value not in self._classes:
+            self._classes[value] = None
+            origin = self.received.origin(value)
+            if origin is not None:
+                root = self._renewed(origin.exchange, origin.before)
+                self._classes[value] = root or f"{self.class_of(origin.exchange)} {origin.before!r} {origin.ordinal}"
+        return self._classes[value]
+
+    def _renewed(self, exchange: Exchange, before: str) -> str | None:
+        """The class of the token with which an exchange renewed one, if it is of the same kind and no one logged in."""
+        request = exchange.request
+        text = f"{header(request.headers, AUTHORIZATION)} {request.body.decode('utf-8', 'replace')}"
+        tokens = PLACEHOLDER.findall(text)
+        if not tokens or any(len(each) < len("redacted-") + 16 for each in tokens):
+            return None
+        classes = [found for each in tokens if (found := self.token_class(each)) and repr(before) in found]
+        return classes[0] if classes else None
+
+    # Which recorded requests one matches.
+
+    def fits(self, asked: Asked, accept: str) -> Iterator[Fit]:
+        """The recorded requests that this one matches with certainty, most specific first.
 
         Of what was recorded for another `Accept` header, only answers of a type that this one accepts.
         """
-        if full := self._full.get(key.full):
-            yield full, True
+        if full := self._full.get(asked.keys.full):
+            yield Fit(full, is_exact=True)
+            same = self._accepted(self._by_class.get(self.class_of(full.observations[0].exchange)), accept)
+            if same is not None and same.observations != full.observations:
+                yield Fit(same, is_exact=True)
         seen = full.observations if full else ()
-        for group in (self._any_accept.get(key.any_accept), self._loose.get(key.loose)):
-            accepted = group and self._accepted(group, accept)
-            if accepted is not None and accepted.observations != seen:
-                seen = accepted.observations
-                yield accepted, False
+        other = self._accepted(self._any_accept.get(asked.keys.any_accept), accept)
+        if other is not None and other.observations != seen:
+            seen = other.observations
+            yield Fit(other, is_exact=False)
+        for spots in self._spots.get(asked.tree.shape, ()):
+            found = fitted(asked.tree, spots, partial(self._is_acceptable, asked.entered))
+            group = found and self._accepted(self._by_class.get(found.key), accept)
+            if found is not None and group is not None and group.observations != seen:
+                yield Fit(group, False, self._made_up(group.observations[0], spots, found))
 
-    def _accepted(self, group: Group, accept: str) -> Group | None:
+    def near(self, asked: Asked, accept: str) -> Iterator[Fit]:
+        """The recorded requests that this one may match, nearest first: they differ where nothing certain is known."""
+        options = []
+        for each in self._shapes.get(asked.tree.shape, ())[:_MAX_NEAR]:
+            recorded = self._asked_by(each.exchange)
+            found = differences(asked.tree, recorded.tree)
+            if found is not None and all(
+                self._may_differ(each.exchange, difference, asked.entered) for difference in found
+            ):
+                options.append((len(found), recorded.keys.full))
+        for _, key in sorted(options):
+            group = self._accepted(self._full.get(key), accept)
+            if group is not None:
+                yield Fit(group, is_exact=False)
+
+    def _may_differ(self, exchange: Exchange, found: Difference, entered: Collection[str]) -> bool:
+        """Whether a difference of a request (`one`) from a recorded one (`other`) may mean nothing."""
+        known = self._spots_of.get(exchange.record_id)
+        if known is not None:
+            return found.place in known
+        # Played only once: nobody knows whether the page makes up the value or the order.
+        if found.is_order:
+            return True
+        if (stands := self.token_class(found.other)) is not None and stands == self.token_class(found.one):
+            return True
+        is_ours = is_entered(exchange.request) or found.place[:1] == ("path",) or _is_entered(found.one, entered)
+        is_received = self.received.before(exchange.walk, found.other, exchange.began)
+        return not is_ours and not is_received and not self.received.anywhere(found.one)
+
+    def _made_up(self, observation: Observation, spots: Spots, now: Fitted) -> tuple[tuple[str, str], ...]:
+        exchange = observation.exchange
+        was = fitted(self._asked_by(exchange).tree, spots, partial(self._was_accepted, exchange, exchange.began))
+        return tuple(zip(was.middles, now.middles, strict=True)) if was else ()
+
+    def _accepted(self, group: Group | None, accept: str) -> Group | None:
         """The part of a group that answers a request with this `Accept` header."""
+        if group is None:
+            return None
         kept = tuple(each for each in group.observations if _is_accepted(each.exchange, accept))
         if len(kept) == len(group.observations):
             return group
@@ -108,42 +286,54 @@ class Index:
         part: tuple[int | str, ...] = (id(group), *(each.exchange.record_id for each in kept))
         return self._parts.setdefault(part, replace(group, observations=kept))
 
-    def in_any_order(self, key: Key) -> Group | None:
-        """The recorded requests with the same list items, even where the order of a list may be the change itself."""
-        return self._any_order.get(key.any_order)
-
     def knows_login(self, request: WireRequest) -> bool:
-        """Whether the login in a request was recorded at its origin, if it has one."""
+        """Whether the login in a request was recorded at its origin, if it has one, and the site issued its tokens."""
         login = chosen_login(request)
-        return login is None or login in self._logins
+        tokens = (token_in(header(request.headers, name)) for name in self._credentials)
+        return (login is None or login in self._logins) and all(
+            not PLACEHOLDER.fullmatch(token) or login is not None or self.token_class(token) for token in tokens
+        )
+
+    def without_login(self, request: WireRequest) -> WireRequest:
+        """The request without headers that say who asks."""
+        kept = tuple((name, value) for name, value in request.headers if name.lower() not in self._credentials)
+        return replace(request, headers=kept)
+
+    def has_login(self, exchange: Exchange) -> bool:
+        """Whether a recorded request says who asked."""
+        return any(header(exchange.request.headers, name) for name in self._credentials)
+
+    def _credential_headers(self) -> frozenset[str]:
+        """`Authorization`, and other secret headers, if a site issued one of their values."""
+        found = {AUTHORIZATION}
+        for exchange in self._exchanges:
+            for name, value in exchange.request.headers:
+                is_new = is_secret_header(name) and name.lower() not in (*found, "cookie")
+                if is_new and self.received.before(exchange.walk, token_in(value), exchange.began):
+                    found.add(name.lower())
+        return frozenset(found)
 
     def at(self, url: str) -> Sequence[Exchange]:
         """Everything that was recorded under an address."""
-        return self._paths.get(url, ())
+        return self._at.get(url, ())
 
-    def label(self, request: WireRequest, now_ms: int, *, is_certain: bool) -> int:
-        """The number of a write; one that no context has if it was not recorded, or did not answer as recorded."""
-        key = self.key(request, now_ms)
-        number = self._numbers.get(key.loose)
-        if number is None and self.is_idle(key):
-            number = min(self._written[key.any_order].numbers)
-        if number is not None and is_certain:
-            return number
-        known = number if number is not None else self._by_path.get(_write_path(request), 0)
-        return -known
+    # Writes, and the states that they lead to.
 
-    def message_label(self, url: str, data: bytes, now_ms: int, *, is_certain: bool) -> int:
+    def label(self, request: WireRequest, exchange: Exchange | None) -> int:
+        """The number of a write; one that no context has if it was not recorded (`exchange`) with certainty."""
+        number = self._numbers.get(self.class_of(exchange)) if exchange else None
+        return number if number is not None else -self._by_path.get(_write_path(request), 0)
+
+    def message_label(self, url: str, data: bytes, *, is_certain: bool) -> int:
         """The number of a message that the page sent over a socket."""
-        number = self._numbers.get(self.message_key(url, data, now_ms))
+        number = self._numbers.get(self.message_class(path_of(url), data))
         return number if number is not None and is_certain else -(self._by_path.get(path_of(url), 0))
 
-    def message_key(self, url: str, data: bytes, now_ms: int) -> str:
-        """The key of a message that a page sends over a socket."""
-        return message_key(url, data, now_ms, self.identities.received)
-
-    def cookies_of(self, request: WireRequest, now_ms: int) -> frozenset[tuple[str, str]]:
-        """The cookies of a request that may reflect the state, and its login."""
-        return cookies_of(request.headers, self.sessions, now_ms, self.identities.received)
+    def context(self, request: WireRequest, writes: Iterable[int]) -> Context:
+        """The state in which a request is made."""
+        return Context(
+            counted(writes), cookies_of(request.headers, self._sessions, self._credentials, self.token_class)
+        )
 
     def writes_before(self, exchange: Exchange, tick: int) -> Counter[int]:
         """Writes by others between the start of an exchange and a tick, which may have caused what arrived then."""
@@ -155,80 +345,42 @@ class Index:
     @cached_property
     def learnt(self) -> Learnt:
         """What the answers depend on."""
-        return Learnt(self._full.values(), self._any_order.values(), self._written.values())
+        return Learnt()
 
-    def is_idle(self, key: Key) -> bool:
-        """Whether a write changed nothing wherever it was recorded, whatever the order of its lists."""
-        written = self._written.get(key.any_order)
-        return written is not None and all(map(self.learnt.is_idle, written.numbers))
-
-    def _writes_in_any_order(self, observations: Iterable[tuple[Key, Observation]]) -> dict[str, Written]:
-        found: defaultdict[str, list[tuple[int, Observation]]] = defaultdict(list)
-        for key, each in observations:
-            if is_recorded_write(each.exchange):
-                found[key.any_order].append((self._numbers[key.loose], each))
-        return {
-            key: Written(frozenset(number for number, _ in each), tuple(one for _, one in each))
-            for key, each in found.items()
-        }
-
-    def _number(self, exchange: Exchange) -> None:
-        number = self._numbers.setdefault(self.key(exchange.request, exchange.at_ms).loose, len(self._numbers) + 1)
-        self._by_path.setdefault(_write_path(exchange.request), number)
-        pages = {path_of(referer)} if (referer := header(exchange.request.headers, "referer")) else set()
-        if exchange.answer and (location := header(exchange.answer.headers, "location")):
-            pages.add(path_of(urljoin(exchange.request.url, location)))
-        self._place(number, Places(frozenset({exchange.path}), frozenset(pages)))
-
-    def _place(self, key: int | str, new: Places) -> None:
-        known = self.places.get(key, Places(frozenset(), frozenset()))
-        self.places[key] = Places(known.paths | new.paths, known.pages | new.pages)
-
-    def _observed(self, exchanges: Sequence[Exchange]) -> Iterator[tuple[Key, Observation]]:
+    def _observed(self) -> Iterator[Observation]:
+        gaps = gaps_by(self._plays.pairs, self.class_of)
         by_walk: defaultdict[str, list[Exchange]] = defaultdict(list)
-        for exchange in exchanges:
+        for exchange in self._exchanges:
             by_walk[exchange.walk].append(exchange)
         for walk in by_walk.values():
-            writes = sorted(self._writes(walk))
-            self._walk_writes[walk[0].walk] = writes
+            writes = self._walk_writes[walk[0].walk] = sorted(self._writes(walk))
             for exchange in walk:
-                made = self._entity(exchange)
-                if made is None:
-                    continue
-                before = counted(label for began, ended, label, _ in writes if ended < exchange.began)
-                overlapping = counted(label for began, _, label, _ in writes if began < exchange.began)
-                cookies = self.cookies_of(exchange.request, exchange.at_ms)
-                self._note_cookies(exchange, cookies)
-                yield (
-                    self.key(exchange.request, exchange.at_ms),
-                    Observation(
-                        made,
-                        fingerprint(made, self.identities.shared),
-                        Context(before, cookies),
-                        Context(overlapping, cookies),
-                        holds_in_any_state(made),
-                    ),
-                )
+                whole = self._entity(exchange)
+                if whole is not None:
+                    before = (number for began, ended, number, _ in writes if ended < exchange.began)
+                    overlapping = (number for began, _, number, _ in writes if began < exchange.began)
+                    yield Observation(
+                        whole,
+                        fingerprint(whole, gaps.get(self.class_of(exchange), frozenset())),
+                        self.context(exchange.request, before),
+                        self.context(exchange.request, overlapping),
+                        holds_in_any_state(whole),
+                    )
 
     def _writes(self, walk: Iterable[Exchange]) -> Iterator[tuple[int, int, int, int]]:
         """The writes of a walk: when each began and ended, its number, and that of its exchange."""
         for exchange in walk:
             if is_recorded_write(exchange):
-                number = self._numbers[self.key(exchange.request, exchange.at_ms).loose]
+                number = self._number(self.class_of(exchange), _write_path(exchange.request))
                 yield exchange.began, exchange.ended, number, exchange.number
             for tick, data in sent_data(exchange):
-                key = self.message_key(exchange.request.url, data, exchange.at_ms)
-                number = self._numbers.setdefault(key, len(self._numbers) + 1)
-                self._by_path.setdefault(exchange.path, number)
-                self._place(number, Places(frozenset({exchange.path}), frozenset({"/"})))
+                number = self._number(self.message_class(exchange.path, data), exchange.path)
                 yield tick, tick, number, exchange.number
 
-    def _note_cookies(self, exchange: Exchange, cookies: frozenset[tuple[str, str]]) -> None:
-        referer = header(exchange.request.headers, "referer")
-        for name, _ in cookies:
-            if name not in self.places:
-                # A cookie is first sent after the page that set it.
-                self._place(name, Places(frozenset({path_of(referer) if referer else exchange.path}), frozenset()))
+    def _number(self, key: str, path: str) -> int:
+        number = self._numbers.setdefault(key, len(self._numbers) + 1)
+        self._by_path.setdefault(path, number)
+        return number
 
     def _entity(self, exchange: Exchange) -> Exchange | None:
         """The exchange, with the complete answer in place of a `304`."""
@@ -244,12 +396,38 @@ class Index:
                     return replace(exchange, answer=_with_fresh_headers(whole, exchange.answer))
         return None
 
-    def _grouped(self, observations: Iterable[tuple[Key, Observation]], part: Callable[[Key], str]) -> dict[str, Group]:
-        found: defaultdict[str, list[Observation]] = defaultdict(list)
-        for key, observation in observations:
-            found[part(key)].append(observation)
-        groups = ((key, _whole_ones(each)) for key, each in found.items())
-        return {key: Group(each[0].exchange.path, each, self.places, self.prefix) for key, each in groups}
+
+def _grouped(observed: Iterable[tuple[str, Observation]]) -> dict[str, Group]:
+    found: defaultdict[str, list[Observation]] = defaultdict(list)
+    for key, observation in observed:
+        found[key].append(observation)
+    return {key: Group(_whole_ones(each)) for key, each in found.items()}
+
+
+def _exact(tree: Tree) -> str:
+    return f"{tree.kind} {json.dumps(tree.root, sort_keys=True)}"
+
+
+def _is_entered(value: str, entered: Collection[str]) -> bool:
+    """Whether a participant entered the value, or a part of it."""
+    return any(
+        each
+        and (
+            each == value
+            or (len(each) >= _MIN_ENTERED and each in value)
+            or (len(value) >= _MIN_ENTERED and value in each)
+        )
+        for each in entered
+    )
+
+
+def _writes_before(exchanges: Sequence[Exchange]) -> dict[str, int]:
+    """By the id of each exchange: how many writes of its walk had ended when it began."""
+    ends: defaultdict[str, list[int]] = defaultdict(list)
+    for exchange in exchanges:
+        if is_recorded_write(exchange):
+            ends[exchange.walk].append(exchange.ended)
+    return {each.record_id: sum(ended < each.began for ended in ends[each.walk]) for each in exchanges}
 
 
 def _is_accepted(exchange: Exchange, accept: str) -> bool:
@@ -263,58 +441,6 @@ def _whole_ones(observations: Sequence[Observation]) -> tuple[Observation, ...]:
     """The observations without those that the page aborted, if others were complete."""
     whole = [each for each in observations if each.exchange.is_whole or each.exchange.failure]
     return tuple(whole or observations)
-
-
-def is_recorded_write(exchange: Exchange) -> bool:
-    """Whether the exchange may have changed something on the site."""
-    request, answer = exchange.request, exchange.answer
-    if exchange.is_socket or kind_of(request) in _NO_WRITES:
-        return False
-    return is_write(request) or (answer is not None and is_writing_link(request, answer))
-
-
-def is_writing_link(request: WireRequest, answer: Answer) -> bool:
-    """Whether a link has side effects: it redirects, and its address contains such a word."""
-    is_redirect = answer.status in (302, 303, 307) and request.method == "GET"
-    return is_redirect and bool(_VERBS.search(request.url.partition("://")[2].partition("/")[2]))
-
-
-def sent_data(exchange: Exchange) -> Iterator[tuple[int, bytes]]:
-    """Messages of the page over a socket that may have changed something: neither heartbeats nor greetings."""
-    received = [message.tick for message in exchange.messages if not message.sent]
-    greeted = received[0] if received else exchange.began
-    counts: defaultdict[bytes, int] = defaultdict(int)
-    for message in exchange.messages:
-        counts[message.data] += message.sent
-    for message in exchange.messages:
-        is_heartbeat = len(message.data) <= _HEARTBEAT_BYTES or counts[message.data] >= 3 or is_signal(message.data)
-        if message.sent and message.tick > greeted and not is_heartbeat:
-            yield message.tick, message.data
-
-
-def is_signal(data: bytes) -> bool:
-    """Whether a message only tells the site what the page has received, or that it is still there."""
-    return _SIGNAL.fullmatch(data) is not None
-
-
-def message_key(url: str, data: bytes, now_ms: int, identities: Collection[str] = frozenset()) -> str:
-    """The key of a message that a page sends over a socket."""
-    text = loosened(_ordered(data), now_ms, identities)
-    if is_signal(data):
-        text = _NUMBERS.sub("{number}", text)
-    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-    return f"message {loosened(url, now_ms, identities)} {digest}"
-
-
-def _ordered(data: bytes) -> str:
-    """The message as text; one in protocol buffers with its fields in a fixed order."""
-    try:
-        text = data.decode()
-        if not _CONTROLS.search(text):
-            return text
-    except UnicodeDecodeError:
-        text = data.decode("utf-8", "surrogateescape")
-    return in_order(data) or text
 
 
 def _write_path(request: WireRequest) -> str:

@@ -1,20 +1,22 @@
 """The matcher of one attempt: which recorded answer each of its requests gets, and how certain the match is.
 
-In this order: method, address, canonical body, `Range` and `Accept` exactly; the state, where several answers were
-recorded; changing values and unordered lists; what follows by the rules of HTTP. Everything else is a miss.
+In this order: method, address, canonical body, `Range` and `Accept` exactly; requests that differ only where two plays
+of a walk do; what follows by the rules of HTTP; requests that may mean the same, as uncertain. Of several answers, the
+one in the same state. Everything else is a miss.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from judge.browser.interception import WireRequest
-from judge.plugins.frozen.exchanges import Answer, Exchange, header
+from judge.plugins.frozen.encodings import decoded
+from judge.plugins.frozen.exchanges import Answer, Exchange, header, without_headers
 from judge.plugins.frozen.kinds import Kind, kind_of, miss_class
-from judge.plugins.frozen.matching.contexts import AUTHORIZATION, Context, counted
-from judge.plugins.frozen.matching.index import Index, is_writing_link
-from judge.plugins.frozen.matching.keys import differing, is_write
-from judge.plugins.frozen.matching.states import Choice, Group, choose, fitting_in
+from judge.plugins.frozen.matching.contexts import Context
+from judge.plugins.frozen.matching.index import Fit, Index
+from judge.plugins.frozen.matching.requests import differing, is_write, is_writing_link
+from judge.plugins.frozen.matching.states import Choice, choose, fitting_in
 from judge.plugins.frozen.matching.synthesis import (
     after_preflight,
     head_of,
@@ -29,8 +31,10 @@ from judge.records.ledger import Grade, MissClass
 
 # No page sees the answers to these.
 _UNSEEN = frozenset({"beacon", "report"})
+# Shorter ones stand in other texts too.
+_MIN_MADE_UP_CHARS = 6
 # Increased with every change that may give another answer.
-MATCHER = "4"
+MATCHER = "5"
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,8 @@ class Match:
 
 @dataclass(frozen=True)
 class _Found:
-    group: Group
+    fit: Fit
     choice: Choice
-    is_same: bool
     answer: Answer | None
     is_made: bool = False
 
@@ -64,11 +67,11 @@ class _Found:
             return "uncertain"
         if self.is_made:
             return "synthesised"
-        if not self.is_same:
+        if not self.fit.is_exact:
             return "fuzzy"
         if self.choice.how == "order":
             return "order"
-        return "exact" if self.group.is_one else "state"
+        return "exact" if self.fit.group.is_one else "state"
 
 
 @dataclass
@@ -80,35 +83,58 @@ class Matcher:
     walk: str = ""
     _writes: list[int] = field(default_factory=list)
     _asked: defaultdict[object, int] = field(default_factory=lambda: defaultdict(int))
-
-    @property
-    def now_ms(self) -> int:
-        """The start of the page's clock."""
-        return self.index.recording.clock_ms
+    _entered: list[str] = field(default_factory=list)
+    # Recorded values that the page made up, and those that it makes up now.
+    _now: dict[str, str] = field(default_factory=dict)
 
     def match(self, request: WireRequest) -> Match:
         """The answer to a request. Counts the request as made: a write changes later answers."""
-        asked = self.secrets.request(request)
+        asked = self.secrets.request(self._as_recorded(request))
         kind = kind_of(asked)
-        context = self.context(asked)
+        context = self.index.context(asked, self._writes)
         found = self._find(asked, context)
         if found is None:
             match = Match(kind, "miss", miss=miss_class(asked, kind))
         else:
             match = self._matched(asked, kind, found)
             if kind == "socket":
-                fitting = fitting_in(found.group, context, self.index.learnt)
+                fitting = fitting_in(found.fit.group, context, self.index.learnt)
                 match = replace(match, others=tuple(each.exchange for each in fitting))
         self._note(asked, match)
         return match
 
-    def context(self, request: WireRequest) -> Context:
-        """The state in which a request is made."""
-        return Context(counted(self._writes), self.index.cookies_of(request, self.now_ms))
+    def entered(self, texts: Iterable[str]) -> None:
+        """Note what the participant entered: a page did not make it up."""
+        self._entered += texts
 
     def sent(self, url: str, data: bytes, *, is_certain: bool) -> None:
         """Note a message that the page sent over a socket."""
-        self._writes.append(self.index.message_label(url, data, self.now_ms, is_certain=is_certain))
+        self._writes.append(self.index.message_label(url, data, is_certain=is_certain))
+
+    def as_recorded(self, data: bytes) -> bytes:
+        """What a page sends, with the recorded values in place of those that it made up itself."""
+        for recorded, now in self._now.items():
+            data = data.replace(now.encode(), recorded.encode())
+        return data
+
+    def as_now(self, data: bytes) -> bytes:
+        """What the site sends, with the page's own values in place of the recorded ones."""
+        for recorded, now in self._now.items():
+            data = data.replace(recorded.encode(), now.encode())
+        return data
+
+    def _as_recorded(self, request: WireRequest) -> WireRequest:
+        if not self._now:
+            return request
+        url = self.as_recorded(request.url.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        return replace(request, url=url, body=self.as_recorded(request.body))
+
+    def _made_up(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Note what the page made up, so that it gets its own value where the site repeats the recorded one."""
+        for recorded, now in pairs:
+            is_new = recorded not in self._now and now not in self._now.values()
+            if is_new and min(len(recorded), len(now)) >= _MIN_MADE_UP_CHARS:
+                self._now[recorded] = now
 
     @property
     def writes(self) -> Sequence[int]:
@@ -118,24 +144,35 @@ class Matcher:
     def _matched(self, asked: WireRequest, kind: Kind, found: _Found) -> Match:
         exchange = found.choice.observation.exchange
         self._asked[found.choice.situation] += 1
-        if kind in ("document", "frame") and found.choice.how != "nearest" and not found.group.is_timeless:
+        if kind in ("document", "frame") and found.choice.how != "nearest" and not found.fit.group.is_timeless:
             # The pages of one walk belong together: their tokens and sessions.
             self.walk = exchange.walk
-        differs = () if found.is_same and not found.is_made else differing(asked, exchange.request)
+        differs = () if found.fit.is_exact and not found.is_made else differing(asked, exchange.request)
         answer, grade = found.answer, found.grade
         if grade == "uncertain" and kind in _UNSEEN:
-            grade = "exact" if found.is_same else "fuzzy"
+            grade = "exact" if found.fit.is_exact else "fuzzy"
         if answer is not None and (unchanged := not_modified(asked, answer)):
             answer, grade = unchanged, grade if grade == "uncertain" else "synthesised"
-        return Match(kind, grade, exchange, answer, differs)
+        self._made_up(found.fit.made_up)
+        return Match(kind, grade, exchange, self._answer(answer), differs)
+
+    def _answer(self, answer: Answer | None) -> Answer | None:
+        """The answer with the values that the page made up itself."""
+        if answer is None or not self._now:
+            return answer
+        body = decoded(answer.body, header(answer.headers, "content-encoding"))
+        if body is None or (changed := self.as_now(body)) == body:
+            return answer
+        kept = without_headers(answer.headers, "content-encoding", "content-length", "etag")
+        return replace(answer, headers=(*kept, ("Content-Length", str(len(changed)))), body=changed)
 
     def _note(self, asked: WireRequest, match: Match) -> None:
         if match.kind in ("beacon", "report", "prefetch", "icon", "source_map", "socket"):
             return
         is_link = match.answer is not None and is_writing_link(asked, match.answer)
         if is_write(asked) or is_link:
-            certain = match.grade not in ("uncertain", "miss")
-            self._writes.append(self.index.label(asked, self.now_ms, is_certain=certain))
+            is_certain = match.grade not in ("uncertain", "miss")
+            self._writes.append(self.index.label(asked, match.exchange if is_certain else None))
 
     def _find(self, asked: WireRequest, context: Context) -> _Found | None:
         if not self.index.knows_login(asked):
@@ -150,32 +187,29 @@ class Matcher:
 
     def _without_login(self, asked: WireRequest) -> _Found | None:
         """The answer that was recorded without a login, if any: answers to other logins would let anyone in."""
-        headers = tuple((name, value) for name, value in asked.headers if name.lower() != AUTHORIZATION)
-        bare = replace(asked, headers=headers)
-        best = self._recorded(bare, self.context(bare))
-        if best is None or header(best.choice.observation.exchange.request.headers, AUTHORIZATION):
+        bare = self.index.without_login(asked)
+        best = self._recorded(bare, self.index.context(bare, self._writes))
+        if best is None or self.index.has_login(best.choice.observation.exchange):
             return None
         return replace(best, choice=best.choice._replace(how="nearest"))
 
     def _recorded(self, asked: WireRequest, context: Context) -> _Found | None:
         """The best recorded answer: a certain one, or else the first approximate one."""
         nearest: _Found | None = None
-        key = self.index.key(asked, self.now_ms)
-        for group, is_same in self.index.groups(key, header(asked.headers, "accept")):
-            choice = choose(group, context, self.index.learnt, walk=self.walk, asked=self._asked)
-            found = _Found(group, choice, is_same, choice.observation.exchange.answer)
+        accept = header(asked.headers, "accept")
+        known = self.index.asked(asked, self._entered)
+        for fit in self.index.fits(known, accept):
+            choice = choose(fit.group, context, self.index.learnt, walk=self.walk, asked=self._asked)
+            found = _Found(fit, choice, choice.observation.exchange.answer)
             if choice.how != "nearest":
                 return found
             nearest = nearest or found
-        if mixed := self.index.in_any_order(key):
-            choice = choose(mixed, context, self.index.learnt, walk=self.walk, asked=self._asked)
-            is_idle = mixed.is_one and self.index.is_idle(key)
-            found = _Found(mixed, choice, False, choice.observation.exchange.answer)
-            if is_idle and choice.how != "nearest":
-                return found
-            # Otherwise, the order may be what the request is about.
-            nearest = nearest or replace(found, choice=choice._replace(how="nearest"))
-        return nearest
+        if nearest is not None:
+            return nearest
+        for fit in self.index.near(known, accept):
+            choice = choose(fit.group, context, self.index.learnt, walk=self.walk, asked=self._asked)
+            return _Found(fit, choice._replace(how="nearest"), choice.observation.exchange.answer)
+        return None
 
     def _made(self, asked: WireRequest, context: Context) -> _Found | None:
         """An answer derived from a recorded one."""
@@ -205,10 +239,10 @@ class Matcher:
     def _preflight(self, asked: WireRequest) -> _Found | None:
         for exchange in self.index.at(asked.url):
             if exchange.request.method == after_preflight(asked) and exchange.answer is not None:
-                for group, _ in self.index.groups(
-                    self.index.key(exchange.request, exchange.at_ms), header(exchange.request.headers, "accept")
+                for fit in self.index.fits(
+                    self.index.asked(exchange.request), header(exchange.request.headers, "accept")
                 ):
                     if answer := preflight(asked, exchange.answer):
-                        choice = Choice(group.observations[0], "certain")
-                        return _Found(group, choice, is_same=False, answer=answer, is_made=True)
+                        choice = Choice(fit.group.observations[0], "certain")
+                        return _Found(fit, choice, answer=answer, is_made=True)
         return None

@@ -1,22 +1,16 @@
-"""What identifies a request: method, address, canonical body, `Range`, `Accept`, and what its answers vary by. Pure.
-
-The exact key contains all of it. In the loose key, changing values are replaced by their kinds, and lists in the bodies
-of queries are sorted. In the last key, all lists are sorted.
-"""
+"""What identifies a request: method, address, canonical body, `Range`, `Accept`, and what its answers vary by. Pure."""
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from judge.browser.interception import WireRequest
-from judge.plugins.frozen.exchanges import header
-from judge.plugins.frozen.matching.loose import loosened
+from judge.plugins.frozen.exchanges import Answer, Exchange, header
+from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.multipart import parts_of
-from judge.plugins.frozen.secrets import PLACEHOLDER
 from judge.trajectory.forms import is_form, is_json, is_multipart
 from shared.strict_json import parse_json
 
@@ -26,48 +20,30 @@ _NOT_VARYING = frozenset(
     sec-ch-ua sec-ch-ua-mobile sec-ch-ua-platform sec-fetch-dest sec-fetch-mode sec-fetch-site sec-fetch-user
     access-control-request-headers access-control-request-method *""".split()
 )
-# Engine.IO's parameter that contains an encoded time.
-_ENGINE_IO_TIME = re.compile(r"(?<=[?&])t=[^&]*")
-
+_NO_WRITES = frozenset({"beacon", "report", "prefetch", "icon", "source_map"})
+# Words in links with side effects, which sites should not have, but many do.
+_VERBS = re.compile(
+    r"(?:^|[/_?&=.-])(?:add|remove|delete|del|log_?out|log_?in|sign_?out|sign_?in|toggle|save|update|set|unset|create|buy"
+    r"|vote|like|reset|clear|switch|enable|disable|subscribe|unsubscribe|mark|move|copy|undo|accept|dismiss)(?:$|[/_?&=.-])",
+    re.IGNORECASE,
+)
 _GRAPHQL_COMMENT = re.compile(r"#[^\n]*")
 _GRAPHQL_MUTATION = re.compile(r"(?:^|\})\s*(?:mutation|subscription)\b")
 
 
-@dataclass(frozen=True)
-class Key:
-    """The keys of a request, most specific first."""
+class Keys(NamedTuple):
+    """The keys of a request: with and without its `Accept` header."""
 
     full: str
     any_accept: str
-    loose: str
-    any_order: str
 
 
-def key_of(
-    request: WireRequest,
-    now_ms: int,
-    varying: Collection[str] = (),
-    tokens: Collection[str] = frozenset(),
-    identities: Collection[str] = frozenset(),
-) -> Key:
-    """The keys of a request; `varying` are the headers that recorded answers to this address depend on.
-
-    `tokens` are placeholders of the per-visit tokens in recorded pages, `identities` values that a page received.
-    """
-
-    def loose_text(text: str) -> str:
-        return loosened(text, now_ms, identities)
-
+def keys_of(request: WireRequest, varying: Collection[str] = ()) -> Keys:
+    """The keys of a request; `varying` are the headers that recorded answers to this address depend on."""
     fields = dict(fields_of(request))
     accept = fields.pop("accept", "")
-    said = {name: value for name in sorted(varying) if (value := header(request.headers, name))}
-    any_accept = _text({**fields, **said})
-    kept = {name: value if name == "method" else loose_text(value) for name, value in fields.items()}
-    kept["url"] = _without_tokens(_loose_url(kept["url"]), tokens)
-    kept["body"] = _without_tokens(_loose_body(request, loose_text), tokens)
-    loose = _text({**kept, **said})
-    kept["body"] = _without_tokens(_loose_body(request, loose_text, in_any_order=True), tokens)
-    return Key(_text({**fields, **said, "accept": accept}), any_accept, loose, _text({**kept, **said}))
+    fields |= {name: value for name in sorted(varying) if (value := header(request.headers, name))}
+    return Keys(json.dumps({**fields, "accept": accept}, sort_keys=True), json.dumps(fields, sort_keys=True))
 
 
 def fields_of(request: WireRequest) -> Iterator[tuple[str, str]]:
@@ -93,10 +69,24 @@ def is_write(request: WireRequest) -> bool:
     mime_type = header(request.headers, "content-type").lower()
     if mime_type.startswith("application/graphql") and not is_json(mime_type, ""):
         return not _is_query(request.body.decode("utf-8", "replace"))
-    parsed = _parsed(request.body, mime_type) if request.body else ("", None)
+    parsed = parsed_body(request.body, mime_type) if request.body else ("", None)
     kind, value = parsed[0], parsed[1]
     operations = value if isinstance(value, list) else [value]
     return kind != "json" or not operations or not all(map(_is_graphql_query, operations))
+
+
+def is_recorded_write(exchange: Exchange) -> bool:
+    """Whether the exchange may have changed something on the site."""
+    request, answer = exchange.request, exchange.answer
+    if exchange.is_socket or kind_of(request) in _NO_WRITES:
+        return False
+    return is_write(request) or (answer is not None and is_writing_link(request, answer))
+
+
+def is_writing_link(request: WireRequest, answer: Answer) -> bool:
+    """Whether a link has side effects: it redirects, and its address contains such a word."""
+    is_redirect = answer.status in (302, 303, 307) and request.method == "GET"
+    return is_redirect and bool(_VERBS.search(request.url.partition("://")[2].partition("/")[2]))
 
 
 def _is_graphql_query(operation: Any) -> bool:
@@ -125,11 +115,12 @@ def canonical_body(body: bytes, mime_type: str) -> str:
     """The body as canonical text: without a boundary, and with sorted keys."""
     if not body:
         return ""
-    kind, value = _parsed(body, mime_type)
+    kind, value = parsed_body(body, mime_type)
     return f"{kind}:{json.dumps(value, sort_keys=True)}"
 
 
-def _parsed(body: bytes, mime_type: str) -> tuple[str, Any]:
+def parsed_body(body: bytes, mime_type: str) -> tuple[str, Any]:
+    """What kind of body it is, and its content."""
     if is_multipart(mime_type):
         parts = parts_of(body, mime_type)
         return "multipart", [[part.head.decode("latin-1"), _data(part.data)] for part in parts]
@@ -145,7 +136,7 @@ def _parsed(body: bytes, mime_type: str) -> tuple[str, Any]:
 
 
 def _data(data: bytes) -> str:
-    """A short text as it is, so that its changing values are recognised; a digest of anything else."""
+    """A short text as it is; a digest of anything else."""
     if len(data) <= 2_000:
         try:
             return data.decode()
@@ -154,41 +145,11 @@ def _data(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def _loose_body(request: WireRequest, loose_text: Callable[[str], str], *, in_any_order: bool = False) -> str:
-    if not request.body:
-        return ""
-    kind, value = _parsed(request.body, header(request.headers, "content-type"))
-    # In a write, the order of a list may be the change itself.
-    in_any_order = in_any_order or not is_write(request)
-    return f"{kind}:{json.dumps(_loose(value, loose_text, in_any_order=in_any_order), sort_keys=True)}"
-
-
-def _loose(value: Any, loose_text: Callable[[str], str], *, in_any_order: bool) -> Any:
-    if isinstance(value, dict):
-        return {loose_text(key): _loose(item, loose_text, in_any_order=in_any_order) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        items = [_loose(item, loose_text, in_any_order=in_any_order) for item in value]
-        return sorted(items, key=lambda item: json.dumps(item, sort_keys=True)) if in_any_order else items
-    if isinstance(value, bool) or value is None:
-        return value
-    text = value if isinstance(value, str) else json.dumps(value)
-    loose = loose_text(text)
-    return value if loose == text else loose
-
-
-def _without_tokens(text: str, tokens: Collection[str]) -> str:
-    return PLACEHOLDER.sub(lambda found: "{token}" if found[0] in tokens else found[0], text)
-
-
-def _loose_url(url: str) -> str:
-    return _ENGINE_IO_TIME.sub("t={time}", url) if "EIO=" in url else url
-
-
 def _named(request: WireRequest) -> dict[str, str]:
     parts = urlsplit(request.url)
     named = {"method": request.method, "path": f"{parts.scheme}://{parts.netloc}{parts.path}"}
     named |= {f"query.{name}": value for name, value in parse_qsl(parts.query, keep_blank_values=True)}
-    parsed = _parsed(request.body, header(request.headers, "content-type")) if request.body else ("", {})
+    parsed = parsed_body(request.body, header(request.headers, "content-type")) if request.body else ("", {})
     pairs = _pairs(*parsed)
     named |= {f"body.{name}".rstrip("."): json.dumps(item, sort_keys=True) for name, item in pairs}
     return named | {name: header(request.headers, name) for name in ("range", "last-event-id", "accept")}
@@ -198,7 +159,3 @@ def _pairs(kind: str, value: Any) -> Iterable[tuple[str, Any]]:
     if isinstance(value, dict):
         return value.items()
     return value if kind == "form" else [("", value)]
-
-
-def _text(fields: dict[str, str]) -> str:
-    return json.dumps(fields, sort_keys=True)

@@ -1,0 +1,246 @@
+"""Learns from two plays of the same walk what differs in each: values in requests, texts of answers, cookies. Pure.
+
+Both plays took the same actions on the site in the same initial state. What differs between them is nothing that a
+person entered, chose or navigated to.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from judge.plugins.frozen.encodings import decoded
+from judge.plugins.frozen.exchanges import Exchange, Recording, header
+from judge.plugins.frozen.matching.places import Difference, Place, Spot, Spots, Tree, differences, spot_between
+from judge.plugins.frozen.matching.values import DAY_MS, Received, time_in
+
+# Page time and real time run apart while a site is recorded, and walks are played at different speeds.
+CLOCK_TOLERANCE_MS = 120_000
+_CONTEXT_CHARS = 40
+_MAX_ALIGNED_WORDS = 4_000
+_MAX_COMPARED_BYTES = 2_000_000
+_WORD = re.compile(r"[\w-]+|[^\w-]")
+# A request or message: its key, its tree, and how many writes preceded it.
+Sent = tuple[str, Tree, int]
+
+
+class Pair(NamedTuple):
+    """A request in two plays, and what is known about the places where they differ."""
+
+    one: Exchange
+    other: Exchange
+    spots: Spots
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether everything that differs is understood."""
+        return all(spot.kind != "unsure" for spot in self.spots.values())
+
+
+class Plays:
+    """The walks of a recording that were played twice. `sent_by` describes the request of an exchange."""
+
+    def __init__(self, recording: Recording, received: Received, sent_by: Callable[[Exchange], Sent]) -> None:
+        self._received = received
+        self._starts = {walk.name: walk.start_ms for walk in recording.walks}
+        walks: defaultdict[str, list[Exchange]] = defaultdict(list)
+        for exchange in recording.exchanges:
+            walks[exchange.walk].append(exchange)
+        self.pairs: list[Pair] = []
+        for walk in recording.walks:
+            if walk.repeats is not None:
+                self.pairs += self._paired(walks[walk.repeats], walks[walk.name], sent_by)
+
+    @property
+    def spots(self) -> dict[str, Spots]:
+        """By the id of each exchange whose request was found in the other play: where the two differ."""
+        return {each.record_id: pair.spots for pair in self.pairs for each in (pair.one, pair.other)}
+
+    def _paired(
+        self, ones: Sequence[Exchange], others: Sequence[Exchange], sent_by: Callable[[Exchange], Sent]
+    ) -> Iterator[Pair]:
+        left: defaultdict[str, list[Exchange]] = defaultdict(list)
+        for each in others:
+            left[sent_by(each)[1].shape].append(each)
+        changed = []
+        for one in ones:
+            key, tree, writes = sent_by(one)
+            same = [each for each in left[tree.shape] if sent_by(each)[0] == key]
+            # A page after another number of writes shows another state.
+            equal = next((each for each in same if sent_by(each)[2] == writes), None)
+            if equal is None:
+                changed.append(one)
+            else:
+                left[tree.shape].remove(equal)
+                yield Pair(one, equal, {})
+        for one in changed:
+            tree = sent_by(one)[1]
+            options = ((differences(tree, sent_by(each)[1]), each) for each in left[tree.shape])
+            near = [(found, each) for found, each in options if found is not None]
+            if near:
+                found, other = min(near, key=lambda option: len(option[0]))
+                left[tree.shape].remove(other)
+                yield Pair(one, other, self.spots_of(found, one, other))
+
+    def spots_of(
+        self, found: Iterable[Difference], one: Exchange, other: Exchange, ticks: tuple[int, int] | None = None
+    ) -> Spots:
+        """What is known about the places where a request of one play differs from that of the other one.
+
+        `ticks`: when each was sent, if not at the start of its exchange.
+        """
+        spots: dict[Place, Spot] = {}
+        for each in found:
+            spot = self._spot(each, one, other, ticks or (one.began, other.began))
+            known = spots.get(each.place)
+            spots[each.place] = spot if known is None else _both(known, spot)
+        return spots
+
+    def _spot(self, each: Difference, one: Exchange, other: Exchange, ticks: tuple[int, int]) -> Spot:
+        if each.is_order:
+            return Spot("order")
+        spot = spot_between(each.one, each.other)
+        a, b = spot.middle(each.one), spot.middle(each.other)
+        if not a or not b:
+            return spot._replace(kind="unsure")
+        is_received = self._received.before(one.walk, a, ticks[0]), self._received.before(other.walk, b, ticks[1])
+        if is_received == (False, False):
+            return self._made_up(spot, a, b, one, other)
+        is_fresh = not self._received.before(one.walk, b, ticks[0]) and not self._received.before(
+            other.walk, a, ticks[1]
+        )
+        return spot._replace(kind="issued" if all(is_received) and is_fresh else "unsure")
+
+    def _made_up(self, spot: Spot, a: str, b: str, one: Exchange, other: Exchange) -> Spot:
+        times = time_in(a), time_in(b)
+        if times[0] is None or times[1] is None:
+            return spot
+        offsets = times[0] - self._starts[one.walk], times[1] - self._starts[other.walk]
+        if max(map(abs, offsets)) > 3_660 * DAY_MS:
+            return spot
+        if abs(offsets[0] - offsets[1]) > CLOCK_TOLERANCE_MS:
+            return spot._replace(kind="unsure")
+        return spot._replace(kind="clock", offset_ms=sum(offsets) / 2)
+
+
+def _both(one: Spot, other: Spot) -> Spot:
+    """What is known about a place that stands for several items of a list."""
+    common = spot_between(one.prefix, other.prefix).prefix, spot_between(one.suffix, other.suffix).suffix
+    return Spot(one.kind if one.kind == other.kind else "unsure", *common, one.offset_ms)
+
+
+def changing_cookies(pairs: Iterable[Pair], content: Callable[[str], str]) -> frozenset[str]:
+    """The names of the cookies whose content differs between two plays."""
+    found: set[str] = set()
+    for pair in pairs:
+        one, other = (cookies_in(each) for each in (pair.one, pair.other))
+        found |= {name for name in one.keys() & other.keys() if content(one[name]) != content(other[name])}
+    return frozenset(found)
+
+
+def cookies_in(exchange: Exchange) -> dict[str, str]:
+    """The cookies of its request."""
+    pairs = (pair.strip().partition("=") for pair in header(exchange.request.headers, "cookie").split(";"))
+    return {name: value for name, equals, value in pairs if equals}
+
+
+# Where an answer differs between two plays: the text before it, and how often that text stood before.
+Gap = tuple[str, int]
+
+
+def gaps_between(one: Exchange, other: Exchange) -> frozenset[Gap]:
+    """Where the texts of two answers differ; nothing for long texts that differ in more than words."""
+    text, again = text_of(one), text_of(other)
+    if text is None or again is None or text == again:
+        return frozenset()
+    words = _WORD.findall(text), _WORD.findall(again)
+    if len(words[0]) == len(words[1]):
+        aligned = list(zip(*words, strict=True))
+    elif max(map(len, words)) <= _MAX_ALIGNED_WORDS:
+        aligned = _aligned(*words)
+    else:
+        return frozenset()
+    gaps: set[Gap] = set()
+    writer = _Writer()
+    for a, b in aligned:
+        if a != b:
+            gaps.add(writer.gap())
+        writer.write(a if a == b else "{}")
+    return frozenset(gaps)
+
+
+def _aligned(one: list[str], other: list[str]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for kind, a, b, c, d in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if kind == "equal":
+            found += zip(one[a:b], other[c:d], strict=True)
+        else:
+            found.append(("".join(one[a:b]), "".join(other[c:d])))
+    return found
+
+
+def without_gaps(text: str, gaps: frozenset[Gap]) -> str:
+    """The text of an answer without the words at the gaps."""
+    if not gaps:
+        return text
+    writer = _Writer()
+    for word in _WORD.findall(text):
+        writer.write("{}" if writer.gap() in gaps else word)
+    return writer.text
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._end = ""
+        self._counts: defaultdict[str, int] = defaultdict(int)
+
+    def gap(self) -> Gap:
+        return self._end, self._counts[self._end]
+
+    def write(self, word: str) -> None:
+        self._counts[self._end] += 1
+        self._parts.append(word)
+        self._end = (self._end + word)[-_CONTEXT_CHARS:]
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+
+_TEXT = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml)|application/(?:javascript|x-ndjson)|image/svg", re.I)
+
+
+def text_of(exchange: Exchange) -> str | None:
+    """The text that was received, in the answer and over a socket; `None` if it is not text, or a very long one."""
+    answer = exchange.answer
+    if exchange.messages:
+        return "\n".join(each.data.decode("latin-1") for each in exchange.messages if not each.sent)
+    body = _body(exchange)
+    if answer is None or len(body) > _MAX_COMPARED_BYTES or not _TEXT.match(header(answer.headers, "content-type")):
+        return None
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _body(exchange: Exchange) -> bytes:
+    if exchange.answer is None:
+        return b""
+    body = decoded(exchange.answer.body, header(exchange.answer.headers, "content-encoding"))
+    return exchange.answer.body if body is None else body
+
+
+def body_of(exchange: Exchange) -> bytes:
+    """The body of the answer, decoded if that is possible."""
+    return _body(exchange)
+
+
+def gaps_by(pairs: Iterable[Pair], key: Callable[[Exchange], str]) -> Mapping[str, frozenset[Gap]]:
+    """By request: where its answers differ between plays."""
+    found: defaultdict[str, frozenset[Gap]] = defaultdict(frozenset)
+    for pair in pairs:
+        found[key(pair.one)] |= gaps_between(pair.one, pair.other)
+    return found

@@ -1,0 +1,167 @@
+"""Where values come from: which the site sent, when, and in which answer. Pure.
+
+A value that was received is the site's, so that another one means something else. It may be found in any notation:
+plain, escaped, or as the placeholder that stands for a secret in requests.
+"""
+
+import html
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from judge.browser.interception import WireRequest
+from judge.plugins.frozen.encodings import decoded
+from judge.plugins.frozen.exchanges import Answer, Exchange, header
+from judge.plugins.frozen.kinds import kind_of
+from judge.plugins.frozen.secrets import PLACEHOLDER, placeholder
+
+DAY_MS = 86_400_000
+_MAX_READ_BYTES = 8_000_000
+# Shorter values are found as whole words only.
+_MIN_PART_CHARS = 4
+_CONTEXT_CHARS = 12
+_TOKEN = re.compile(r"[^\s\"'<>&;,(){}\[\]\\]{16,4000}")
+_EPOCH = re.compile(r"\d{10}(?:\d{3}(?:\d{3})?)?(?:\.\d+)?")
+
+
+class Origin(NamedTuple):
+    """Where a value was received first: the exchange, the text before it, and how often that text stood before."""
+
+    exchange: Exchange
+    before: str
+    ordinal: int
+
+
+class _Text(NamedTuple):
+    tick: int
+    exchange: Exchange
+    text: str
+
+
+class Received:
+    """What the site sent in each walk of a recording."""
+
+    def __init__(self, exchanges: Iterable[Exchange]) -> None:
+        self._exchanges = tuple(exchanges)
+        self.anywhere = lru_cache(maxsize=10_000)(self._anywhere)
+        self.origin = lru_cache(maxsize=10_000)(self._origin)
+
+    def before(self, walk: str, value: str, tick: int) -> bool:
+        """Whether a walk received the value until a tick, or a person entered it in the address bar.
+
+        A value that the site only repeats after the page sent it is the page's.
+        """
+        if PLACEHOLDER.fullmatch(value):
+            found = self._placeholders.get(walk, {}).get(value)
+            return found is not None and found.tick <= tick
+        first = next((each.tick for each in self._texts.get(walk, ()) if _contains(each.text, value)), tick + 1)
+        return first <= tick and not any(sent < first and _contains(text, value) for sent, text in self._sent[walk])
+
+    def _anywhere(self, value: str) -> bool:
+        """Whether any walk received the value."""
+        if PLACEHOLDER.fullmatch(value):
+            return any(value in each for each in self._placeholders.values())
+        return any(_contains(each.text, value) for texts in self._texts.values() for each in texts)
+
+    def _origin(self, value: str) -> Origin | None:
+        """Where a value was received first."""
+        if PLACEHOLDER.fullmatch(value):
+            found = next((each[value] for each in self._placeholders.values() if value in each), None)
+            return None if found is None else _origin_in(found, found.text)
+        if len(value) < _MIN_PART_CHARS:
+            return None
+        for texts in self._texts.values():
+            for each in texts:
+                if value in each.text:
+                    return _origin_in(each, value)
+        return None
+
+    @cached_property
+    def _texts(self) -> Mapping[str, list[_Text]]:
+        found: defaultdict[str, list[_Text]] = defaultdict(list)
+        for exchange in self._exchanges:
+            found[exchange.walk] += (_Text(tick, exchange, text) for tick, text in _received(exchange))
+        return {walk: sorted(each, key=lambda text: text.tick) for walk, each in found.items()}
+
+    @cached_property
+    def _sent(self) -> Mapping[str, list[tuple[int, str]]]:
+        found: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+        for exchange in self._exchanges:
+            request = exchange.request
+            # What was entered in the address bar is received by the page.
+            if not is_entered(request):
+                found[exchange.walk].append((exchange.began, f"{request.url}\n{_text(request.body)}"))
+            found[exchange.walk] += ((each.tick, _text(each.data)) for each in exchange.messages if each.sent)
+        return found
+
+    @cached_property
+    def _placeholders(self) -> Mapping[str, dict[str, _Text]]:
+        """By walk and placeholder: the token itself, with its exchange and tick."""
+        found: defaultdict[str, dict[str, _Text]] = defaultdict(dict)
+        for walk, texts in self._texts.items():
+            for each in texts:
+                for token in _TOKEN.finditer(each.text):
+                    for value in (token[0], token[0].partition("=")[2], html.unescape(token[0])):
+                        if len(value) >= 16:
+                            found[walk].setdefault(placeholder(value), _Text(each.tick, each.exchange, value))
+        return found
+
+
+def _contains(text: str, value: str) -> bool:
+    if len(value) < _MIN_PART_CHARS:
+        return re.search(rf"(?<![A-Za-z0-9]){re.escape(value)}(?![A-Za-z0-9])", text) is not None
+    notations = {value, unquote(value), quote(value, safe=""), html.escape(value), json.dumps(value)[1:-1]}
+    return any(each in text for each in notations)
+
+
+def _origin_in(found: _Text, value: str) -> Origin:
+    text = next((text for tick, text in _received(found.exchange) if tick == found.tick), "")
+    at = text.find(value)
+    before = text[max(0, at - _CONTEXT_CHARS) : at]
+    return Origin(found.exchange, before, text.count(before, 0, at) if before else 0)
+
+
+def _received(exchange: Exchange) -> Iterator[tuple[int, str]]:
+    """What was received, each with its tick."""
+    if is_entered(exchange.request):
+        yield exchange.began, exchange.request.url
+    if exchange.answer is not None:
+        yield exchange.ended, _answered(exchange.answer)
+    for message in exchange.messages:
+        if not message.sent:
+            yield message.tick, _text(message.data)
+
+
+def is_entered(request: WireRequest) -> bool:
+    """Whether the browser was sent to the address, rather than led there by a page."""
+    site = header(request.headers, "sec-fetch-site")
+    return kind_of(request) == "document" and (site == "none" or not (site or header(request.headers, "referer")))
+
+
+def _answered(answer: Answer) -> str:
+    body = decoded(answer.body, header(answer.headers, "content-encoding"))
+    named = "\n".join(value for name, value in answer.headers if name.lower() in ("location", "set-cookie", "link"))
+    return f"{named}\n{_text(answer.body if body is None else body)}"
+
+
+def _text(data: bytes) -> str:
+    return data[:_MAX_READ_BYTES].decode("utf-8", "replace")
+
+
+def time_in(value: str) -> float | None:
+    """The time that a value stands for, in milliseconds since 1970: a number of 10, 13 or 16 digits, or ISO 8601."""
+    if _EPOCH.fullmatch(value):
+        whole = value.partition(".")[0]
+        return float(value) * 1000 / 10.0 ** (len(whole) - 10)
+    if len(value) < 16 or "T" not in value.upper():
+        return None
+    try:
+        moment = datetime.fromisoformat(value.replace("%3A", ":"))
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000
