@@ -1,0 +1,107 @@
+"""Whether frozen sites tell values apart: another entity or input than was recorded, and what pages invent.
+
+    python benchmarks/frozen_entities.py [--entities 300] [--entered 200] [--invented 250] [--show 3]
+
+The visits are those of `tests/plugins/frozen/visits.py`: small pages, recorded in memory in one or two plays of each
+task, and visited again. entities and entered: the attempt asks for another value than any task of the recording, and
+goes on to what that changes. invented: the attempt does what was recorded, and its page invents other values. The last
+lines are the recorded walks of the first two.
+
+certain and wrong: an answer that differs from what the site would say, with no flag. A visit counts by its worst
+answer, in the order of the columns. Exit code 1 if an answer is certain and wrong, or a walk of two plays has a miss.
+"""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+
+from judge.plugins.frozen.matching.matcher import MATCHER
+from plugins.frozen.visits import (
+    Answered,
+    Case,
+    Invented,
+    Outcome,
+    entered_case,
+    entity_case,
+    invented_case,
+    of_invented,
+    of_other,
+    of_same,
+)
+
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+Found = list[tuple[Any, Answered]]
+
+
+def played(cases: Sequence[Any], outcome_of: Callable[[Any], Answered]) -> Found:
+    return [(case, outcome_of(case)) for case in cases]
+
+
+def line(name: str, found: Found) -> str:
+    counts = Counter(each.outcome for _, each in found)
+    return f"| {' | '.join([name, str(len(found)), *(str(counts[each]) for each in OUTCOMES)])} |"
+
+
+def table(parts: dict[str, Found]) -> str:
+    """All parts, those of entities and inputs by place, and those of invented values by their use."""
+    lines = [f"| visits | all | {' | '.join(OUTCOMES)} |", "|---|" + "---|" * (1 + len(OUTCOMES))]
+    for name, found in parts.items():
+        lines.append(line(name, found))
+        by: dict[str, Found] = {}
+        for case, each in found:
+            by.setdefault(case.use if isinstance(case, Invented) else case.place, []).append((case, each))
+        lines += [line(f"– {group}", part) for group, part in by.items()]
+    return "\n".join(lines)
+
+
+def problems(parts: dict[str, Found]) -> list[str]:
+    """The demands that are not met."""
+    missed = []
+    for name, found in parts.items():
+        if wrong := sum(each.outcome == "certain and wrong" for _, each in found):
+            missed.append(f"{name}: {wrong} certain and wrong")
+        is_recorded = name not in ("entities", "entered")
+        if lost := sum(each.outcome == "miss" and case.plays == 2 and is_recorded for case, each in found):
+            missed.append(f"{name}: {lost} misses on walks of two plays")
+    return missed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--entities", type=int, default=300)
+    parser.add_argument("--entered", type=int, default=200)
+    parser.add_argument("--invented", type=int, default=250)
+    parser.add_argument("--show", type=int, default=3, help="how many visits of each bad kind to print")
+    options = parser.parse_args()
+    began = time.monotonic()
+    entities: list[Case] = [entity_case(number) for number in range(options.entities)]
+    entered: list[Case] = [entered_case(number) for number in range(options.entered)]
+    own = [*entities, *entered]
+    parts = {
+        "entities": played(entities, of_other),
+        "entered": played(entered, of_other),
+        "invented, two plays": played([invented_case(number, 2) for number in range(options.invented)], of_invented),
+        "invented, one play": played([invented_case(number, 1) for number in range(options.invented)], of_invented),
+        "recorded, two plays": played([case for case in own if case.plays == 2], of_same),
+        "recorded, one play": played([case for case in own if case.plays == 1], of_same),
+    }
+    print(table(parts))
+    for name, found in parts.items():
+        bad = ("certain and wrong",) if name in ("entities", "entered") else OUTCOMES[:-1]
+        for outcome in bad:
+            for case, each in [one for one in found if one[1].outcome == outcome][: options.show]:
+                print(f"{name}, {outcome}: {case}\n    {each.request}")
+    missed = problems(parts)
+    print(f"matcher {MATCHER}, {time.monotonic() - began:.0f} s; {'; '.join(missed) or 'every demand is met'}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,449 @@
+"""Generated visits to a small shop: is another value ever answered as if it were the recorded one?
+
+A visit asks for one value in one place of a request. `Case.value` is the one that was recorded, `Case.other` the one of
+an attempt on the archive. The same function makes the recording, the attempt, and what the live site would answer.
+"""
+
+import base64
+import hashlib
+import json
+import random
+import re
+import string
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Literal, NamedTuple
+
+from judge.browser.interception import Headers, WireRequest
+from judge.plugins.frozen.exchanges import Recording, Walk
+from judge.plugins.frozen.matching.index import Index
+from judge.plugins.frozen.matching.matcher import Matcher
+from judge.plugins.frozen.secrets import Secrets
+from plugins.frozen.made import START_MS, answer, request, walk
+
+Ask = Callable[[WireRequest, bytes], bytes]
+"""Sends a request. The live site's answer is given; the result is what the page gets."""
+Dice = random.Random
+Made = Callable[[Dice], str]
+
+JSON: Headers = (("Content-Type", "application/json"),)
+FORM: Headers = (("Content-Type", "application/x-www-form-urlencoded"),)
+_BETWEEN_PLAYS_MS = 95_000
+_DAY = datetime.fromtimestamp(START_MS / 1000, UTC)
+_LETTERS = string.ascii_lowercase + string.digits
+
+
+def base_36(dice: Dice, length: int = 11) -> str:
+    return "".join(dice.choices(_LETTERS, k=length))
+
+
+def uuid_of(dice: Dice) -> str:
+    return str(uuid.UUID(int=dice.getrandbits(128), version=4))
+
+
+def hexadecimal(dice: Dice, length: int = 32) -> str:
+    return f"{dice.getrandbits(4 * length):0{length}x}"
+
+
+def words_of(dice: Dice, count: int) -> list[str]:
+    return dice.choices("oak moon tide harbour lamp desk rug chair fjord shelf linen amber north".split(), k=count)
+
+
+def day_of(dice: Dice) -> str:
+    return f"{_DAY + timedelta(days=dice.randint(-40, 60)):%Y-%m-%d}"
+
+
+ENTITIES: dict[str, Made] = {
+    "UUID": uuid_of,
+    "number": lambda dice: str(dice.randint(1, 10 ** dice.randint(1, 7))),
+    "slug": lambda dice: "-".join(words_of(dice, 3)),
+    "hash": lambda dice: hexadecimal(dice, dice.choice((8, 32, 40, 64))),
+    "date": day_of,
+    "base 36": lambda dice: base_36(dice, dice.randint(4, 13)),
+}
+ENTERED: dict[str, Made] = {
+    "search": lambda dice: " ".join(words_of(dice, dice.randint(1, 3))),
+    "quantity": lambda dice: str(dice.randint(1, 30)),
+    "date": lambda dice: dice.choice(
+        (
+            day_of(dice),
+            f"{day_of(dice)}T{dice.randint(0, 23):02}:30:00.000Z",
+            # A moment that a date picker made of the present time of day.
+            str(START_MS + dice.randint(0, 40) * 86_400_000 + 12_345),
+            str(START_MS + dice.randint(1, 80_000) * 997),
+        )
+    ),
+    "slider": lambda dice: dice.choice((str(dice.randint(0, 100)), repr(dice.random()))),
+    "order": lambda dice: ",".join(dice.sample("abcdef", 5)),
+    "coordinates": lambda dice: f"{dice.uniform(-90, 90):.7f},{dice.uniform(-180, 180):.7f}",
+}
+COMPUTED: dict[str, Callable[[str], str]] = {
+    "as it is": lambda value: value,
+    "digest": lambda value: hashlib.sha256(value.encode()).hexdigest(),
+    "base 64": lambda value: base64.urlsafe_b64encode(json.dumps({"value": value}).encode()).decode(),
+    "UUID": lambda value: str(uuid.uuid5(uuid.NAMESPACE_URL, value)),
+    "base 36": lambda value: base_36(Dice(value)),
+}
+INVENTED: dict[str, Callable[[Dice, int], str]] = {
+    "time": lambda dice, now_ms: str(now_ms),
+    "seconds": lambda dice, now_ms: str(now_ms // 1000),
+    "ISO time": lambda dice, now_ms: f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z",
+    "base 36": lambda dice, now_ms: base_36(dice),
+    "UUID": lambda dice, now_ms: uuid_of(dice),
+    "nonce": lambda dice, now_ms: hexadecimal(dice),
+    "fraction": lambda dice, now_ms: repr(dice.random()),
+    "base 64": lambda dice, now_ms: base64.b64encode(dice.randbytes(18)).decode().replace("+", "-").replace("/", "_"),
+    "number": lambda dice, now_ms: str(dice.randint(10**6, 10**9)),
+    "number and time": lambda dice, now_ms: f"{base_36(dice, 5)}.{now_ms}",
+}
+
+
+def graphql(value: str, others: list[str], kind: str = "query") -> WireRequest:
+    """A batch of operations, of which the last before mixing asks for the value."""
+    operations = [
+        {"operationName": "Thing", "query": f"{kind} Thing($id: ID!) {{ thing(id: $id) }}", "variables": {"id": value}},
+        *({"operationName": each, "query": f"query {each} {{ {each.lower()} }}", "variables": {}} for each in others),
+    ]
+    return request("/graphql", "POST", json.dumps(operations).encode(), JSON)
+
+
+def json_body(path: str, **fields: object) -> WireRequest:
+    return request(path, "POST", json.dumps(fields).encode(), JSON)
+
+
+def _quoted(value: str) -> str:
+    return value.replace(" ", "+").replace(",", "%2C").replace(":", "%3A").replace("=", "%3D")
+
+
+READS: dict[str, Callable[[str], WireRequest]] = {
+    "path": lambda value: request(f"/things/{_quoted(value)}"),
+    "query": lambda value: request(f"/thing?id={_quoted(value)}&page=1"),
+    "JSON": lambda value: json_body("/search", filter={"id": value}, page=1),
+    "GraphQL": lambda value: graphql(value, ["Viewer"]),
+    "cookie": lambda value: request("/chosen", headers=(("Cookie", f"thing={_quoted(value)}"),)),
+    "header": lambda value: request("/chosen", headers=(("X-Thing", value),)),
+}
+WRITES: dict[str, Callable[[str], WireRequest]] = {
+    "path": lambda value: request(f"/basket/{_quoted(value)}", "PUT"),
+    "query": lambda value: request(f"/basket/add?id={_quoted(value)}", "POST"),
+    "JSON": lambda value: json_body("/basket", items=[{"id": value, "gift": False}]),
+    "GraphQL": lambda value: graphql(value, ["Viewer"], "mutation"),
+    "cookie": lambda value: request("/basket/add", "POST", headers=(("Cookie", f"thing={_quoted(value)}"),)),
+    "header": lambda value: request("/basket/add", "POST", headers=(("X-Thing", value),)),
+}
+LISTED: dict[str, Callable[[list[str]], bytes]] = {
+    "JSON": lambda values: json.dumps([{"id": value, "name": "a thing"} for value in values]).encode(),
+    "links": lambda values: "".join(f'<a href="/things/{_quoted(value)}">a thing</a>' for value in values).encode(),
+    "script": lambda values: f"const things = {json.dumps(values)};".encode(),
+    # Typed, or from elsewhere.
+    "nowhere": lambda values: b"<h1>Welcome</h1>",
+}
+
+
+class Noise:
+    """What a page adds to its requests on one visit, and what else it draws by chance."""
+
+    def __init__(self, kinds: tuple[str, ...], seed: str, start_ms: int) -> None:
+        self.kinds, self.dice, self._now_ms = kinds, Dice(seed), start_ms
+
+    def made(self, kind: str) -> str:
+        """The next invented value of a kind; the page's clock goes on."""
+        self._now_ms += self.dice.randint(3, 90)
+        return INVENTED[kind](self.dice, self._now_ms)
+
+    def on(self, asked: WireRequest) -> WireRequest:
+        """The request as the page sends it."""
+        for place, _, made in (kind.partition(" ") for kind in self.kinds if kind != MIXED):
+            asked = with_value(asked, place, self.made(made), name="_" if made == "time" else "rid")
+        return self.mixed(asked)
+
+    def mixed(self, asked: WireRequest) -> WireRequest:
+        """The request with the operations of a batch in a random order."""
+        if not asked.body.startswith(b"[") or MIXED not in self.kinds:
+            return asked
+        operations = json.loads(asked.body)
+        self.dice.shuffle(operations)
+        return replace(asked, body=json.dumps(operations).encode())
+
+
+def with_value(asked: WireRequest, place: str, value: str, name: str = "rid") -> WireRequest:
+    """The request with one more value in this place."""
+    if place == "query":
+        mark = "&" if "?" in asked.url else "?"
+        return replace(asked, url=f"{asked.url}{mark}{name}={_quoted(value)}")
+    if place == "header":
+        return replace(asked, headers=(*asked.headers, ("X-Request-Id", value)))
+    if place == "body" and asked.body.startswith(b"{"):
+        return replace(asked, body=json.dumps({**json.loads(asked.body), name: value}).encode())
+    return asked
+
+
+MIXED = "mixed"
+NOISE = ("query time", "query base 36", "query fraction", "header UUID", "header nonce", "body UUID", "body base 36")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One value in one place. `matters`: whether the site's answers depend on it. `others`: values of other tasks."""
+
+    number: int
+    kind: str
+    place: str
+    value: str
+    other: str
+    is_write: bool
+    matters: bool
+    listed: str
+    noise: tuple[str, ...]
+    plays: Literal[1, 2]
+    others: tuple[str, ...] = ()
+
+    def visit(self, value: str, noise: Noise, ask: Ask) -> None:
+        """The requests of a page for this value."""
+        ask(noise.on(request("/")), LISTED[self.listed](sorted({self.value, self.other, *self.others})))
+        ask(noise.on(request("/log?id=" + noise.made("UUID"))), b"logged")
+        made = (WRITES if self.is_write else READS)[self.place](value)
+        shown = value if self.matters else "nothing"
+        reply = "done" if self.is_write else f"shows {shown}"
+        ask(noise.on(made), reply.encode())
+        ask(noise.on(request("/basket")), f"holds {shown if self.is_write else 'nothing'}".encode())
+
+    def recording(self) -> Recording:
+        """Each task is one value; it is played as often as `plays` says."""
+        plays = [
+            (f"task {task}", number, partial(self.visit, value))
+            for task, value in enumerate((self.value, *self.others))
+            for number in range(self.plays)
+        ]
+        return recorded(list(plays), self.noise, f"{self.kind} {self.number}")
+
+    def __str__(self) -> str:
+        method = "write" if self.is_write else "read"
+        return (
+            f"{self.kind}, {self.place}, {method}, listed in {self.listed}, {self.plays} plays, "
+            f"noise {', '.join(self.noise) or 'none'}: {self.value!r} recorded, {self.other!r} asked"
+        )
+
+
+Visit = Callable[[Noise, Ask], None]
+
+
+def recorded(plays: list[tuple[str, int, Visit]], noise: tuple[str, ...], seed: str) -> Recording:
+    """The recording of these visits: the task of each, the number of its play, and what the page does.
+
+    The only place that knows how two plays of one walk are recorded.
+    """
+    walks, exchanges, secrets = [], [], Secrets()
+    for place, (task_id, number, visit) in enumerate(plays):
+        name, start_ms = f"{task_id}, play {number + 1}" if number else task_id, START_MS + place * _BETWEEN_PLAYS_MS
+        pairs: list[tuple[WireRequest, bytes]] = []
+
+        def ask(asked: WireRequest, live: bytes, pairs: list[tuple[WireRequest, bytes]] = pairs) -> bytes:
+            pairs.append((asked, live))
+            return live
+
+        visit(Noise(noise, f"{seed} {name}", start_ms), ask)
+        made = walk(name, *((asked, answer(live, mime=_type(live))) for asked, live in pairs))
+        exchanges += [secrets.exchange(replace(each, at_ms=start_ms + 40 * each.number)) for each in made]
+        walks.append(Walk(name, start_ms, task_id))
+    return Recording(tuple(walks), tuple(exchanges))
+
+
+def _type(live: bytes) -> str:
+    return "application/json" if live[:1] in (b"[", b"{") else "text/html"
+
+
+def _without_tokens(body: bytes) -> bytes:
+    """Session tokens, which the site issues anew, say nothing that a page shows."""
+    return re.sub(rb'(?<=_token":")[^"]*', b"", body)
+
+
+Outcome = Literal["certain and wrong", "miss", "uncertain", "certain and right"]
+
+
+class Answered(NamedTuple):
+    """The worst outcome of a visit, and the request with it."""
+
+    outcome: Outcome
+    request: str
+
+
+_WORST_FIRST: tuple[Outcome, ...] = ("certain and wrong", "miss", "uncertain", "certain and right")
+
+
+def answered(index: Index, visit: Visit, noise: tuple[str, ...], seed: str, task_id: str = "task 0") -> Answered:
+    """What an attempt gets from the archive, compared with what the live site would answer."""
+    matcher, found = Matcher(index, walk=task_id), []
+
+    def ask(asked: WireRequest, live: bytes) -> bytes:
+        match = matcher.match(asked)
+        body = match.answer.body if match.answer else b"\x00"
+        outcome: Outcome = (
+            "certain and right" if _without_tokens(body) == _without_tokens(live) else "certain and wrong"
+        )
+        if match.grade in ("miss", "uncertain"):
+            outcome = match.grade
+        if match.miss in (None, "decisive"):
+            sent = f"{asked.method} {asked.url} {asked.body.decode()} {dict(asked.headers)}"
+            found.append(Answered(outcome, f"{sent}: {match.grade} {body!r}, live {live!r}"))
+        return live if match.answer is None else body
+
+    visit(Noise(noise, seed, matcher.now_ms), ask)
+    return min(found, key=lambda each: _WORST_FIRST.index(each.outcome))
+
+
+def of_other(case: Case) -> Answered:
+    """What an attempt gets that asks for the other value."""
+    return _of(case, case.other)
+
+
+def of_same(case: Case) -> Answered:
+    """What an attempt gets that does what was recorded."""
+    return _of(case, case.value)
+
+
+def _of(case: Case, value: str) -> Answered:
+    index = Index(case.recording())
+    return answered(index, partial(case.visit, value), case.noise, f"{case.number}")
+
+
+def entity_case(number: int) -> Case:
+    """Another entity than recorded: each kind in each place."""
+    return _case(number, ENTITIES, lambda dice: ("JSON", "links", "script", "nowhere")[dice.randrange(4)], "as it is")
+
+
+def entered_case(number: int) -> Case:
+    """Another value than was typed, chosen, dragged or computed at recording: each kind in each place."""
+    how = list(COMPUTED)[number // 36 % len(COMPUTED)]
+    return _case(number, ENTERED, lambda dice: "nowhere", how)
+
+
+def _case(number: int, kinds: dict[str, Made], listed: Callable[[Dice], str], how: str) -> Case:
+    dice = Dice(f"{sorted(kinds)} {number}")
+    kind, place = list(kinds)[number % len(kinds)], list(READS)[number // len(kinds) % len(READS)]
+    values: list[str] = []
+    while len(values) < 4:
+        made = COMPUTED[how](kinds[kind](dice))
+        values += [] if made in values else [made]
+    return Case(
+        number,
+        kind if how == "as it is" else f"{kind} as {how}",
+        place,
+        values[0],
+        values[1],
+        is_write=dice.random() < 0.6,
+        matters=dice.random() < 0.9,
+        listed=listed(dice),
+        noise=tuple(dice.sample((*NOISE, MIXED), dice.randint(0, 3))),
+        plays=1 if dice.random() < 0.3 else 2,
+        others=tuple(values[2 : 2 + dice.choice((0, 0, 1, 2))]),
+    )
+
+
+# What the page invents
+
+
+@dataclass(frozen=True)
+class Invented:
+    """A value that the page invents on each visit, in one place, and how the site treats it."""
+
+    number: int
+    kind: str
+    place: str
+    use: str
+    plays: Literal[1, 2]
+
+    def visit(self, noise: Noise, ask: Ask) -> None:
+        """The requests of a page."""
+        ask(request("/"), b"<h1>Welcome</h1>")
+        USES[self.use](self, noise, ask)
+
+    def recording(self) -> Recording:
+        plays = [("task 0", number, self.visit) for number in range(self.plays)]
+        return recorded(list(plays), (MIXED,), f"{self.number}")
+
+    def sent(self, asked: WireRequest, value: str) -> WireRequest:
+        """The request with the invented value in its place."""
+        if self.place == "path":
+            parts = asked.url.partition("?")
+            return replace(asked, url=f"{parts[0]}/{_quoted(value)}{parts[1]}{parts[2]}")
+        if self.place == "cookie":
+            return replace(asked, headers=(*asked.headers, ("Cookie", f"visitor={_quoted(value)}")))
+        return with_value(asked, self.place, value)
+
+    def __str__(self) -> str:
+        return f"{self.kind}, {self.place}, {self.use}, {self.plays} plays"
+
+
+def _plain(one: Invented, noise: Noise, ask: Ask) -> None:
+    for path in ("/list", "/offers", "/list"):
+        ask(one.sent(request(path), noise.made(one.kind)), f"shows {path}".encode())
+    ask(one.sent(json_body("/basket", n=2), noise.made(one.kind)), b'{"held": 2}')
+    ask(one.sent(request("/basket"), noise.made(one.kind)), b'{"holds": 2}')
+
+
+def _echoed(one: Invented, noise: Noise, ask: Ask) -> None:
+    for n in (1, 2):
+        value = noise.made(one.kind)
+        ask(one.sent(json_body("/basket", n=n), value), json.dumps({"n": n, "id": 16 + n, "for": value}).encode())
+    ask(request("/basket"), b'{"holds": 2}')
+
+
+def _mapped(one: Invented, noise: Noise, ask: Ask) -> None:
+    """Two new notes with names that the page invents; the site repeats them, and one is deleted by its name."""
+    names = [noise.made(one.kind) for _ in range(2)]
+    for place, name in enumerate(names):
+        made = one.sent(json_body("/notes", text=f"note {place}"), name)
+        ask(made, json.dumps({"name": name, "id": 40 + place}).encode())
+    ask(request("/notes"), json.dumps([{"name": name, "text": f"note {n}"} for n, name in enumerate(names)]).encode())
+    ask(request(f"/notes/{_quoted(names[0])}", "DELETE"), b'{"left": 1}')
+    ask(request("/notes"), json.dumps([{"name": names[1], "text": "note 1"}]).encode())
+
+
+def _batch(one: Invented, noise: Noise, ask: Ask) -> None:
+    for value in ("a-7", "b-9"):
+        batch = [{**each, "key": noise.made(one.kind)} for each in json.loads(graphql(value, ["Viewer", "News"]).body)]
+        made = request("/graphql", "POST", json.dumps(batch).encode(), JSON)
+        ask(noise.mixed(one.sent(made, noise.made(one.kind))), f'{{"thing": "{value}", "viewer": 1}}'.encode())
+
+
+def _session(one: Invented, noise: Noise, ask: Ask) -> None:
+    """A log-in whose tokens are new each time: the site issues them, and the page sends what it received."""
+    got = json.loads(ask(json_body("/login", user="ada", password="harbour-light"), _issued(noise)))
+    ask(one.sent(_bearing("/me", got), noise.made(one.kind)), b'{"name": "Ada"}')
+    got = json.loads(ask(json_body("/refresh", refresh_token=got["refresh_token"]), _issued(noise)))
+    ask(one.sent(_bearing("/orders", got), noise.made(one.kind)), b'{"orders": []}')
+
+
+def _issued(noise: Noise) -> bytes:
+    tokens = {name: base_36(noise.dice, 40) for name in ("access_token", "refresh_token")}
+    return json.dumps(tokens, separators=(",", ":")).encode()
+
+
+def _bearing(path: str, got: dict[str, str]) -> WireRequest:
+    return request(path, headers=(("Authorization", f"Bearer {got['access_token']}"),))
+
+
+USES: dict[str, Callable[[Invented, Noise, Ask], None]] = {
+    "ignored": _plain,
+    "echoed": _echoed,
+    "mapped": _mapped,
+    "in a batch": _batch,
+    "in a session": _session,
+}
+INVENTED_PLACES = ("query", "header", "body", "path", "cookie")
+
+
+def invented_case(number: int, plays: Literal[1, 2] = 2) -> Invented:
+    """Each kind in each place and use, in turn."""
+    kinds, uses = list(INVENTED), list(USES)
+    place = INVENTED_PLACES[number // len(kinds) % len(INVENTED_PLACES)]
+    return Invented(number, kinds[number % len(kinds)], place, uses[number // 50 % len(uses)], plays)
+
+
+def of_invented(case: Invented) -> Answered:
+    """What another attempt at the recorded walk gets, whose page invents other values."""
+    return answered(Index(case.recording()), case.visit, (MIXED,), f"again {case.number}")
