@@ -248,7 +248,7 @@ def recorded(plays: list[tuple[str, int, Visit]], noise: tuple[str, ...], seed: 
         visit(Noise(noise, f"{seed} {name}", start_ms), ask)
         made = walk(name, *((asked, answer(live, mime=_type(live))) for asked, live in pairs))
         exchanges += [secrets.exchange(replace(each, at_ms=start_ms + 40 * each.number)) for each in made]
-        walks.append(Walk(name, start_ms, task_id))
+        walks.append(Walk(name, start_ms, task_id, repeats=task_id if number else None))
     return Recording(tuple(walks), tuple(exchanges))
 
 
@@ -291,7 +291,7 @@ def answered(index: Index, visit: Visit, noise: tuple[str, ...], seed: str, task
             found.append(Answered(outcome, f"{sent}: {match.grade} {body!r}, live {live!r}"))
         return live if match.answer is None else body
 
-    visit(Noise(noise, seed, matcher.now_ms), ask)
+    visit(Noise(noise, seed, index.recording.clock_ms), ask)
     return min(found, key=lambda each: _WORST_FIRST.index(each.outcome))
 
 

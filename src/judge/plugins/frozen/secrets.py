@@ -163,6 +163,10 @@ class Secrets:
             who = dict(_DIGEST_PARTS.findall(value))
             return placeholder(f"digest login of {who.get('username', '')} in {who.get('realm', '')}")
         if is_secret_header(name):
+            scheme, space, token = value.rpartition(" ")
+            if space and not _BASIC.match(value):
+                # A token that was issued anew in an answer is recognised only without its scheme.
+                return f"{scheme} {placeholder(token)}"
             return placeholder(value, is_chosen=bool(_BASIC.match(value)))
         return self.address(value) if lower in ("referer", "location", "content-location") else self._text(value)
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from judge.browser.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, Recording, header
@@ -24,16 +25,24 @@ from judge.plugins.frozen.matching.contexts import (
 from judge.plugins.frozen.matching.messages import data_text, sent_data
 from judge.plugins.frozen.matching.places import (
     Difference,
-    Fitted,
     Spot,
     Spots,
     Tree,
     differences,
     fitted,
+    is_same_place,
     message_tree,
     tree_of,
 )
-from judge.plugins.frozen.matching.plays import CLOCK_TOLERANCE_MS, Pair, Plays, Sent, changing_cookies, gaps_by
+from judge.plugins.frozen.matching.plays import (
+    CLOCK_TOLERANCE_MS,
+    Pair,
+    Plays,
+    Sent,
+    changing_cookies,
+    cookies_in,
+    gaps_by,
+)
 from judge.plugins.frozen.matching.requests import Keys, is_recorded_write, keys_of, varying_headers
 from judge.plugins.frozen.matching.states import Group, Learnt, Observation
 from judge.plugins.frozen.matching.synthesis import accepts, without_conditions
@@ -48,10 +57,14 @@ _MIN_ENTERED = 3
 
 
 class Asked(NamedTuple):
-    """A request to answer: its keys and its places, and the values that the participant entered so far."""
+    """A request to answer: its keys and its places, and the values that the participant entered so far.
+
+    `plain` are its places with the secrets that `tree` has placeholders for.
+    """
 
     keys: Keys
     tree: Tree
+    plain: Tree
     entered: Collection[str] = ()
 
 
@@ -81,14 +94,21 @@ class Index:
         # By shape: what may differ in its requests and messages, and the keys of those for which that is known.
         self._spots: defaultdict[str, list[Spots]] = defaultdict(list)
         self._known: set[str] = set()
+        self._paths: defaultdict[int, set[str]] = defaultdict(set)
         self._class_keys: dict[str, str] = {}
         for pair in sorted(self._plays.pairs, key=lambda pair: pair.one.began):
             trees = self._asked_by(pair.one).tree, self._asked_by(pair.other).tree
             self._learn(pair, trees, (pair.one.began, pair.other.began))
             self._learn_messages(pair)
+        for pair in self._plays.pairs:
+            self._learn_orders(pair)
         self._class_keys.clear()
-        self._sessions = session_cookies(self._exchanges) | changing_cookies(self._plays.pairs, content_of)
+        self._changing = changing_cookies(self._plays.pairs, content_of)
+        self._sessions = session_cookies(self._exchanges) | self._changing
         self._credentials = self._credential_headers()
+        self._sent_tokens = {
+            token_in(header(each.request.headers, name)) for each in self._exchanges for name in self._credentials
+        }
         self._numbers: dict[str, int] = {}
         self._by_path: dict[str, int] = {}
         self._walk_writes: dict[str, list[tuple[int, int, int, int]]] = {}
@@ -106,11 +126,12 @@ class Index:
 
     # What a request is.
 
-    def asked(self, request: WireRequest, entered: Collection[str] = ()) -> Asked:
-        """The keys and places of a request."""
-        varying = self._varying.get(path_of(request.url), frozenset())
-        plain = without_conditions(request)
-        return Asked(keys_of(plain, varying), tree_of(plain, sorted(varying)), entered)
+    def asked(self, request: WireRequest, plain: WireRequest | None = None, entered: Collection[str] = ()) -> Asked:
+        """The keys and places of a request; `plain` is the same one with its secrets."""
+        varying = sorted(self._varying.get(path_of(request.url), frozenset()))
+        request = without_conditions(request)
+        tree = tree_of(request, varying)
+        return Asked(keys_of(request, varying), tree, tree_of(plain, varying) if plain else tree, entered)
 
     def _asked_by(self, exchange: Exchange) -> Asked:
         if exchange.record_id not in self._asked:
@@ -154,6 +175,8 @@ class Index:
                 self._known.add(found.key)
                 if pair.spots not in self._spots[tree.shape]:
                     self._spots[tree.shape].append(pair.spots)
+                known = next(each for each in self._spots[tree.shape] if each == pair.spots)
+                self._paths[id(known)].add(exchange.path)
 
     def _learn_messages(self, pair: Pair) -> None:
         """Learn from the messages that a page sent over a socket in two plays."""
@@ -169,6 +192,20 @@ class Index:
                 ticks = tick, other[0]
                 spots = self._plays.spots_of(found, pair.one, pair.other, ticks)
                 self._learn(Pair(pair.one, pair.other, spots), (tree, other[1]), ticks)
+
+    def _learn_orders(self, pair: Pair) -> None:
+        """Learn from other requests to this path that the order of a list means nothing, which here was the same."""
+        tree = self._asked_by(pair.one).tree
+        for spots in self._spots.get(tree.shape, ()):
+            is_only_order = all(
+                spot.kind == "order" or any(is_same_place(place, each) for each in pair.spots)
+                for place, spot in spots.items()
+            )
+            if is_only_order and pair.one.path in self._paths[id(spots)]:
+                for exchange in (pair.one, pair.other):
+                    accept = partial(self._was_accepted, exchange, exchange.began)
+                    if found := fitted(self._asked_by(exchange).tree, spots, accept):
+                        self._known.add(found.key)
 
     def _was_accepted(self, exchange: Exchange, tick: int, spot: Spot, value: str) -> str | None:
         """What stands for a recorded value at a spot; `None` if it is not one of that spot."""
@@ -237,7 +274,7 @@ class Index:
             found = fitted(asked.tree, spots, partial(self._is_acceptable, asked.entered))
             group = found and self._accepted(self._by_class.get(found.key), accept)
             if found is not None and group is not None and group.observations != seen:
-                yield Fit(group, False, self._made_up(group.observations[0], spots, found))
+                yield Fit(group, False, self._made_up(group.observations[0], spots, asked.plain))
 
     def near(self, asked: Asked, accept: str) -> Iterator[Fit]:
         """The recorded requests that this one may match, nearest first: they differ where nothing certain is known."""
@@ -256,22 +293,33 @@ class Index:
 
     def _may_differ(self, exchange: Exchange, found: Difference, entered: Collection[str]) -> bool:
         """Whether a difference of a request (`one`) from a recorded one (`other`) may mean nothing."""
+        if found.is_order:
+            # Two plays may have had the same order by chance.
+            return True
         known = self._spots_of.get(exchange.record_id)
         if known is not None:
-            return found.place in known
-        # Played only once: nobody knows whether the page makes up the value or the order.
-        if found.is_order:
-            return True
+            return any(is_same_place(found.place, place) for place in known)
+        # Played only once: nobody knows whether the page makes up the value.
         if (stands := self.token_class(found.other)) is not None and stands == self.token_class(found.one):
             return True
         is_ours = is_entered(exchange.request) or found.place[:1] == ("path",) or _is_entered(found.one, entered)
         is_received = self.received.before(exchange.walk, found.other, exchange.began)
         return not is_ours and not is_received and not self.received.anywhere(found.one)
 
-    def _made_up(self, observation: Observation, spots: Spots, now: Fitted) -> tuple[tuple[str, str], ...]:
+    def _made_up(self, observation: Observation, spots: Spots, plain: Tree) -> tuple[tuple[str, str], ...]:
+        """Pairs of a recorded value that the page made up and the present one."""
         exchange = observation.exchange
-        was = fitted(self._asked_by(exchange).tree, spots, partial(self._was_accepted, exchange, exchange.began))
-        return tuple(zip(was.middles, now.middles, strict=True)) if was else ()
+        was = fitted(self._asked_by(exchange).tree, spots, lambda _, value: value)
+        now = fitted(plain, spots, lambda _, value: value)
+        pairs = zip(was.middles, now.middles, strict=False) if was and now else ()
+        return tuple((recorded, here) for each, here in pairs if (recorded := self.received.plain(each)))
+
+    def made_up_cookies(self, plain: WireRequest, exchange: Exchange) -> Iterator[tuple[str, str]]:
+        """Pairs of a recorded and a present value of cookies that differ in each play."""
+        recorded, now = cookies_in(exchange.request), cookies_in(plain)
+        for name in self._changing & recorded.keys() & now.keys():
+            if value := self.received.plain(recorded[name]):
+                yield unquote(value), unquote(now[name])
 
     def _accepted(self, group: Group | None, accept: str) -> Group | None:
         """The part of a group that answers a request with this `Accept` header."""
@@ -291,7 +339,7 @@ class Index:
         login = chosen_login(request)
         tokens = (token_in(header(request.headers, name)) for name in self._credentials)
         return (login is None or login in self._logins) and all(
-            not PLACEHOLDER.fullmatch(token) or login is not None or self.token_class(token) for token in tokens
+            not token or token in self._sent_tokens or self.token_class(token) is not None for token in tokens
         )
 
     def without_login(self, request: WireRequest) -> WireRequest:
@@ -321,8 +369,12 @@ class Index:
 
     def label(self, request: WireRequest, exchange: Exchange | None) -> int:
         """The number of a write; one that no context has if it was not recorded (`exchange`) with certainty."""
-        number = self._numbers.get(self.class_of(exchange)) if exchange else None
+        number = self._numbers.get(self._write_key(exchange, request)) if exchange else None
         return number if number is not None else -self._by_path.get(_write_path(request), 0)
+
+    def _write_key(self, exchange: Exchange, request: WireRequest) -> str:
+        """Equal for writes that ask for the same, with the same cookies."""
+        return f"{self.class_of(exchange)} {sorted(self.context(request, ()).cookies)}"
 
     def message_label(self, url: str, data: bytes, *, is_certain: bool) -> int:
         """The number of a message that the page sent over a socket."""
@@ -371,7 +423,7 @@ class Index:
         """The writes of a walk: when each began and ended, its number, and that of its exchange."""
         for exchange in walk:
             if is_recorded_write(exchange):
-                number = self._number(self.class_of(exchange), _write_path(exchange.request))
+                number = self._number(self._write_key(exchange, exchange.request), _write_path(exchange.request))
                 yield exchange.began, exchange.ended, number, exchange.number
             for tick, data in sent_data(exchange):
                 number = self._number(self.message_class(exchange.path, data), exchange.path)

@@ -8,6 +8,7 @@ one in the same state. Everything else is a miss.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from urllib.parse import quote
 
 from judge.browser.interception import WireRequest
 from judge.plugins.frozen.encodings import decoded
@@ -89,13 +90,15 @@ class Matcher:
 
     def match(self, request: WireRequest) -> Match:
         """The answer to a request. Counts the request as made: a write changes later answers."""
-        asked = self.secrets.request(self._as_recorded(request))
+        plain = self._as_recorded(request)
+        asked = self.secrets.request(plain)
         kind = kind_of(asked)
         context = self.index.context(asked, self._writes)
-        found = self._find(asked, context)
+        found = self._find(asked, context, plain)
         if found is None:
             match = Match(kind, "miss", miss=miss_class(asked, kind))
         else:
+            self._note_made_up(plain, found)
             match = self._matched(asked, kind, found)
             if kind == "socket":
                 fitting = fitting_in(found.fit.group, context, self.index.learnt)
@@ -115,6 +118,7 @@ class Matcher:
         """What a page sends, with the recorded values in place of those that it made up itself."""
         for recorded, now in self._now.items():
             data = data.replace(now.encode(), recorded.encode())
+            data = data.replace(quote(now, safe="").encode(), quote(recorded, safe="").encode())
         return data
 
     def as_now(self, data: bytes) -> bytes:
@@ -129,10 +133,11 @@ class Matcher:
         url = self.as_recorded(request.url.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
         return replace(request, url=url, body=self.as_recorded(request.body))
 
-    def _made_up(self, pairs: Iterable[tuple[str, str]]) -> None:
+    def _note_made_up(self, plain: WireRequest, found: _Found) -> None:
         """Note what the page made up, so that it gets its own value where the site repeats the recorded one."""
-        for recorded, now in pairs:
-            is_new = recorded not in self._now and now not in self._now.values()
+        exchange = found.choice.observation.exchange
+        for recorded, now in (*found.fit.made_up, *self.index.made_up_cookies(plain, exchange)):
+            is_new = recorded != now and recorded not in self._now and now not in self._now.values()
             if is_new and min(len(recorded), len(now)) >= _MIN_MADE_UP_CHARS:
                 self._now[recorded] = now
 
@@ -153,7 +158,6 @@ class Matcher:
             grade = "exact" if found.fit.is_exact else "fuzzy"
         if answer is not None and (unchanged := not_modified(asked, answer)):
             answer, grade = unchanged, grade if grade == "uncertain" else "synthesised"
-        self._made_up(found.fit.made_up)
         return Match(kind, grade, exchange, self._answer(answer), differs)
 
     def _answer(self, answer: Answer | None) -> Answer | None:
@@ -174,10 +178,10 @@ class Matcher:
             is_certain = match.grade not in ("uncertain", "miss")
             self._writes.append(self.index.label(asked, match.exchange if is_certain else None))
 
-    def _find(self, asked: WireRequest, context: Context) -> _Found | None:
+    def _find(self, asked: WireRequest, context: Context, plain: WireRequest) -> _Found | None:
         if not self.index.knows_login(asked):
             return self._without_login(asked)
-        best = self._recorded(asked, context)
+        best = self._recorded(asked, context, plain)
         if best is not None and best.choice.how != "nearest":
             return best
         made = self._made(asked, context)
@@ -193,11 +197,11 @@ class Matcher:
             return None
         return replace(best, choice=best.choice._replace(how="nearest"))
 
-    def _recorded(self, asked: WireRequest, context: Context) -> _Found | None:
+    def _recorded(self, asked: WireRequest, context: Context, plain: WireRequest | None = None) -> _Found | None:
         """The best recorded answer: a certain one, or else the first approximate one."""
         nearest: _Found | None = None
         accept = header(asked.headers, "accept")
-        known = self.index.asked(asked, self._entered)
+        known = self.index.asked(asked, plain, self._entered)
         for fit in self.index.fits(known, accept):
             choice = choose(fit.group, context, self.index.learnt, walk=self.walk, asked=self._asked)
             found = _Found(fit, choice, choice.observation.exchange.answer)

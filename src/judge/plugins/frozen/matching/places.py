@@ -8,11 +8,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Literal, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from judge.browser.interception import WireRequest
 from judge.plugins.frozen.exchanges import header
-from judge.plugins.frozen.matching.requests import parsed_body
+from judge.plugins.frozen.matching.requests import page_headers, parsed_body
 from judge.trajectory.forms import inner_json
 from shared.strict_json import parse_json
 
@@ -79,10 +79,10 @@ def tree_of(request: WireRequest, varying: Sequence[str] = ()) -> Tree:
         kind, body = parsed_body(request.body, header(request.headers, "content-type"))
     names = ("range", "last-event-id", *varying)
     root = {
-        "path": parts.path.split("/")[1:],
+        "path": [unquote(segment) for segment in parts.path.split("/")[1:]],
         "query": _named(parse_qsl(parts.query, keep_blank_values=True, max_num_fields=20_000)),
         "body": _inner(_named(body) if kind == "form" else body),
-        "header": {name: value for name in names if (value := header(request.headers, name))},
+        "header": page_headers(request) | {name: value for name in names if (value := header(request.headers, name))},
     }
     return Tree(f"{request.method} {parts.scheme}://{parts.netloc} {kind}", root)
 
@@ -175,6 +175,14 @@ def _joined(parts: Iterator[list[Difference] | None]) -> list[Difference] | None
             return None
         found += part
     return found
+
+
+def is_same_place(one: Place, other: Place) -> bool:
+    """Whether two places are the same, apart from the order of lists."""
+    return len(one) == len(other) and all(
+        a == b or (ANY in (a, b) and isinstance(a, int | str) and isinstance(b if a == ANY else a, int))
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 def spot_between(one: str, other: str) -> Spot:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
+from judge.browser.interception import WireRequest
 from judge.plugins.frozen.encodings import decoded
 from judge.plugins.frozen.exchanges import Exchange, Recording, header
 from judge.plugins.frozen.matching.places import Difference, Place, Spot, Spots, Tree, differences, spot_between
@@ -134,14 +135,14 @@ def changing_cookies(pairs: Iterable[Pair], content: Callable[[str], str]) -> fr
     """The names of the cookies whose content differs between two plays."""
     found: set[str] = set()
     for pair in pairs:
-        one, other = (cookies_in(each) for each in (pair.one, pair.other))
+        one, other = (cookies_in(each.request) for each in (pair.one, pair.other))
         found |= {name for name in one.keys() & other.keys() if content(one[name]) != content(other[name])}
     return frozenset(found)
 
 
-def cookies_in(exchange: Exchange) -> dict[str, str]:
-    """The cookies of its request."""
-    pairs = (pair.strip().partition("=") for pair in header(exchange.request.headers, "cookie").split(";"))
+def cookies_in(request: WireRequest) -> dict[str, str]:
+    """The cookies of a request."""
+    pairs = (pair.strip().partition("=") for pair in header(request.headers, "cookie").split(";"))
     return {name: value for name, equals, value in pairs if equals}
 
 

@@ -12,6 +12,7 @@ from judge.plugins.frozen.exchanges import Answer, Exchange, header
 from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.multipart import parts_of
 from judge.trajectory.forms import is_form, is_json, is_multipart
+from judge.trajectory.redaction import is_secret_header
 from shared.strict_json import parse_json
 
 # Headers that `Vary` may name, but that do not affect the content or are handled elsewhere.
@@ -25,6 +26,14 @@ _NO_WRITES = frozenset({"beacon", "report", "prefetch", "icon", "source_map"})
 _VERBS = re.compile(
     r"(?:^|[/_?&=.-])(?:add|remove|delete|del|log_?out|log_?in|sign_?out|sign_?in|toggle|save|update|set|unset|create|buy"
     r"|vote|like|reset|clear|switch|enable|disable|subscribe|unsubscribe|mark|move|copy|undo|accept|dismiss)(?:$|[/_?&=.-])",
+    re.IGNORECASE,
+)
+# Headers that browsers set themselves. All others are the page's, which may say with them what it wants.
+_OF_BROWSERS = re.compile(
+    r"(?:accept|sec|if|content|access-control|device|viewport|proxy|x-forwarded)-.*|accept|authorization|cache-control"
+    r"|connection|cookie|date|dnt|downlink|dpr|ect|expect|forwarded|from|host|keep-alive|last-event-id|origin|pragma"
+    r"|priority|purpose|range|referer|rtt|save-data|service-worker.*|te|trailer|transfer-encoding|upgrade.*|user-agent"
+    r"|via|x-requested-with",
     re.IGNORECASE,
 )
 _GRAPHQL_COMMENT = re.compile(r"#[^\n]*")
@@ -54,6 +63,16 @@ def fields_of(request: WireRequest) -> Iterator[tuple[str, str]]:
     for name in ("range", "last-event-id", "accept"):
         if value := header(request.headers, name):
             yield name, value
+    yield from page_headers(request).items()
+
+
+def page_headers(request: WireRequest) -> dict[str, str]:
+    """The headers that the page set itself, but for those that say who asks."""
+    return {
+        name.lower(): header(request.headers, name.lower())
+        for name, _ in request.headers
+        if not _OF_BROWSERS.fullmatch(name) and not is_secret_header(name)
+    }
 
 
 def differing(asked: WireRequest, recorded: WireRequest) -> tuple[str, ...]:
@@ -152,7 +171,8 @@ def _named(request: WireRequest) -> dict[str, str]:
     parsed = parsed_body(request.body, header(request.headers, "content-type")) if request.body else ("", {})
     pairs = _pairs(*parsed)
     named |= {f"body.{name}".rstrip("."): json.dumps(item, sort_keys=True) for name, item in pairs}
-    return named | {name: header(request.headers, name) for name in ("range", "last-event-id", "accept")}
+    fixed = {name: header(request.headers, name) for name in ("range", "last-event-id", "accept")}
+    return named | fixed | page_headers(request)
 
 
 def _pairs(kind: str, value: Any) -> Iterable[tuple[str, Any]]:

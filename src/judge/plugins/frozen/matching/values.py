@@ -62,6 +62,12 @@ class Received:
         first = next((each.tick for each in self._texts.get(walk, ()) if _contains(each.text, value)), tick + 1)
         return first <= tick and not any(sent < first and _contains(text, value) for sent, text in self._sent[walk])
 
+    def plain(self, value: str) -> str | None:
+        """What a placeholder stands for, if it was received; any other value as it is."""
+        if not PLACEHOLDER.fullmatch(value):
+            return value
+        return next((each[value].text for each in self._placeholders.values() if value in each), None)
+
     def _anywhere(self, value: str) -> bool:
         """Whether any walk received the value."""
         if PLACEHOLDER.fullmatch(value):
@@ -108,7 +114,9 @@ class Received:
                 for token in _TOKEN.finditer(each.text):
                     for value in (token[0], token[0].partition("=")[2], html.unescape(token[0])):
                         if len(value) >= 16:
-                            found[walk].setdefault(placeholder(value), _Text(each.tick, each.exchange, value))
+                            known = _Text(each.tick, each.exchange, value)
+                            found[walk].setdefault(placeholder(value), known)
+                            found[walk].setdefault(placeholder(quote(value, safe="")), known)
         return found
 
 
