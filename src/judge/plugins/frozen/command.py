@@ -1,7 +1,7 @@
 """`wabe sites`: records websites into archives, checks archives, and combines them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from judge.events import Event, StepDone, TaskDone, TaskStarted
 from judge.plugins.frozen.checking import checked, is_sound, lines_of
 from judge.plugins.frozen.credentials import credentials_in
 from judge.plugins.frozen.exchanges import Recording
+from judge.plugins.frozen.matching.requests import is_recorded_write
 from judge.plugins.frozen.merging import merged
 from judge.plugins.frozen.playing import Played, Playing, participant_of, reference_tasks, script_player, started_sites
 from judge.plugins.frozen.recording import RecordingInterceptor
@@ -29,7 +30,7 @@ from judge.runner.launch import child_environ, launched
 from judge.scenario.frozen import on_archives
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario, select
-from judge.sites import NetworkPolicy
+from judge.sites import NetworkPolicy, Origin, origin_of
 from shared.errors import ConfigError
 from shared.settings import Settings
 from shared.text import counted, one_line
@@ -55,10 +56,14 @@ def record(
     by_hand: Annotated[
         bool, typer.Option("--by-hand", help="Open a browser and record what you do until you close it.")
     ] = False,
+    is_once: Annotated[
+        bool, typer.Option("--once", help="Play each script once; answers to requests that vary are uncertain then.")
+    ] = False,
 ) -> None:
-    """Record the sites of a scenario while its tasks are played. Each task is one walk in the archive.
+    """Record the sites of a scenario while its tasks are played. Each play of a task is one walk in the archive.
 
-    Plays the tasks' reference scripts, a participant of the scenario, or a person.
+    Plays the tasks' reference scripts, a participant of the scenario, or a person. Scripts are played twice, because
+    what differs between two plays is what pages make up, such as the time in an address.
     """
     _require_ending(output)
     if by_hand and participant:
@@ -66,11 +71,12 @@ def record(
     settings = Settings.from_environ()
     read = _live(load_scenario(scenario_file(scenario, settings)))
     chosen = select(read.tasks, ids=task or (), excluded=read.excluded)
-    recorded = _Recorded(read.config.secrets, is_reference=participant is None)
+    fresh = frozenset(origin_of(site.endpoint) for site in read.sites if site.cmd or site.reset)
+    recorded = _Recorded(read.config.secrets, is_reference=participant is None, fresh=fresh)
     if by_hand:
         code = run_interruptible(_record_by_hand(read, chosen, settings, recorded))
     else:
-        code = run_interruptible(_record_played(read, chosen, settings, recorded, participant))
+        code = run_interruptible(_record_played(read, chosen, settings, recorded, participant, is_once=is_once))
     recording = recorded.recording()
     if recorded.aborted and recorded.is_lost:
         typer.echo(f"No attempt was played to its end, so no archive was written: {recorded.aborted[0]}", err=True)
@@ -150,48 +156,86 @@ class _Recorded:
 
     secrets: Sequence[str]
     is_reference: bool
-    passed: dict[str, bool | None] = field(default_factory=dict)
-    aborted: list[str] = field(default_factory=list)
+    # The sites that each play finds in the same state.
+    fresh: frozenset[Origin | None] = frozenset()
+    play: int = 1
+    played: dict[tuple[str, int], Played] = field(default_factory=dict)
     _walks: dict[str, RecordingInterceptor] = field(default_factory=dict)
     _learnt: list[str] = field(default_factory=list)
 
     def attempt(self, task: Task) -> _Attempt:
         secrets = (*self.secrets, *task.secrets, *self._learnt)
-        made = RecordingInterceptor(
-            task.task_id, secrets, task_id=task.task_id, is_reference=self.is_reference and task.reference is not None
-        )
-        self._walks[task.task_id] = made
-        return _Attempt(made)
+        is_reference = self.play == 1 and self.is_reference and task.reference is not None
+        return _Attempt(self._begin(task.task_id, secrets, task_id=task.task_id, is_reference=is_reference))
 
     def log_in_at(self, website: str, secrets: Sequence[str]) -> Interceptor:
         """Record a log-in; its password must not be stored anywhere."""
         self._learnt += secrets
-        name = f"{LOG_IN} {website}"
-        self._walks[name] = RecordingInterceptor(name, (*self.secrets, *secrets))
-        return self._walks[name]
+        return self._begin(f"{LOG_IN} {website}", (*self.secrets, *secrets))
 
     def by_hand(self, task_id: str | None) -> RecordingInterceptor:
-        name = f"by hand {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
-        self._walks[name] = RecordingInterceptor(name, self.secrets, task_id=task_id)
-        return self._walks[name]
+        return self._begin(f"by hand {datetime.now(UTC):%Y-%m-%d %H:%M:%S}", self.secrets, task_id=task_id)
+
+    def _begin(
+        self, name: str, secrets: Sequence[str], *, task_id: str | None = None, is_reference: bool = False
+    ) -> RecordingInterceptor:
+        own = name if self.play == 1 else f"{name}, play {self.play}"
+        repeats = name if self.play > 1 and name in self._walks else None
+        made = RecordingInterceptor(own, secrets, task_id=task_id, is_reference=is_reference, repeats=repeats)
+        self._walks[own] = made
+        return made
+
+    def done(self, played: Iterable[Played]) -> None:
+        """Note how the attempts of this play ended."""
+        self.played |= {(each.task.task_id, self.play): each for each in played}
+
+    @property
+    def aborted(self) -> list[str]:
+        """The aborted attempts of the first play, each with its cause."""
+        firsts = (each for (_, play), each in self.played.items() if play == 1)
+        return [f"{each.task.task_id}: {each.why}" for each in firsts if each.is_aborted]
 
     @property
     def is_lost(self) -> bool:
         """Whether every attempt was aborted."""
-        return len(self.aborted) == len(self.passed)
+        return bool(self.played) and all(each.is_aborted for each in self.played.values())
+
+    @property
+    def unlike(self) -> list[str]:
+        """The tasks whose second play took other actions than the first, ended otherwise, or found another state."""
+        return [task_id for (task_id, play), each in self.played.items() if play > 1 and not self._is_repeated(each)]
+
+    def _is_repeated(self, again: Played) -> bool:
+        first = self.played[again.task.task_id, 1]
+        is_fresh = origin_of(again.task.website) in self.fresh or not any(
+            map(is_recorded_write, self._walks[again.task.task_id].exchanges)
+        )
+        return is_fresh and (first.actions, first.passed) == (again.actions, again.passed) and not again.is_aborted
 
     def recording(self) -> Recording:
-        recordings = [self._done(each.recording()) for each in self._walks.values()]
-        return merged([each for each in recordings if each.exchanges])
+        unlike = set(self.unlike)
+        kept = (
+            each.recording()
+            for each in self._walks.values()
+            if each.walk.repeats is None or each.walk.task_id not in unlike
+        )
+        return merged([self._done(each) for each in kept if each.exchanges])
 
     def _done(self, recording: Recording) -> Recording:
         """The recording with the outcome of its walk."""
-        walks = tuple(replace(walk, passed=self.passed.get(walk.task_id or "")) for walk in recording.walks)
+        outcomes = {task_id: each.passed for (task_id, play), each in self.played.items() if play == 1}
+        walks = tuple(replace(walk, passed=outcomes.get(walk.task_id or "")) for walk in recording.walks)
         return replace(recording, walks=walks)
 
 
 async def _record_played(
-    scenario: Scenario, chosen: Sequence[Task], settings: Settings, recorded: _Recorded, role: str | None
+    scenario: Scenario,
+    chosen: Sequence[Task],
+    settings: Settings,
+    recorded: _Recorded,
+    role: str | None,
+    *,
+    is_once: bool,
 ) -> int:
     if role is None:
         tasks = reference_tasks(chosen, scenario)
@@ -205,8 +249,15 @@ async def _record_played(
         tasks, player = tuple(chosen), participant_of(scenario, role, settings)
     playing = Playing(scenario, settings, player, _tell, logins=recorded, intercept=lambda task: recorded.attempt(task))
     played = await playing.play(tasks)
-    recorded.passed = {each.task.task_id: each.passed for each in played}
-    recorded.aborted = [f"{each.task.task_id}: {each.why}" for each in played if each.is_aborted]
+    recorded.done(played)
+    # A participant may act otherwise the second time, and then it is not known who chose what differs.
+    again = [each.task for each in played if not (is_once or role or each.is_aborted)]
+    if again:
+        typer.echo("Playing each task once more, to see what pages make up …")
+        recorded.play = 2
+        recorded.done(await playing.play(tuple(again)))
+        for task_id in recorded.unlike:
+            typer.echo(f"{task_id}: the second play differed or began in another state, so it counts as played once")
     is_good = all(each.passed is not False and not each.is_aborted for each in played)
     return EXIT_DONE if is_good else EXIT_LOST
 

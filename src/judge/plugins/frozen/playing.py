@@ -25,13 +25,17 @@ from shared.text import one_line
 
 @dataclass(frozen=True)
 class Played:
-    """How an attempt ended. `passed` is `None` if undecided; `ledger` lists the requests to frozen sites."""
+    """How an attempt ended. `passed` is `None` if undecided; `ledger` lists the requests to frozen sites.
+
+    `actions` are its action lines.
+    """
 
     task: Task
     passed: bool | None
     why: str
     ledger: tuple[LedgerEntry, ...]
     is_aborted: bool = False
+    actions: tuple[str, ...] = ()
 
 
 def reference_tasks(tasks: Sequence[Task], scenario: Scenario) -> tuple[Task, ...]:
@@ -109,4 +113,5 @@ def _played(task: Task, store: RunStore) -> Played:
     ledger = attempt.frozen.ledger if attempt.frozen else ()
     passed = {"success": True, "failure": False}.get(attempt.outcome)
     verdict = attempt.verdict.reason if attempt.verdict else ""
-    return Played(task, passed, one_line(attempt.cause or verdict, 300), ledger, attempt.is_aborted)
+    why = one_line(attempt.cause or verdict, 300)
+    return Played(task, passed, why, ledger, attempt.is_aborted, tuple(attempt.action_history))

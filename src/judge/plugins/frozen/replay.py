@@ -137,10 +137,10 @@ class ReplayInterceptor:
         body = exchange.answer.body if exchange.answer else b""
         for chunk in exchange.chunks:
             await self._caused(exchange, chunk.tick, chunk.at_ms - at_ms, since)
-            yield body[place : chunk.end]
+            yield self._matcher.as_now(body[place : chunk.end])
             place, at_ms = chunk.end, chunk.at_ms
         if place < len(body):
-            yield body[place:]
+            yield self._matcher.as_now(body[place:])
         if not exchange.is_whole:
             await _failed(exchange)
 

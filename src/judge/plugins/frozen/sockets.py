@@ -9,7 +9,6 @@ from itertools import takewhile
 from judge.browser.interception import PageSocket, SocketClose, SocketMessage
 from judge.plugins.frozen.exchanges import Exchange, Message
 from judge.plugins.frozen.kinds import Kind
-from judge.plugins.frozen.matching.contexts import path_of
 from judge.plugins.frozen.matching.matcher import Match, Matcher
 from judge.plugins.frozen.matching.messages import is_signal, sent_data
 from judge.plugins.frozen.secrets import Secrets
@@ -96,7 +95,8 @@ class SocketReplay:
 
     async def _send(self, message: Message) -> None:
         self._exchanged.append((False, self._key(message)))
-        await self.page.send(SocketMessage(False, message.is_text, message.data, message.at_ms))
+        data = self.matcher.as_now(message.data)
+        await self.page.send(SocketMessage(False, message.is_text, data, message.at_ms))
 
     async def _release_late(self) -> None:
         """Send the replies to messages that the page had skipped and has now sent."""
@@ -112,8 +112,8 @@ class SocketReplay:
 
     def _received(self, message: SocketMessage) -> bool:
         """Look up a message of the page among the recorded ones. Returns whether it counts as a write."""
-        recorded = Message(True, message.is_text, message.data, message.at_ms, 0)
-        key = self._key(recorded)
+        sent = Message(True, message.is_text, self.matcher.as_recorded(message.data), message.at_ms, 0)
+        key = self._key(sent)
         self._follow(key)
         self._exchanged.append((True, key))
         places = [place for place, each in self._sent if each == key]
@@ -132,7 +132,9 @@ class SocketReplay:
         if places and self._writing.isdisjoint(places):
             return False
         is_certain = bool(unseen) and not self._left_out
-        data = self.secrets.message(message.data, is_text=message.is_text)
+        if unseen:
+            self.matcher.note_message(self.exchange.path, self._messages[unseen[0]].data, sent.data)
+        data = self.secrets.message(sent.data, is_text=sent.is_text)
         self.matcher.sent(self.exchange.request.url, data, is_certain=is_certain)
         return True
 
@@ -205,4 +207,4 @@ class SocketReplay:
 
     def _key(self, message: Message) -> str:
         data = self.secrets.message(message.data, is_text=message.is_text)
-        return self.matcher.index.message_class(path_of(self.exchange.request.url), data)
+        return self.matcher.index.message_class(self.exchange.path, data)

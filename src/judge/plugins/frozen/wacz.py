@@ -338,7 +338,7 @@ def _index_line(written: Written) -> str:
     url = target_uri(written.exchange.request.url)
     about = {
         "url": url,
-        "mime": mime or "unk",
+        "mime": "warc/revisit" if written.is_revisit else mime or "unk",
         "status": str(answer.status if answer else 0),
         "digest": written.digest,
         "length": str(written.length),

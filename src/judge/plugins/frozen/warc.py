@@ -42,6 +42,9 @@ _ORIGINAL = "X-Archive-Orig-"
 _STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: ([^\r\n]*))?")
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}) (\S+) HTTP/\d\.\d")
 _SCHEMES = (("ws:", "http:"), ("wss:", "https:"))
+# The same body in many walks is stored once (WARC 1.1, 6.7.2).
+_SAME_BODY = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+_MIN_SHARED_BYTES = 200
 _NAMESPACE = uuid.UUID("7d3a4f52-1b0c-5c3e-9e57-5e2f0a9b7c11")
 
 
@@ -89,12 +92,13 @@ class Details(Record):
 
 
 class Written(NamedTuple):
-    """Where a `response` record is in the file, for an index."""
+    """Where the record of an answer is in the file, for an index. `is_revisit`: its body is in an earlier record."""
 
     exchange: Exchange
     offset: int
     length: int
     digest: str
+    is_revisit: bool = False
 
 
 class _Raw(NamedTuple):
@@ -103,6 +107,7 @@ class _Raw(NamedTuple):
     refers_to: str
     uri: str
     block: bytes
+    payload: str = ""
 
 
 def write_warc(exchanges: Iterable[Exchange], out: BinaryIO, *, file_name: str, software: str) -> Iterator[Written]:
@@ -110,6 +115,7 @@ def write_warc(exchanges: Iterable[Exchange], out: BinaryIO, *, file_name: str, 
     writer = WARCWriter(out, gzip=True, warc_version="1.1")
     info = f"software: {software}\r\nformat: WARC File Format 1.1\r\n".encode()
     writer.write_record(_record("warcinfo", "", 0, "application/warc-fields", info, {"WARC-Filename": file_name}))
+    stored: dict[str, dict[str, str]] = {}
     for exchange in exchanges:
         target, at_ms = target_uri(exchange.request.url), exchange.at_ms
         ids = {kind: _record_id(exchange, kind) for kind in ("request", "response", "metadata")}
@@ -118,9 +124,15 @@ def write_warc(exchanges: Iterable[Exchange], out: BinaryIO, *, file_name: str, 
             first = "response"
             start, digest = out.tell(), _digest(exchange.answer.body)
             named = {"WARC-Record-ID": ids["response"], "WARC-Payload-Digest": digest}
-            block = _answer_head(exchange.answer) + exchange.answer.body
-            writer.write_record(_record("response", target, at_ms, "application/http; msgtype=response", block, named))
-            yield Written(exchange, start, out.tell() - start, digest)
+            kind, block = "response", _answer_head(exchange.answer)
+            if (first_stored := stored.get(digest)) is not None:
+                kind, named = "revisit", {**named, **first_stored}
+            else:
+                block += exchange.answer.body
+                if len(exchange.answer.body) >= _MIN_SHARED_BYTES:
+                    stored[digest] = _revisiting(ids["response"], target, at_ms)
+            writer.write_record(_record(kind, target, at_ms, "application/http; msgtype=response", block, named))
+            yield Written(exchange, start, out.tell() - start, digest, kind == "revisit")
         named = {"WARC-Record-ID": ids["request"], "WARC-Payload-Digest": _digest(exchange.request.body)}
         if first == "response":
             named["WARC-Concurrent-To"] = ids["response"]
@@ -133,13 +145,33 @@ def write_warc(exchanges: Iterable[Exchange], out: BinaryIO, *, file_name: str, 
         writer.write_record(_record("metadata", target, at_ms, DETAILS_TYPE, details, named))
 
 
+def _revisiting(record_id: str, target: str, at_ms: int) -> dict[str, str]:
+    """The headers of a record whose body is in another one."""
+    return {
+        "WARC-Profile": _SAME_BODY,
+        "WARC-Refers-To": record_id,
+        "WARC-Refers-To-Target-URI": target,
+        "WARC-Refers-To-Date": warc_date(at_ms),
+    }
+
+
 def read_warc(data: bytes) -> Iterator[Exchange]:
     """The exchanges of a WARC file that `write_warc` wrote, in its order. Raises `DamagedWarc`."""
     answers: dict[str, bytes] = {}
     requests: dict[str, bytes] = {}
+    bodies: dict[str, bytes] = {}
+    shared = 0
     for raw in _raw_records(data):
         if raw.kind == "response":
             answers[raw.record_id] = raw.block
+            bodies.setdefault(raw.payload, raw.block.partition(b"\r\n\r\n")[2])
+        elif raw.kind == "revisit":
+            if raw.payload not in bodies:
+                raise DamagedWarc(f"the body of {raw.uri[:200]} is missing")
+            shared += len(bodies[raw.payload])
+            if shared > _most(data):
+                raise DamagedWarc(f"more than {_most(data)} bytes in its records")
+            answers[raw.record_id] = raw.block + bodies[raw.payload]
         elif raw.kind == "request":
             requests[raw.refers_to or raw.record_id] = raw.block
         elif raw.kind == "metadata" and raw.block.startswith((_DETAILS_FIELD, b"{")):
@@ -326,7 +358,13 @@ def _raw_record(loader: ArcWarcRecordLoader, stream: io.BytesIO) -> _Raw:
         named.get("warc-refers-to" if named.get("warc-type") == "metadata" else "warc-concurrent-to", ""),
         named.get("warc-target-uri", ""),
         block,
+        named.get("warc-payload-digest", ""),
     )
+
+
+def _most(data: bytes) -> int:
+    """The bytes that all records of a file of this size may have."""
+    return min(MAX_TOTAL_BYTES, max(_FREE_BYTES, _MAX_RATIO * len(data)))
 
 
 def _members(data: bytes) -> Iterator[bytes]:
@@ -335,7 +373,7 @@ def _members(data: bytes) -> Iterator[bytes]:
         if data:
             yield data
         return
-    most = min(MAX_TOTAL_BYTES, max(_FREE_BYTES, _MAX_RATIO * len(data)))
+    most = _most(data)
     view, at, total = memoryview(data), 0, 0
     while at < len(data):
         inflater, pieces, size = zlib.decompressobj(31), [], 0

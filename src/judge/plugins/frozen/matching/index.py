@@ -274,7 +274,9 @@ class Index:
             found = fitted(asked.tree, spots, partial(self._is_acceptable, asked.entered))
             group = found and self._accepted(self._by_class.get(found.key), accept)
             if found is not None and group is not None and group.observations != seen:
-                yield Fit(group, False, self._made_up(group.observations[0], spots, asked.plain))
+                yield Fit(
+                    group, False, self._made_up(self._asked_by(group.observations[0].exchange).tree, spots, asked.plain)
+                )
 
     def near(self, asked: Asked, accept: str) -> Iterator[Fit]:
         """The recorded requests that this one may match, nearest first: they differ where nothing certain is known."""
@@ -306,13 +308,17 @@ class Index:
         is_received = self.received.before(exchange.walk, found.other, exchange.began)
         return not is_ours and not is_received and not self.received.anywhere(found.one)
 
-    def _made_up(self, observation: Observation, spots: Spots, plain: Tree) -> tuple[tuple[str, str], ...]:
+    def _made_up(self, recorded: Tree, spots: Spots, plain: Tree) -> tuple[tuple[str, str], ...]:
         """Pairs of a recorded value that the page made up and the present one."""
-        exchange = observation.exchange
-        was = fitted(self._asked_by(exchange).tree, spots, lambda _, value: value)
-        now = fitted(plain, spots, lambda _, value: value)
+        was, now = (fitted(tree, spots, lambda _, value: value) for tree in (recorded, plain))
         pairs = zip(was.middles, now.middles, strict=False) if was and now else ()
-        return tuple((recorded, here) for each, here in pairs if (recorded := self.received.plain(each)))
+        return tuple((value, here) for each, here in pairs if (value := self.received.plain(each)))
+
+    def made_up_in_message(self, path: str, recorded: bytes, now: bytes) -> Iterator[tuple[str, str]]:
+        """As `Fit.made_up`, for two messages over a socket."""
+        was, here = (message_tree(path, data_text(data)) for data in (recorded, now))
+        for spots in self._spots.get(here.shape, ()) if was.shape == here.shape else ():
+            yield from self._made_up(was, spots, here)
 
     def made_up_cookies(self, plain: WireRequest, exchange: Exchange) -> Iterator[tuple[str, str]]:
         """Pairs of a recorded and a present value of cookies that differ in each play."""

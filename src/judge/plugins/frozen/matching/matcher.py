@@ -134,9 +134,17 @@ class Matcher:
         return replace(request, url=url, body=self.as_recorded(request.body))
 
     def _note_made_up(self, plain: WireRequest, found: _Found) -> None:
-        """Note what the page made up, so that it gets its own value where the site repeats the recorded one."""
         exchange = found.choice.observation.exchange
-        for recorded, now in (*found.fit.made_up, *self.index.made_up_cookies(plain, exchange)):
+        self._keep(found.fit.made_up)
+        self._keep(self.index.made_up_cookies(plain, exchange))
+
+    def note_message(self, path: str, recorded: bytes, now: bytes) -> None:
+        """Note what the page made up in a message over a socket."""
+        self._keep(self.index.made_up_in_message(path, recorded, now))
+
+    def _keep(self, made_up: Iterable[tuple[str, str]]) -> None:
+        """Keep what the page made up, so that it gets its own value where the site repeats the recorded one."""
+        for recorded, now in made_up:
             is_new = recorded != now and recorded not in self._now and now not in self._now.values()
             if is_new and min(len(recorded), len(now)) >= _MIN_MADE_UP_CHARS:
                 self._now[recorded] = now
@@ -158,11 +166,11 @@ class Matcher:
             grade = "exact" if found.fit.is_exact else "fuzzy"
         if answer is not None and (unchanged := not_modified(asked, answer)):
             answer, grade = unchanged, grade if grade == "uncertain" else "synthesised"
-        return Match(kind, grade, exchange, self._answer(answer), differs)
+        return Match(kind, grade, exchange, self._answer(exchange, answer), differs)
 
-    def _answer(self, answer: Answer | None) -> Answer | None:
-        """The answer with the values that the page made up itself."""
-        if answer is None or not self._now:
+    def _answer(self, exchange: Exchange, answer: Answer | None) -> Answer | None:
+        """The answer with the values that the page made up itself. Those of streams are put into each piece."""
+        if answer is None or not self._now or exchange.chunks or not exchange.is_whole:
             return answer
         body = decoded(answer.body, header(answer.headers, "content-encoding"))
         if body is None or (changed := self.as_now(body)) == body:
