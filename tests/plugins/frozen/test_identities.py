@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.browser.interception import WireRequest
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import Matcher
 from plugins.frozen.made import START_MS, answer, recording, request, walk

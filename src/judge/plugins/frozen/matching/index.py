@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from urllib.parse import urljoin
 
-from judge.browser.interception import WireRequest
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, Recording, header
 from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.answers import fingerprint, holds_in_any_state, tokens_in

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from judge.browser.interception import WireRequest
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import header
 from judge.plugins.frozen.matching.loose import loosened
 from judge.plugins.frozen.multipart import parts_of

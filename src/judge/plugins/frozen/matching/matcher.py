@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from judge.browser.interception import WireRequest
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, header
 from judge.plugins.frozen.kinds import Kind, kind_of, miss_class
 from judge.plugins.frozen.matching.contexts import AUTHORIZATION, Context, counted
