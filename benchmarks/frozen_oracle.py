@@ -22,7 +22,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from judge.browser.interception import WireRequest
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.matching.matcher import MATCHER, Matcher
 from plugins.frozen.made import request
 from plugins.frozen.test_matching_oracle import SURE, VARIABLES, Page, Server, Site, Write, recorded

@@ -31,11 +31,11 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
-from judge.browser.holding import holding_of
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.browser.session import Browser, ToolResult, Traffic
 from judge.config import RunConfig
 from judge.episode.episode import Episode
+from judge.network.holding import holding_of
 from judge.records.tasks import Task
 from judge.sites import NetworkPolicy
 from judge.store.layout import TaskStore

@@ -22,7 +22,7 @@ from playwright.async_api import Browser, ViewportSize, async_playwright
 from starlette.applications import Starlette
 
 from judge.browser.chromium import find_browser
-from judge.events import RunStarted, Sink, StepBegun, StepDone, TaskDone, TaskStarted
+from judge.records.events import RunStarted, Sink, StepBegun, StepDone, TaskDone, TaskStarted
 from judge.report.build import make_report
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import LiveRecords

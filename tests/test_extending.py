@@ -197,8 +197,8 @@ def test_a_format_of_archives_answers_requests(site: Path, tmp_path: Path) -> No
     (tmp_path / "shop.pages").write_text(json.dumps(shop))
     program = """
 import asyncio, sys
-from judge.browser.archives import open_archives
-from judge.browser.interception import WireRequest
+from judge.network.archives import open_archives
+from judge.network.interception import WireRequest
 from judge.config import RunConfig
 from judge.records.tasks import Task
 config = RunConfig(archives={"*": {"path": sys.argv[1]}})

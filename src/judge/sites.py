@@ -178,7 +178,7 @@ class NetworkPolicy(Record):
     services: no task needs them, and untrusted requests name sites too. `closed` are the assessment's own servers,
     the judge and the participant, which are unreachable even as a task's website.
 
-    The guard (`judge.browser.guard`) resolves a name once, asks this policy about every resulting address, and connects
+    The guard (`judge.network.guard`) resolves a name once, asks this policy about every resulting address, and connects
     to exactly the allowed address, so that a name cannot resolve to another one in between (DNS rebinding).
     """
 

@@ -14,7 +14,7 @@ from helpers.episode.one_page_shop import OnePageShop, assess_in_shop
 from helpers.episode.scripted import ScriptedBrowser, play_episode
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from judge.browser.session import Hop
-from judge.events import Event, TaskStarted
+from judge.records.events import Event, TaskStarted
 from judge.records.tools import MAX_OPEN_TABS
 from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault
@@ -79,7 +79,7 @@ def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedT
     ):
         # The guard lets this machine's other sites pass, as it would public ones.
         monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
-        monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
+        monkeypatch.setattr("judge.network.guard.is_this_machine", lambda _: False)
         elsewhere.pages["/late"] = at_the_second_visit
         partner = f"{partners.url}partner"
         site.pages["/"] = f"{HOME}<a href='{partner}'>Partner</a>"

@@ -23,9 +23,10 @@ from helpers.episode.live_judge import (
     some_tasks,
     tool_call,
 )
-from judge.browser import chromium, guard
+from judge.browser import chromium
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.browser.session import ToolResult
+from judge.network import guard
 
 pytestmark = pytest.mark.e2e
 

@@ -9,7 +9,7 @@ import pytest
 
 from helpers.browser.hostile_site import Site, hostile_site
 from helpers.browser.sessions import browser_settings
-from helpers.browser.web_sockets import echoing, saying
+from helpers.network.web_sockets import echoing, saying
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.browser import requests
 from judge.browser.pool import browser_pool

@@ -11,9 +11,9 @@ from helpers.browser.hostile_site import Handler, Page, hostile_site, self_signe
 from helpers.browser.sessions import browser_settings
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, participant, ref, some_tasks, tool_call
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
-from judge.browser.holding import holding_of
 from judge.browser.pool import browser_pool
 from judge.evaluators.checks import evaluate
+from judge.network.holding import holding_of
 from judge.records.tasks import Task
 from judge.sites import NetworkPolicy
 from judge.trajectory.network import Entry, read_har, write_har

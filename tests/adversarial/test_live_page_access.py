@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from helpers.episode.live_judge import served
 from helpers.runs import a_png, write_synthetic_run
 from judge.commands.app import app as wabe
-from judge.events import RunStarted, TaskStarted
+from judge.records.events import RunStarted, TaskStarted
 from judge.server.live import LiveHub, live_routes
 from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import listen

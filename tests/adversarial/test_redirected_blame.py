@@ -87,7 +87,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
     ):
         # The guard lets this machine's other sites pass, as it would public ones.
         monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
-        monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
+        monkeypatch.setattr("judge.network.guard.is_this_machine", lambda _: False)
         site.pages["/script"] = f"<title>Script</title><script>location.replace('{elsewhere.url}trap')</script>"
         return with_judge(tmp_path_factory.mktemp("run"), play)
 

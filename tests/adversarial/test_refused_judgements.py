@@ -105,7 +105,7 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
     ):
         # The guard lets this machine's other sites pass, as it would public ones.
         monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
-        monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
+        monkeypatch.setattr("judge.network.guard.is_this_machine", lambda _: False)
         site.pages["/"] = HOME.format(elsewhere=f"{elsewhere.url}dark")
         return with_judge(tmp_path_factory.mktemp("run"), play, filtered)
 

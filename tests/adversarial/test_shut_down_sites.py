@@ -9,7 +9,7 @@ import pytest
 from helpers.browser.hostile_site import Handler, Site, hostile_site
 from helpers.episode.one_page_shop import OnePageShop, assess_in_shop
 from judge.browser.settle import SettleMode
-from judge.events import Event, TaskStarted
+from judge.records.events import Event, TaskStarted
 from shared.errors import BrowserFault, SiteUnreachable
 from shared.models import Action
 from shared.protocol import render_reply

@@ -12,8 +12,8 @@ from helpers.browser.sessions import browser_settings
 from helpers.browser.ways_judged import Outcome, four_servers, outcomes
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, participant, some_tasks, tool_call
 from judge import sites
-from judge.browser import guard
 from judge.browser.pool import browser_pool
+from judge.network import guard
 from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 from judge.trajectory.network import read_har

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from helpers.episode.live_judge import served
 from helpers.runner.scenario_runs import run_here, write_scenario
-from judge.events import EVENT_KEY, Event, RunStarted, Said, TaskDone, to_wire
+from judge.records.events import EVENT_KEY, Event, RunStarted, Said, TaskDone, to_wire
 from judge.runner.follow import request_assessment
 from judge.server.service import JudgeService
 from shared.a2a.server import Skill, build_app

@@ -5,7 +5,7 @@ import pytest
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, to_the_goal
 from helpers.proxies import PASSWORD, FakeProxy, fake_proxy
-from judge.browser.upstream_proxy import UpstreamProxy
+from judge.network.upstream_proxy import UpstreamProxy
 
 pytestmark = pytest.mark.e2e
 

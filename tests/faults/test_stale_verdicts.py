@@ -10,10 +10,10 @@ import pytest
 
 from helpers.episode.one_page_shop import assess_in_shop
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
-from judge.events import Event, TaskRetried
 from judge.judges.base import Judge
 from judge.judges.code import code_checksum
 from judge.judges.rescoring import judge_stored
+from judge.records.events import Event, TaskRetried
 from judge.records.verdicts import Verdict
 from judge.results.submission import TaskSummary
 from judge.results.verify import verify_run

@@ -14,8 +14,8 @@ from helpers.browser.hostile_site import hostile_site
 from helpers.ports import free_ports
 from helpers.runner.scenario_runs import run_here, write_scenario
 from helpers.runs import BEGAN, write_task
-from judge.events import Event, RunStarted, StepDone, TaskDone
 from judge.judges.rescoring import WHY_ZERO
+from judge.records.events import Event, RunStarted, StepDone, TaskDone
 from judge.records.tasks import Task
 from judge.results.run_record import withdraw_unplayed
 from judge.runner.follow import FirstTasks, UnusableParticipant

@@ -11,7 +11,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from helpers.runs import a_png, write_synthetic_run
-from judge.events import RunStarted, Sink, StepBegun, StepDone, TaskDone, TaskStarted
+from judge.records.events import RunStarted, Sink, StepBegun, StepDone, TaskDone, TaskStarted
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import LiveRecords
 from judge.store.layout import RunStore

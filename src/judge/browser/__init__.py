@@ -1,1 +1,1 @@
-"""The browser under assessment: Playwright's MCP server, the offered tools, the guard."""
+"""The browser under assessment: Playwright's MCP server, the offered tools, what a page shows."""

@@ -9,7 +9,7 @@ from playwright.async_api import Error, async_playwright
 
 from judge.browser.chromium import find_browser
 from judge.browser.form_login import intercepted_options, launch_options
-from judge.browser.interception import Interceptor
+from judge.network.interception import Interceptor
 from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault, ConfigError
 from shared.settings import Settings

@@ -15,10 +15,10 @@ from playwright.async_api import BrowserContext, Error, Locator, Page, Response,
 
 from judge.browser.chromium import FoundBrowser, find_browser, proxy_options, wanted_by
 from judge.browser.display import has_display, require_display, virtual_display, xvfb
-from judge.browser.guard import guarding
-from judge.browser.interception import Interceptor
-from judge.browser.upstream_proxy import UpstreamProxy
 from judge.config import RunConfig
+from judge.network.guard import guarding
+from judge.network.interception import Interceptor
+from judge.network.upstream_proxy import UpstreamProxy
 from judge.sites import NetworkPolicy
 from shared.errors import WabeError
 from shared.settings import Settings
@@ -117,8 +117,8 @@ async def intercepted_options(
 ) -> dict[str, Any]:
     """How to launch a browser whose requests the interceptor answers, until the stack is closed."""
     # Imported on first use, because few log-ins need it.
-    from judge.browser.intercepting import intercepted
-    from judge.browser.tls import Authority
+    from judge.network.intercepting import intercepted
+    from judge.network.tls import Authority
 
     authority = Authority()
     guard = await stack.enter_async_context(guarding(None, upstream=upstream))

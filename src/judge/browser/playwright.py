@@ -20,7 +20,6 @@ from playwright._impl._driver import compute_driver_executable
 from judge.browser import attacks, fetches, fields, fonts, lost_refs, points, probes, requests, responses, settle
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
-from judge.browser.guard import Guard
 from judge.browser.mcp_server import McpServer, NoAnswer, PageTrouble, TabCrashed
 from judge.browser.provenance import mark, read_documents
 from judge.browser.requests import NavigationLog, RequestLog
@@ -45,7 +44,8 @@ from judge.browser.settle import (
     read_report,
     settle_code,
 )
-from judge.browser.wire import MARK
+from judge.network.guard import Guard
+from judge.network.wire import MARK
 from judge.records.access import StorageState
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task

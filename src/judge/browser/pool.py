@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 from judge.browser.chromium import BrowserFolder, BrowserSettings
 from judge.browser.display import virtual_display
-from judge.browser.guard import Guard, guarding
-from judge.browser.interception import Interceptor
 from judge.browser.mcp_server import McpServer
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.tools import offered_tools
-from judge.browser.upstream_proxy import UpstreamProxy
+from judge.network.guard import Guard, guarding
+from judge.network.interception import Interceptor
+from judge.network.upstream_proxy import UpstreamProxy
 from judge.sites import NetworkPolicy
 from shared.errors import EnvironmentFault, ParticipantError
 from shared.models import ToolSpec
 
 if TYPE_CHECKING:
-    from judge.browser.tls import Authority
+    from judge.network.tls import Authority
 
 # A browser gets slower and larger with use; a new one costs a second.
 TASKS_PER_BROWSER = 50
@@ -60,7 +60,7 @@ class _Slot:
         self.tasks += 1
         if self._guard and self.authority and interceptor:
             # Imported on first use, as in `_new_authority`.
-            from judge.browser.intercepting import intercepted
+            from judge.network.intercepting import intercepted
 
             self._guard.allow(policy, intercepted(self._guard, interceptor, self.authority))
         elif self._guard:
@@ -189,7 +189,7 @@ class BrowserPool:
 
 def _new_authority() -> "Authority":
     """Imported on first use, because the import takes some 40 ms and few runs need it."""
-    from judge.browser.tls import Authority
+    from judge.network.tls import Authority
 
     return Authority()
 

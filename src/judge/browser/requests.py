@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from judge.browser.senders import claims_of, sender_of
-from judge.browser.sent import joined
 from judge.browser.session import Hop, Traffic
 from judge.browser.socket_messages import read_messages
-from judge.browser.wire import MAX_BODY_BYTES, MAX_URL_CHARS, OTHER, OWN, Limits, Wire
+from judge.network.senders import claims_of, sender_of
+from judge.network.sent import joined
+from judge.network.wire import MAX_BODY_BYTES, MAX_URL_CHARS, OTHER, OWN, Limits, Wire
 from judge.trajectory.network import DOWNLOAD, HELD, MAX_METHOD_CHARS, LeftOut, MessagesLeftOut
 from shared.files import read_end
 

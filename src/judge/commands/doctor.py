@@ -21,11 +21,11 @@ from judge.browser.chromium import BrowserSettings, find_browser, wanted_by
 from judge.browser.display import has_display, require_display
 from judge.browser.fonts import FONT_PACKAGES, SCRIPTS, titles_of
 from judge.browser.pool import browser_pool
-from judge.browser.upstream_proxy import require_upstream
 from judge.commands import OutputDir
 from judge.commands.findings import FINDINGS, Finding
 from judge.commands.run import scenario_file
 from judge.config import RunConfig
+from judge.network.upstream_proxy import require_upstream
 from judge.runner.boundary import EXIT_LOST
 from judge.scenario.logins import expired_logins, with_addresses, with_logins
 from judge.scenario.toml import load_scenario

@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from judge.browser.archives import open_archives
 from judge.commands import plain_app
 from judge.commands.login import login
 from judge.commands.tasks_check import check as check_command
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
+from judge.network.archives import open_archives
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_USAGE

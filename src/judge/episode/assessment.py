@@ -14,15 +14,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from judge.browser.archives import Archives, Intercepted, policy_for
-from judge.browser.holding import holding_of
 from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
 from judge.episode.reset import SiteTurns
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
-from judge.events import (
+from judge.judges.base import Judge
+from judge.judges.rescoring import differences, is_by_this_code, judge_stored, recomputed, verdict_on_file
+from judge.network.archives import Archives, Intercepted, policy_for
+from judge.network.holding import holding_of
+from judge.records.events import (
     RunDone,
     RunStarted,
     Sink,
@@ -33,8 +35,6 @@ from judge.events import (
     TaskRetried,
     TaskStarted,
 )
-from judge.judges.base import Judge
-from judge.judges.rescoring import differences, is_by_this_code, judge_stored, recomputed, verdict_on_file
 from judge.records.steps import BlameFacts, Step
 from judge.records.tasks import Task
 from judge.records.verdicts import Verdict

@@ -12,9 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from judge.browser.action_lines import MAX_DOWNLOADS, acted_on, action_line, with_downloads
-from judge.browser.archives import Intercepted
 from judge.browser.fonts import UNDRAWN
-from judge.browser.holding import Holding
 from judge.browser.replies import understand
 from judge.browser.session import Browser, BrowserFactory, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
@@ -24,6 +22,8 @@ from judge.episode.blame import Route, shortened
 from judge.evaluators.kinds.fetch import Fetches
 from judge.evaluators.kinds.probe import Probes
 from judge.evaluators.provenance import own_names
+from judge.network.archives import Intercepted
+from judge.network.holding import Holding
 from judge.records.attacks import Inserted
 from judge.records.ledger import Frozen
 from judge.records.notices import GIVEN_UP, notice_text

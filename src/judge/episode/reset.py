@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import httpx
 
-from judge.browser.guard import Guard, guarding
-from judge.browser.upstream_proxy import UpstreamProxy
 from judge.config import RunConfig
+from judge.network.guard import Guard, guarding
+from judge.network.upstream_proxy import UpstreamProxy
 from judge.records.access import StorageState, merged, read_storage_state
 from judge.records.tasks import Task
 from judge.sites import NetworkPolicy, Origin, origin_of, own_site

@@ -1,1 +1,1 @@
-"""The judge's vocabulary: tasks with their checks and log-ins, steps, verdicts."""
+"""The judge's vocabulary: tasks with their checks and log-ins, steps, verdicts, events."""

@@ -1,6 +1,6 @@
 """Requests that never leave this machine (`hold`, `writes = "hold"`): which ones, and what the page is told.
 
-How they are held: `judge.browser.holding`.
+How they are held: `judge.network.holding`.
 """
 
 import re

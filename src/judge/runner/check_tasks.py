@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import urldefrag
 
 from judge.browser.hosted import require_hostable
-from judge.browser.upstream_proxy import require_upstream
 from judge.config import RunConfig
 from judge.evaluators.checks import evaluate
 from judge.judges.factory import OFFLINE, open_judge
+from judge.network.upstream_proxy import require_upstream
 from judge.records.tasks import Task
 from judge.runner.launch import site_members
 from judge.runner.rehearsal import client_of, rehearsing, walker_of

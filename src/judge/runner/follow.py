@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from judge.events import RUN_ID_KEY, Event, EventReader, RunStarted, Said, Sink, StepDone, TaskDone
+from judge.records.events import RUN_ID_KEY, Event, EventReader, RunStarted, Said, Sink, StepDone, TaskDone
 from judge.records.steps import StopReason
 from judge.scenario.models import Scenario
 from judge.store.layout import RUN_ID

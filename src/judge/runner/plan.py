@@ -11,11 +11,11 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judge.browser.archives import Archives, open_archives, pinned, require_playable
 from judge.browser.chromium import find_browser, wanted_by
 from judge.browser.display import require_display
 from judge.config import CONFIG, RunConfig
 from judge.episode.preflight import check_config
+from judge.network.archives import Archives, open_archives, pinned, require_playable
 from judge.records.attacks import Modes
 from judge.records.tasks import Level, Task
 from judge.results.other_code import rejudging_note

@@ -9,14 +9,14 @@ from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from judge.browser.archives import Archives, Intercepted
 from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.episode import Connect
-from judge.events import Sink
 from judge.judges.base import Judge
+from judge.network.archives import Archives, Intercepted
+from judge.records.events import Sink
 from judge.records.tasks import Task
 from judge.results.submission import TaskSummary
 from judge.runner.launch import Child, Member, child_environ, launched

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from rich.console import Console
 
 from judge.browser.chromium import sweep
-from judge.events import Sink
+from judge.records.events import Sink
 from judge.records.tasks import Task
 from judge.records.verdicts import WITHOUT_CHECKS
 from judge.report.build import make_report, open_page

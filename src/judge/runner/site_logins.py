@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
 from judge.browser.form_login import Account, LoginFailed, log_in
-from judge.browser.interception import Interceptor
-from judge.browser.upstream_proxy import UpstreamProxy
+from judge.network.interception import Interceptor
+from judge.network.upstream_proxy import UpstreamProxy
 from judge.records.access import StorageState, merged, read_storage_state
 from judge.records.tasks import Task
 from judge.scenario.logins import form_login, own_part, with_addresses

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from judge.browser.fonts import titles_of, undrawn_scripts
-from judge.events import (
+from judge.records.events import (
     Event,
     Noted,
     RunDone,

@@ -5,7 +5,6 @@ A check that passes in such an attempt does not prove that the task was done.
 
 from contextlib import nullcontext
 
-from judge.browser.archives import open_archives
 from judge.browser.hosted import require_hostable
 from judge.config import RunConfig
 from judge.evaluators.checks import evaluate
@@ -13,6 +12,7 @@ from judge.evaluators.evidence import Recording
 from judge.evaluators.kinds.probe import expressions_read
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.factory import OFFLINE, open_judge
+from judge.network.archives import open_archives
 from judge.runner.launch import site_members
 from judge.runner.rehearsal import rehearsing
 from judge.scenario.frozen import on_archives

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from judge.events import Event, RunStarted, Sink, TaskDone
+from judge.records.events import Event, RunStarted, Sink, TaskDone
 from judge.store.layout import RunStore, TaskStore
 from shared.errors import ConfigError, WabeError
 from shared.files import read_file

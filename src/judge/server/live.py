@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from judge.events import Event, RunDone, RunStarted, Sink, StepBegun, TaskDone, TaskEvent
+from judge.records.events import Event, RunDone, RunStarted, Sink, StepBegun, TaskDone, TaskEvent
 from judge.records.verdicts import TaskOutcome
 from judge.report.data import read_task
 from judge.report.pages import Renderer

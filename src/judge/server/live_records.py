@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from judge.events import StepBegun, StepDone, TaskDone, TaskEvent, TaskJudging, TaskRetried, TaskStarted
+from judge.records.events import StepBegun, StepDone, TaskDone, TaskEvent, TaskJudging, TaskRetried, TaskStarted
 from judge.records.steps import Step
 from judge.report.data import RunView, read_run
 from judge.store.layout import RunStore, TaskStore, runs_in

@@ -9,18 +9,18 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from judge.browser.archives import Archives, open_archives, require_playable
 from judge.browser.chromium import BrowserSettings
 from judge.browser.hosted import require_hostable
 from judge.browser.pool import browser_pool
-from judge.browser.upstream_proxy import require_upstream
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.preflight import check_config
-from judge.events import EVENT_KEY, RUN_ID_KEY, Event, Noted, describe, to_wire
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
+from judge.network.archives import Archives, open_archives, require_playable
+from judge.network.upstream_proxy import require_upstream
 from judge.records.checks import NO_CHECKS
+from judge.records.events import EVENT_KEY, RUN_ID_KEY, Event, Noted, describe, to_wire
 from judge.results.identity import identity_in, record_card
 from judge.results.run_record import begin_run, end_run, provenance, spending_before
 from judge.results.submission import (

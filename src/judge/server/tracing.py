@@ -21,7 +21,17 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.util.types import Attributes, AttributeValue
 
-from judge.events import Event, RunDone, RunStarted, Sink, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
+from judge.records.events import (
+    Event,
+    RunDone,
+    RunStarted,
+    Sink,
+    StepDone,
+    TaskDone,
+    TaskJudging,
+    TaskRetried,
+    TaskStarted,
+)
 from judge.records.steps import Step
 from shared.errors import WabeError
 from shared.llm.model import Completion, Model, ModelRequest

@@ -30,7 +30,7 @@ NETWORK_FILE = "network.har"
 # The version of the rules for senders. Files without it are of version 1: checks then guess a sender from headers.
 RULES = 2
 BROWSER = "browser"
-# Of an entry: the request never left this machine (`judge.browser.holding`).
+# Of an entry: the request never left this machine (`judge.network.holding`).
 HELD = "_held"
 # Of an entry: the browser began to download the answer, and reported nothing else about it.
 DOWNLOAD = "_download"

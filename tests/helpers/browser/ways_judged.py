@@ -12,11 +12,11 @@ from pydantic import TypeAdapter
 
 from helpers.browser.ways_of_sending import Logged, Sending, path_of, served, ways_of
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
-from judge.browser.holding import holding_of
 from judge.browser.pool import BrowserPool
 from judge.browser.requests import RequestLog
 from judge.browser.session import Traffic
 from judge.evaluators.policies import decided
+from judge.network.holding import holding_of
 from judge.records.policies import DeclaredPolicy, PolicyResult
 from judge.records.tasks import Task
 from judge.sites import NetworkPolicy

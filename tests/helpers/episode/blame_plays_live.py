@@ -22,7 +22,7 @@ def two_sites() -> Iterator[dict[str, Site]]:
     """
     with pytest.MonkeyPatch.context() as monkeypatch, hostile_site() as own, hostile_site() as elsewhere:
         monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
-        monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
+        monkeypatch.setattr("judge.network.guard.is_this_machine", lambda _: False)
         yield {OWN: own, ELSEWHERE: elsewhere}
 
 

@@ -11,9 +11,9 @@ from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
-from judge.events import Event
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
+from judge.records.events import Event
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.results.submission import TaskSummary

@@ -12,8 +12,8 @@ from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
-from judge.events import Event, TaskRetried
 from judge.judges.factory import open_judge
+from judge.records.events import Event, TaskRetried
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.results.submission import TaskSummary

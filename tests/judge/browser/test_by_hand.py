@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from helpers.browser.interceptors import Answering, answer
+from helpers.network.interceptors import Answering, answer
 from judge.browser import chromium
 from judge.browser.by_hand import browse_by_hand
 from judge.browser.chromium import find_browser
 from judge.browser.display import virtual_display, xvfb
-from judge.browser.interception import WireAnswer, WireRequest
 from judge.config import RunConfig
+from judge.network.interception import WireAnswer, WireRequest
 from judge.sites import NetworkPolicy
 from shared.errors import ConfigError
 from shared.settings import Settings

@@ -8,13 +8,13 @@ from urllib.parse import parse_qs
 import pytest
 
 from helpers.browser.hostile_site import Site
-from helpers.browser.interceptors import Answering, PassingOn, answer
 from helpers.browser.login_site import PASSWORD, USER, login_site
+from helpers.network.interceptors import Answering, PassingOn, answer
 from judge.browser import chromium
 from judge.browser.chromium import BrowserSettings, FoundBrowser
 from judge.browser.form_login import Account, LoginFailed, launch_options, log_in
-from judge.browser.interception import WireAnswer, WireRequest
 from judge.config import RunConfig
+from judge.network.interception import WireAnswer, WireRequest
 from judge.sites import NetworkPolicy
 from shared.errors import ConfigError
 from shared.settings import Settings

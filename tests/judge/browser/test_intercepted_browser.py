@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from helpers.browser.hostile_site import Handler, Page, hostile_site, self_signed
-from helpers.browser.interceptors import Answering, PassingOn, answer
 from helpers.browser.sessions import browser_settings, ref_of
-from helpers.browser.web_sockets import talk
-from judge.browser.interception import RequestFailed, WireAnswer, WireRequest
+from helpers.network.interceptors import Answering, PassingOn, answer
+from helpers.network.web_sockets import talk
 from judge.browser.pool import BrowserPool, browser_pool
+from judge.network.interception import RequestFailed, WireAnswer, WireRequest
 from judge.sites import NetworkPolicy
 
 pytestmark = pytest.mark.e2e

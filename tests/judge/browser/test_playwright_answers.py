@@ -15,10 +15,10 @@ from mcp.types import CallToolResult, TextContent
 
 from judge.browser import processes
 from judge.browser.chromium import BrowserSettings, FoundBrowser
-from judge.browser.guard import Guard
 from judge.browser.mcp_server import McpServer
 from judge.browser.playwright import PlaywrightBrowser
 from judge.config import RunConfig
+from judge.network.guard import Guard
 from shared.errors import BrowserFault, EnvironmentFault, InternalFault, SiteUnreachable
 from shared.models import Notice
 

@@ -10,10 +10,10 @@ import pytest
 from helpers.browser.hops import pages_of
 from helpers.browser.hostile_site import Handler, hostile_site, never_answers
 from helpers.browser.sessions import a_browser, browser_settings
-from judge.browser.holding import holding_of
 from judge.browser.pool import browser_pool
 from judge.browser.requests import RequestLog
 from judge.browser.session import Traffic
+from judge.network.holding import holding_of
 from judge.records.tasks import Task
 from judge.sites import NetworkPolicy
 

@@ -11,7 +11,7 @@ import tomli
 import typer
 from typer.testing import CliRunner
 
-from helpers.browser.archives import SHOP, use_pages, write_archive
+from helpers.network.archives import SHOP, use_pages, write_archive
 from helpers.ports import free_port
 from judge.commands.app import app as wabe
 from judge.records.tasks import Task

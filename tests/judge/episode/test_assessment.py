@@ -11,9 +11,9 @@ import pytest
 from helpers.episode.one_page_shop import assess_in_shop as assess_with
 from helpers.results import a_step
 from judge.config import RunConfig
-from judge.events import Event, StepBegun, StepDone
 from judge.judges.base import Judge
 from judge.judges.checked import ChecksJudge
+from judge.records.events import Event, StepBegun, StepDone
 from judge.records.steps import Step
 from judge.records.verdicts import Verdict
 from judge.results.submission import TaskSummary

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from helpers.episode.one_page_shop import assess_in_shop
-from judge.events import Event, RunDone, RunStarted, TaskStarted
+from judge.records.events import Event, RunDone, RunStarted, TaskStarted
 from judge.store.layout import RunStore
 from judge.trajectory.record import SHARED_STATE
 from shared.models import Action

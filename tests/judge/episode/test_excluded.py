@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from helpers.episode.one_page_shop import assess_in_shop
-from judge.events import Event, TaskDone
+from judge.records.events import Event, TaskDone
 from judge.results.submission import TaskSummary, build_submission
 from judge.store.layout import RunStore
 from judge.trajectory.files import read_attempt

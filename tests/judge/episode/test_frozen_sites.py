@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from helpers.browser.archives import BEGAN, SHOP, use_pages, write_archive
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import (
     LiveJudge,
@@ -22,6 +21,7 @@ from helpers.episode.live_judge import (
     tool_call,
 )
 from helpers.llm.servers import ModelServer
+from helpers.network.archives import BEGAN, SHOP, use_pages, write_archive
 from judge.trajectory.files import load_trajectory
 
 pytestmark = pytest.mark.e2e

@@ -16,7 +16,7 @@ from judge.browser.session import Hop, ToolResult
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.reset import SiteTurns, Turn, reset_site
-from judge.events import Event, TaskRetried, TaskStarted
+from judge.records.events import Event, TaskRetried, TaskStarted
 from judge.records.tasks import Task
 from judge.sites import NetworkPolicy
 from judge.trajectory.record import Attempt

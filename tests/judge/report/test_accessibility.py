@@ -11,7 +11,7 @@ from helpers.browser.pages import open_browser, serious_violations, watched_page
 from helpers.live_page import ServedPage, live_page
 from helpers.results import JUDGE, a_verdict, write_verdict_on
 from helpers.runs import a_png, write_synthetic_run
-from judge.events import RunDone
+from judge.records.events import RunDone
 from judge.report.build import make_report
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.browser.archives import SHOP, use_pages, write_archive
+from helpers.network.archives import SHOP, use_pages, write_archive
 from judge.runner.plan import Plan, RunOptions, make_plan, resume_command
 from shared.errors import ConfigError
 from shared.settings import Settings

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from helpers.results import a_result, a_submission, a_verdict
-from judge.events import Event, RunDone, RunStarted, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
+from judge.records.events import Event, RunDone, RunStarted, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
 from judge.records.verdicts import BUDGET_SPENT
 from judge.runner.live_page import LivePage
 from judge.runner.terminal import Display, Progress, print_summary

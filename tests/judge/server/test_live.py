@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from helpers.live_page import RUN, ServedPage, live_page, serving
 from helpers.results import A_TRACE
 from helpers.runs import write_synthetic_run
-from judge.events import (
+from judge.records.events import (
     Event,
     RunDone,
     RunStarted,

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from helpers.browser.pages import WatchedPage, open_browser, watched_page
 from helpers.live_page import RUN, ServedPage, live_page, serving
 from helpers.ports import free_port
-from judge.events import RunDone, RunStarted, TaskDone, TaskStarted
+from judge.records.events import RunDone, RunStarted, TaskDone, TaskStarted
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import LiveRecords
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from judge.events import RunDone, RunStarted, Sink, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
+from judge.records.events import RunDone, RunStarted, Sink, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
 from judge.records.steps import Outcome, Step, Timings
 from judge.server.tracing import Tracing, open_tracing
 from shared.errors import ModelUnavailable

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from helpers.trajectory.recordings import RecordedRequest
 from judge.browser.requests import har_entry
-from judge.browser.sent import encoded
+from judge.network.sent import encoded
 from judge.trajectory.network import HELD
 from judge.trajectory.redaction import MAX_OPAQUE_CHARS, REDACTED, Redaction
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from judge.browser.interception import Headers, WireRequest
+from judge.network.interception import Headers, WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, Recording, Walk
 
 START_MS = 1_790_000_000_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.browser.interception import Headers, WireRequest
+from judge.network.interception import Headers, WireRequest
 from judge.plugins.frozen.exchanges import Exchange, header
 from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.index import Index

@@ -10,7 +10,7 @@ from typing import Literal
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from judge.browser.interception import WireRequest
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import Matcher

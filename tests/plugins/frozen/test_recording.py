@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.browser.interception import SiteSocket, WireAnswer, WireRequest
+from judge.network.interception import SiteSocket, WireAnswer, WireRequest
 from judge.plugins.frozen.recording import RecordingInterceptor
 
 KNOWN = {"gzip", "x-gzip", "deflate", "identity", "*"}

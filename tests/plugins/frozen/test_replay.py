@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from judge.browser.interception import (
+from judge.network.interception import (
     Headers,
     RequestFailed,
     SocketClose,

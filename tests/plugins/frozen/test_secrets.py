@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.browser.interception import WireRequest
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import header
 from judge.plugins.frozen.secrets import PLACEHOLDER, Secrets, placeholder
 from plugins.frozen.made import answer, request, walk

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
-from judge.browser.interception import SocketClose, WireRequest
+from judge.network.interception import SocketClose, WireRequest
 from judge.plugins.frozen.exchanges import Answer, Chunk, Exchange, Message
 from judge.plugins.frozen.warc import DamagedWarc, _members, read_warc, write_warc
 from plugins.frozen.made import answer, request, walk

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Literal, NamedTuple
 
-from judge.browser.interception import Headers, WireRequest
+from judge.network.interception import Headers, WireRequest
 from judge.plugins.frozen.exchanges import Recording, Walk
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import Matcher

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from helpers.results import a_finished_run, a_result, a_verdict, write_attempt
 from helpers.runner.scenario_runs import interrupted_run, write_scenario
 from judge.commands.app import app
-from judge.events import Event, RunStarted, TaskDone
 from judge.plugins.objects.store import ObjectStore
+from judge.records.events import Event, RunStarted, TaskDone
 from judge.results.run_record import sha256_of, task_digests
 from judge.runner.plan import RunOptions, make_plan
 from judge.runner.uploads import Uploads, fetch_shards

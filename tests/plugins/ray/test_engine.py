@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from helpers.runner.scenario_runs import write_scenario
-from judge.events import Event, Noted, RunDone, RunStarted, Sink, TaskDone, from_wire
 from judge.plugins.ray import engine
 from judge.plugins.ray.engine import Whole, fields_of
+from judge.records.events import Event, Noted, RunDone, RunStarted, Sink, TaskDone, from_wire
 from judge.records.tasks import TASK_ID
 from judge.runner.plan import RunOptions, resume_command
 from judge.runner.terminal import Progress

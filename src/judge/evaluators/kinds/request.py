@@ -2,7 +2,7 @@
 
 A request counts only if it went to the task's site and was sent by that site or by the browser itself (for an address
 that the participant named). Otherwise a participant could send it from a page of its own. Who sent it was decided when
-it was recorded (`judge.browser.senders`); an unknown sender is not the task's site. Requests for images, scripts and
+it was recorded (`judge.network.senders`); an unknown sender is not the task's site. Requests for images, scripts and
 the like are evidence for policies and goals only.
 """
 

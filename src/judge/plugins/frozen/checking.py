@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from judge.browser.archives import LOG_IN
+from judge.network.archives import LOG_IN
 from judge.plugins.frozen.exchanges import Recording
 from judge.plugins.frozen.matching.matcher import MATCHER
 from judge.plugins.frozen.playing import Played

@@ -9,12 +9,11 @@ from typing import Annotated
 
 import typer
 
-from judge.browser.archives import LOG_IN, open_archives
 from judge.browser.by_hand import browse_by_hand
-from judge.browser.interception import Interceptor
 from judge.commands import Command, plain_app
 from judge.commands.run import scenario_file
-from judge.events import Event, StepDone, TaskDone, TaskStarted
+from judge.network.archives import LOG_IN, open_archives
+from judge.network.interception import Interceptor
 from judge.plugins.frozen.checking import checked, is_sound, lines_of
 from judge.plugins.frozen.credentials import credentials_in
 from judge.plugins.frozen.exchanges import Recording
@@ -23,6 +22,7 @@ from judge.plugins.frozen.merging import merged
 from judge.plugins.frozen.playing import Played, Playing, participant_of, reference_tasks, script_player, started_sites
 from judge.plugins.frozen.recording import RecordingInterceptor
 from judge.plugins.frozen.wacz import read_wacz, write_wacz
+from judge.records.events import Event, StepDone, TaskDone, TaskStarted
 from judge.records.ledger import Frozen
 from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, run_interruptible

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from urllib.parse import urlsplit
 
-from judge.browser.interception import Headers, SocketClose, WireRequest
+from judge.network.interception import Headers, SocketClose, WireRequest
 
 SOCKET_SCHEMES = frozenset({"ws", "wss"})
 

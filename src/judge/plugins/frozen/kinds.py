@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
 
-from judge.browser.interception import Headers, WireRequest
+from judge.network.interception import Headers, WireRequest
 from judge.plugins.frozen.exchanges import SOCKET_SCHEMES, header
 from judge.records.ledger import MissClass
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from judge.browser.archives import Archives, Intercepted
-from judge.events import Sink
 from judge.judges.factory import OFFLINE, open_judge
+from judge.network.archives import Archives, Intercepted
+from judge.records.events import Sink
 from judge.records.ledger import LedgerEntry
 from judge.records.tasks import Task
 from judge.runner.launch import Member, members_of, site_members

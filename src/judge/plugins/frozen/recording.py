@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from judge.browser.interception import (
+from judge.network.interception import (
     PageSocket,
     RequestFailed,
     SiteSocket,
@@ -15,7 +15,7 @@ from judge.browser.interception import (
     WireAnswer,
     WireRequest,
 )
-from judge.browser.upstream import pass_on_socket
+from judge.network.upstream import pass_on_socket
 from judge.plugins.frozen.exchanges import Answer, Chunk, Exchange, Message, Recording, Walk, header
 from judge.plugins.frozen.secrets import Secrets
 
@@ -88,7 +88,7 @@ class RecordingInterceptor:
         return Recording((self._walk,), self.exchanges)
 
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
-        """See `judge.browser.interception.Interceptor`."""
+        """See `judge.network.interception.Interceptor`."""
         entry = self._begin(request)
         try:
             answer = await _reachable(upstream).fetch(_in_known_encodings(request))
@@ -112,7 +112,7 @@ class RecordingInterceptor:
         return WireAnswer(answer.status, answer.reason, answer.headers, body, answer.http_version)
 
     async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
-        """See `judge.browser.interception.Interceptor`."""
+        """See `judge.network.interception.Interceptor`."""
         entry = self._begin(request)
 
         def seen(message: SocketMessage | SocketClose) -> None:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 
-from judge.browser.interception import Headers, PageSocket, RequestFailed, Upstream, WireAnswer, WireRequest
+from judge.network.interception import Headers, PageSocket, RequestFailed, Upstream, WireAnswer, WireRequest
 from judge.plugins.frozen.exchanges import Exchange, without_headers
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import Match, Matcher
@@ -70,7 +70,7 @@ class ReplayInterceptor:
         return taken
 
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
-        """See `judge.browser.interception.Interceptor`."""
+        """See `judge.network.interception.Interceptor`."""
         before = self._progress.count
         match = self._matcher.match(request)
         self._note(request, match)
@@ -83,7 +83,7 @@ class ReplayInterceptor:
         return self._answer(match)
 
     async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
-        """See `judge.browser.interception.Interceptor`."""
+        """See `judge.network.interception.Interceptor`."""
         match = self._matcher.match(request)
         self._note(request, match)
         if match.exchange is None:

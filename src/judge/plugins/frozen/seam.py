@@ -1,10 +1,10 @@
-"""Implements the judge's seam for archives (`judge.browser.archives`) with WACZ files."""
+"""Implements the judge's seam for archives (`judge.network.archives`) with WACZ files."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from judge.browser.archives import LOG_IN
-from judge.browser.interception import Interceptor
+from judge.network.archives import LOG_IN
+from judge.network.interception import Interceptor
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import MATCHER
 from judge.plugins.frozen.replay import ReplayInterceptor
@@ -51,7 +51,7 @@ class WaczArchive:
         return self._archive.recording.origins
 
     def unplayable(self, task_id: str) -> str | None:
-        """See `judge.browser.archives.Archive`."""
+        """See `judge.network.archives.Archive`."""
         checked = self._archive.checked
         if checked is None or checked.matcher != MATCHER:
             return None
@@ -63,7 +63,7 @@ class WaczArchive:
         return None
 
     def replay(self, task_id: str, secrets: Sequence[str]) -> WaczReplay:
-        """See `judge.browser.archives.Archive`."""
+        """See `judge.network.archives.Archive`."""
         return WaczReplay(ReplayInterceptor(self._index, self._walk_of(task_id), secrets))
 
     def _walk_of(self, task_id: str) -> str:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from judge.browser.interception import WireRequest
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.encodings import decoded
 from judge.plugins.frozen.exchanges import Answer, Exchange, Message, header, without_headers
 from judge.plugins.frozen.multipart import parts_of, written_parts

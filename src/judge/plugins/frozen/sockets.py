@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from judge.browser.interception import PageSocket, SocketClose, SocketMessage
+from judge.network.interception import PageSocket, SocketClose, SocketMessage
 from judge.plugins.frozen.exchanges import Exchange, Message
 from judge.plugins.frozen.kinds import Kind
 from judge.plugins.frozen.matching.matcher import Match, Matcher

@@ -24,7 +24,7 @@ from warcio.recordloader import ArcWarcRecord, ArcWarcRecordLoader
 from warcio.statusandheaders import StatusAndHeaders, StatusAndHeadersParserException
 from warcio.warcwriter import WARCWriter
 
-from judge.browser.interception import Headers, SocketClose, WireRequest
+from judge.network.interception import Headers, SocketClose, WireRequest
 from judge.plugins.frozen.exchanges import Answer, Chunk, Exchange, Message
 from shared.models import Record
 

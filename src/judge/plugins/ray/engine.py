@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from rich.console import Console
 from starlette.applications import Starlette
 
-from judge.events import SHARD_STARTED, Event, Noted, RunDone, RunStarted, Sink, from_wire
+from judge.records.events import SHARD_STARTED, Event, Noted, RunDone, RunStarted, Sink, from_wire
 from judge.results.shards import merge_shards
 from judge.runner.boundary import ERROR, EXIT_USAGE, Interrupted
 from judge.runner.follow import RunOutcome

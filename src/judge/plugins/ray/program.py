@@ -18,7 +18,7 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from judge.events import SHARD_STARTED
+from judge.records.events import SHARD_STARTED
 from judge.runner.launch import end_with_parent
 from shared.settings import Settings
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from judge.browser.interception import Headers, WireRequest
+from judge.network.interception import Headers, WireRequest
 from judge.plugins.frozen.exchanges import Exchange, header
 from judge.plugins.frozen.secrets import PLACEHOLDER
 

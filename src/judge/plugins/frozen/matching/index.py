@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from judge.browser.interception import WireRequest
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, Recording, header
 from judge.plugins.frozen.matching.answers import fingerprint, holds_in_any_state
 from judge.plugins.frozen.matching.contexts import (

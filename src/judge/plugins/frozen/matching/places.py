@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from judge.browser.interception import WireRequest
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import header
 from judge.plugins.frozen.matching.requests import page_headers, parsed_body
 from judge.trajectory.forms import inner_json

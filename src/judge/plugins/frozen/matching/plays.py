@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from judge.browser.interception import WireRequest
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.encodings import decoded
 from judge.plugins.frozen.exchanges import Exchange, Recording, header
 from judge.plugins.frozen.matching.places import Difference, Place, Spot, Spots, Tree, differences, spot_between

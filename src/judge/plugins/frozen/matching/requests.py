@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from judge.browser.interception import WireRequest
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, header
 from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.multipart import parts_of

@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from judge.browser.interception import WireRequest
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, header, without_headers
 
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")

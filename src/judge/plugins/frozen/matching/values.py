@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from judge.browser.interception import WireRequest
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.encodings import decoded
 from judge.plugins.frozen.exchanges import Answer, Exchange, header
 from judge.plugins.frozen.kinds import kind_of

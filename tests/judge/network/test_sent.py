@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
-from judge.browser import wire as wire_limits
-from judge.browser.interception import Headers, SocketMessage, WireAnswer, WireRequest
 from judge.browser.requests import RequestLog
 from judge.browser.session import Traffic
-from judge.browser.wire import Wire
 from judge.evaluators.checks import evaluate
+from judge.network import wire as wire_limits
+from judge.network.interception import Headers, SocketMessage, WireAnswer, WireRequest
+from judge.network.wire import Wire
 from judge.sites import Site, origin_of
 from judge.trajectory.network import Entry, write_har
 from judge.trajectory.redaction import Redaction

@@ -13,11 +13,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from helpers.browser.interceptors import Answering, PassingOn, answer
-from judge.browser.guard import Guard, guarding
-from judge.browser.intercepting import intercepted
-from judge.browser.interception import Interceptor, RequestFailed, SocketClose, SocketMessage, WireAnswer, WireRequest
-from judge.browser.tls import Authority
+from helpers.network.interceptors import Answering, PassingOn, answer
+from judge.network.guard import Guard, guarding
+from judge.network.intercepting import intercepted
+from judge.network.interception import Interceptor, RequestFailed, SocketClose, SocketMessage, WireAnswer, WireRequest
+from judge.network.tls import Authority
 from judge.sites import NetworkPolicy
 
 AUTHORITY = Authority()

@@ -7,7 +7,8 @@ the same interceptor.
 
 from http import HTTPStatus
 
-from judge.browser.interception import (
+from judge.evaluators.addresses import could_be_held, is_permitted
+from judge.network.interception import (
     Headers,
     Interceptor,
     PageSocket,
@@ -16,7 +17,6 @@ from judge.browser.interception import (
     WireAnswer,
     WireRequest,
 )
-from judge.evaluators.addresses import could_be_held, is_permitted
 from judge.records.holds import READING, AllowedWrite, Hold
 from judge.records.patterns import Pattern
 from judge.records.tasks import Task
@@ -134,7 +134,7 @@ class _HoldingInterceptor:
             await page.refuse(WireAnswer(_REFUSED, "Held", (("Content-Length", "0"),), is_held=True))
             return
         # Imported on first use, because few pages have sockets.
-        from judge.browser.upstream import pass_on_socket
+        from judge.network.upstream import pass_on_socket
 
         await pass_on_socket(request, page, self._network(upstream))
 

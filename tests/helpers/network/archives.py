@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from helpers.browser.interceptors import answer
-from judge.browser import archives
-from judge.browser.interception import PageSocket, RequestFailed, Upstream, WireAnswer, WireRequest
+from helpers.network.interceptors import answer
+from judge.network import archives
+from judge.network.interception import PageSocket, RequestFailed, Upstream, WireAnswer, WireRequest
 from judge.records.ledger import LedgerEntry, MissClass
 from shared.errors import ConfigError
 
@@ -31,11 +31,11 @@ class PagesReplay:
 
     @property
     def interceptor(self) -> "PagesReplay":
-        """See `judge.browser.archives.Replay`."""
+        """See `judge.network.archives.Replay`."""
         return self
 
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
-        """See `judge.browser.interception.Interceptor`."""
+        """See `judge.network.interception.Interceptor`."""
         assert upstream is None
         url = request.url.removesuffix("?")
         page = self.pages.get(url) if request.method == "GET" else None
@@ -49,11 +49,11 @@ class PagesReplay:
         return answer(page, "application/json" if page.startswith("{") else "text/html")
 
     async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
-        """See `judge.browser.interception.Interceptor`."""
+        """See `judge.network.interception.Interceptor`."""
         raise RequestFailed("no sockets are recorded")
 
     def take(self) -> tuple[LedgerEntry, ...]:
-        """See `judge.browser.archives.Replay`."""
+        """See `judge.network.archives.Replay`."""
         taken, self.entries = tuple(self.entries), []
         return taken
 
@@ -65,7 +65,7 @@ def _missing() -> WireAnswer:
 
 @dataclass(frozen=True)
 class PagesArchive:
-    """See `judge.browser.archives.Archive`."""
+    """See `judge.network.archives.Archive`."""
 
     digest: str
     pages: dict[str, str]
@@ -88,7 +88,7 @@ class PagesArchive:
 
 
 class PagesFormat:
-    """See `judge.browser.archives.ArchiveFormat`."""
+    """See `judge.network.archives.ArchiveFormat`."""
 
     def open(self, path: Path) -> PagesArchive:
         """Read a file of `write_archive`."""

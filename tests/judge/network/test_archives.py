@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from helpers.browser.archives import BEGAN, SHOP, use_pages, write_archive
-from judge.browser.archives import Archives, FrozenAttempt, open_archives, pinned, policy_for, require_playable
-from judge.browser.interception import RequestRefused, SiteSocket, Upstream, WireAnswer, WireRequest
+from helpers.network.archives import BEGAN, SHOP, use_pages, write_archive
 from judge.config import ALL_SITES, FrozenSite, RunConfig
+from judge.network.archives import Archives, FrozenAttempt, open_archives, pinned, policy_for, require_playable
+from judge.network.interception import RequestRefused, SiteSocket, Upstream, WireAnswer, WireRequest
 from judge.records.tasks import Task
 from judge.sites import NetworkPolicy
 from shared.errors import ConfigError

@@ -16,8 +16,8 @@ from websockets.exceptions import ProtocolError
 from websockets.frames import BINARY, CLOSE, CONT, TEXT, CloseCode, Frame
 from websockets.protocol import OPEN, Protocol, Side
 
-from judge.browser.interception import Headers, SocketClose, SocketMessage, WireAnswer
-from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, Peer, Prefixed, Reader, Writer
+from judge.network.interception import Headers, SocketClose, SocketMessage, WireAnswer
+from judge.network.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, Peer, Prefixed, Reader, Writer
 
 MAX_MESSAGE_BYTES = 32_000_000
 _GOODBYE_S = 2.0
@@ -75,7 +75,7 @@ class Frames:
         return round((time.monotonic() - self._began) * 1000)
 
     async def receive(self) -> SocketMessage | SocketClose:
-        """See `judge.browser.interception.SocketPeer`."""
+        """See `judge.network.interception.SocketPeer`."""
         while not self._ready:
             if self._is_over:
                 return SocketClose(sent=self._is_page, at_ms=self._at_ms())
@@ -119,7 +119,7 @@ class Frames:
             self._ready.append(made)
 
     async def send(self, message: SocketMessage) -> None:
-        """See `judge.browser.interception.SocketPeer`."""
+        """See `judge.network.interception.SocketPeer`."""
         if self._frames.state is not OPEN:
             return
         if message.is_text:
@@ -129,7 +129,7 @@ class Frames:
         await self._flush()
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """See `judge.browser.interception.SocketPeer`."""
+        """See `judge.network.interception.SocketPeer`."""
         if self._frames.state is not OPEN:
             return
         if code == CloseCode.ABNORMAL_CLOSURE:
@@ -169,14 +169,14 @@ class NotOpened:
         self.answer = answer
 
     async def receive(self) -> SocketMessage | SocketClose:
-        """See `judge.browser.interception.SocketPeer`."""
+        """See `judge.network.interception.SocketPeer`."""
         return SocketClose(sent=False)
 
     async def send(self, message: SocketMessage) -> None:
-        """See `judge.browser.interception.SocketPeer`."""
+        """See `judge.network.interception.SocketPeer`."""
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """See `judge.browser.interception.SocketPeer`."""
+        """See `judge.network.interception.SocketPeer`."""
 
 
 class SiteFrames(Frames):

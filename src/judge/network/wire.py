@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from judge.browser.interception import Headers, SocketMessage, WireAnswer, WireRequest
+from judge.network.interception import Headers, SocketMessage, WireAnswer, WireRequest
 from judge.records.holds import READING
 from judge.sites import Site
 from judge.trajectory.network import RESOURCES, LeftOut, Unread, as_http

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
-from judge.browser.interception import (
+from judge.network.interception import (
     Headers,
     PageSocket,
     RequestFailed,
@@ -13,7 +13,7 @@ from judge.browser.interception import (
     WireAnswer,
     WireRequest,
 )
-from judge.browser.upstream import pass_on_socket
+from judge.network.upstream import pass_on_socket
 
 
 @dataclass
@@ -26,7 +26,7 @@ class PassingOn:
     reaches_out: bool = True
 
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
-        """See `judge.browser.interception.Interceptor`."""
+        """See `judge.network.interception.Interceptor`."""
         self.requests.append(request)
         assert upstream
         try:
@@ -36,7 +36,7 @@ class PassingOn:
             raise
 
     async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
-        """See `judge.browser.interception.Interceptor`."""
+        """See `judge.network.interception.Interceptor`."""
         self.requests.append(request)
         assert upstream
         await pass_on_socket(request, page, upstream, self.messages.append)
@@ -56,13 +56,13 @@ class Answering:
     reaches_out: bool = False
 
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
-        """See `judge.browser.interception.Interceptor`."""
+        """See `judge.network.interception.Interceptor`."""
         self.requests.append(request)
         self.given.append(upstream)
         return self.answers(request)
 
     async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
-        """See `judge.browser.interception.Interceptor`."""
+        """See `judge.network.interception.Interceptor`."""
         self.requests.append(request)
         self.given.append(upstream)
         await page.accept()

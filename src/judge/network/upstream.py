@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from judge.browser.interception import (
+from judge.network.interception import (
     Headers,
     PageSocket,
     RequestFailed,
@@ -24,8 +24,8 @@ from judge.browser.interception import (
     WireAnswer,
     WireRequest,
 )
-from judge.browser.peers import HOP_BY_HOP, Peer
-from judge.browser.web_sockets import NotOpened, SiteFrames, accept_of, kept, new_key
+from judge.network.peers import HOP_BY_HOP, Peer
+from judge.network.web_sockets import NotOpened, SiteFrames, accept_of, kept, new_key
 from judge.sites import NetworkPolicy
 
 
@@ -74,7 +74,7 @@ class _Use:
 
 
 class Network:
-    """The `judge.browser.interception.Upstream` of the exchanges of one connection of the browser, one after another.
+    """The `judge.network.interception.Upstream` of the exchanges of one connection of the browser, one after another.
 
     `end` closes what an exchange leaves open, but for a connection that can be used again; `close` that as well.
     """
@@ -87,7 +87,7 @@ class Network:
         self._sockets: list[SiteFrames] = []
 
     async def fetch(self, request: WireRequest) -> WireAnswer:
-        """See `judge.browser.interception.Upstream`."""
+        """See `judge.network.interception.Upstream`."""
         is_repeatable = request.method in _REPEATABLE and not request.body
         headers = [(b"Host", _authority(request.url))]
         headers += [] if is_repeatable else [(b"Connection", b"close")]
@@ -110,7 +110,7 @@ class Network:
         return _answer(head, self._body(site, use=use))
 
     async def socket(self, request: WireRequest) -> SiteSocket:
-        """See `judge.browser.interception.Upstream`."""
+        """See `judge.network.interception.Upstream`."""
         site = await self._opened(request.url)
         key = new_key()
         own = [(b"Host", _authority(request.url)), (b"Connection", b"Upgrade"), (b"Upgrade", b"websocket")]

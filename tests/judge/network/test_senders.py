@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.browser.senders import Claims, claims_of, origin_text, sender_of
+from judge.network.senders import Claims, claims_of, origin_text, sender_of
 from judge.trajectory.network import BROWSER
 
 OWN, EVIL, OTHER = "http://shop.test", "http://evil.test", "https://pay.test"

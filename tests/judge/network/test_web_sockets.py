@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from websockets.protocol import Protocol, Side
 
-from judge.browser.interception import SocketClose, SocketMessage
-from judge.browser.web_sockets import Frames, accept_of
+from judge.network.interception import SocketClose, SocketMessage
+from judge.network.web_sockets import Frames, accept_of
 
 TEXTS = st.text(max_size=300).map(lambda text: (True, text.encode()))
 BYTES = st.binary(max_size=300).map(lambda data: (False, data))

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from helpers.proxies import PASSWORD, REAL, FakeProxy, fake_proxy, real_proxy
-from judge.browser.guard import Guard, guarding
-from judge.browser.upstream_proxy import UpstreamProxy, require_upstream
 from judge.config import RunConfig
+from judge.network.guard import Guard, guarding
+from judge.network.upstream_proxy import UpstreamProxy, require_upstream
 from judge.sites import NetworkPolicy
 from shared.errors import ConfigError
 

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judge.browser.senders import origin_text
-from judge.browser.wire import MAX_URL_CHARS, Exchange, Wire
+from judge.network.senders import origin_text
+from judge.network.wire import MAX_URL_CHARS, Exchange, Wire
 from judge.trajectory.network import MAX_ENTRIES, MAX_METHOD_CHARS, LeftOut
 
 _MAX_ORIGIN_CHARS = 300

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from judge.browser.interception import (
+from judge.config import ALL_SITES, FrozenSite, RunConfig
+from judge.network.interception import (
     Interceptor,
     PageSocket,
     RequestRefused,
@@ -18,7 +19,6 @@ from judge.browser.interception import (
     WireAnswer,
     WireRequest,
 )
-from judge.config import ALL_SITES, FrozenSite, RunConfig
 from judge.records.ledger import Frozen, LedgerEntry, UsedArchive
 from judge.records.tasks import Task
 from judge.sites import NetworkPolicy, Place, own_site, place_of
@@ -233,7 +233,7 @@ class FrozenAttempt:
 
     @property
     def reaches_out(self) -> bool:
-        """See `judge.browser.interception.Interceptor`."""
+        """See `judge.network.interception.Interceptor`."""
         return self._is_live is not None
 
     def frozen(self) -> Frozen:
@@ -243,17 +243,17 @@ class FrozenAttempt:
         return self._record.with_ledger(self._entries)
 
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
-        """See `judge.browser.interception.Interceptor`."""
+        """See `judge.network.interception.Interceptor`."""
         if self._is_live and self._is_live(request.url):
             return await _required(upstream).fetch(request)
         return await self._replay_of(request.url).interceptor.answer(request, None)
 
     async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
-        """See `judge.browser.interception.Interceptor`."""
+        """See `judge.network.interception.Interceptor`."""
         url = f"http{request.url.removeprefix('ws')}"
         if self._is_live and self._is_live(url):
             # Imported on first use, because few attempts have both frozen and live sites.
-            from judge.browser.upstream import pass_on_socket
+            from judge.network.upstream import pass_on_socket
 
             await pass_on_socket(request, page, _required(upstream))
         else:

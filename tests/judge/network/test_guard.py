@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from judge import sites
-from judge.browser.guard import Guard, guarding, is_this_machine
+from judge.network.guard import Guard, guarding, is_this_machine
 from judge.sites import NetworkPolicy
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.browser import wire as limits
-from judge.browser.interception import Headers, WireAnswer, WireRequest
-from judge.browser.wire import OTHER, OWN, Wire
+from judge.network import wire as limits
+from judge.network.interception import Headers, WireAnswer, WireRequest
+from judge.network.wire import OTHER, OWN, Wire
 from judge.sites import Site, origin_of
 
 SHOP, EVIL = "https://shop.example", "https://evil.example"

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 import h11
 
-from judge.browser.interception import RequestRefused, WireAnswer, WireRequest
-from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, REFUSED, Peer, Reader, Writer, decoded
-from judge.browser.upstream_proxy import NotConnected, UpstreamProxy, literal_addresses
-from judge.browser.wire import Exchange, Wire
+from judge.network.interception import RequestRefused, WireAnswer, WireRequest
+from judge.network.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, REFUSED, Peer, Reader, Writer, decoded
+from judge.network.upstream_proxy import NotConnected, UpstreamProxy, literal_addresses
+from judge.network.wire import Exchange, Wire
 from judge.sites import NetworkPolicy, Place, is_ip, place_of, refuse_ip
 
 _DIAL_TIMEOUT_S = 15.0

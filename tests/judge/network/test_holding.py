@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.browser.interceptors import answer
-from judge.browser.holding import Holding, Rules, holding_of, reply_to
-from judge.browser.interception import (
+from helpers.network.interceptors import answer
+from judge.network.holding import Holding, Rules, holding_of, reply_to
+from judge.network.interception import (
     Headers,
     PageSocket,
     RequestFailed,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.events import (
+from judge.records.events import (
     EVENT_KEY,
     Event,
     EventReader,

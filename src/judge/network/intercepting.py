@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import h11
 
-from judge.browser.guard import Guard
-from judge.browser.interception import (
+from judge.network.guard import Guard
+from judge.network.interception import (
     Headers,
     Interceptor,
     RequestFailed,
@@ -22,11 +22,11 @@ from judge.browser.interception import (
     WireAnswer,
     WireRequest,
 )
-from judge.browser.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, REFUSED, Peer, Prefixed, decoded
-from judge.browser.tls import Authority, TlsStream
-from judge.browser.upstream import Dial, Network
-from judge.browser.web_sockets import Frames, accept_of, is_socket, kept
-from judge.browser.wire import MARK, Exchange, Wire
+from judge.network.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, REFUSED, Peer, Prefixed, decoded
+from judge.network.tls import Authority, TlsStream
+from judge.network.upstream import Dial, Network
+from judge.network.web_sockets import Frames, accept_of, is_socket, kept
+from judge.network.wire import MARK, Exchange, Wire
 from judge.sites import place_of
 
 # The first byte of TLS. A browser also asks for a tunnel for sockets without TLS.
@@ -253,7 +253,7 @@ def intercepted(
 
 
 class _Page:
-    """The page's end of a socket (`judge.browser.interception.PageSocket`)."""
+    """The page's end of a socket (`judge.network.interception.PageSocket`)."""
 
     def __init__(self, browser: Peer, key: bytes, max_bytes: int, wire: Wire, exchange: Exchange | None) -> None:
         self._browser = browser
