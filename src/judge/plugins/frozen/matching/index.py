@@ -278,7 +278,7 @@ class Index:
                     group, False, self._made_up(self._asked_by(group.observations[0].exchange).tree, spots, asked.plain)
                 )
 
-    def near(self, asked: Asked, accept: str) -> Iterator[Fit]:
+    def near(self, asked: Asked) -> list[Fit]:
         """The recorded requests that this one may match, nearest first: they differ where nothing certain is known."""
         options = []
         for each in self._shapes.get(asked.tree.shape, ())[:_MAX_NEAR]:
@@ -288,10 +288,7 @@ class Index:
                 self._may_differ(each.exchange, difference, asked.entered) for difference in found
             ):
                 options.append((len(found), recorded.keys.full))
-        for _, key in sorted(options):
-            group = self._accepted(self._full.get(key), accept)
-            if group is not None:
-                yield Fit(group, is_exact=False)
+        return [Fit(self._full[key], is_exact=False) for _, key in sorted(options)]
 
     def _may_differ(self, exchange: Exchange, found: Difference, entered: Collection[str]) -> bool:
         """Whether a difference of a request (`one`) from a recorded one (`other`) may mean nothing."""

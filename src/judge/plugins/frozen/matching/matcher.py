@@ -218,7 +218,7 @@ class Matcher:
             nearest = nearest or found
         if nearest is not None:
             return nearest
-        for fit in self.index.near(known, accept):
+        for fit in self.index.near(known):
             choice = choose(fit.group, context, self.index.learnt, walk=self.walk, asked=self._asked)
             return _Found(fit, choice._replace(how="nearest"), choice.observation.exchange.answer)
         return None

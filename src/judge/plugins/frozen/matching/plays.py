@@ -14,7 +14,7 @@ from judge.network.interception import WireRequest
 from judge.plugins.frozen.encodings import decoded
 from judge.plugins.frozen.exchanges import Exchange, Recording, header
 from judge.plugins.frozen.matching.places import Difference, Place, Spot, Spots, Tree, differences, spot_between
-from judge.plugins.frozen.matching.values import DAY_MS, Received, time_in
+from judge.plugins.frozen.matching.values import DAY_MS, Received, is_masked, time_in
 
 # Page time and real time run apart while a site is recorded, and walks are played at different speeds.
 CLOCK_TOLERANCE_MS = 120_000
@@ -101,7 +101,8 @@ class Plays:
     def _spot(self, each: Difference, one: Exchange, other: Exchange, ticks: tuple[int, int]) -> Spot:
         if each.is_order:
             return Spot("order")
-        spot = spot_between(each.one, each.other)
+        # A secret is compared as a whole.
+        spot = Spot("varies") if is_masked(each.one + each.other) else spot_between(each.one, each.other)
         a, b = spot.middle(each.one), spot.middle(each.other)
         if not a or not b:
             return spot._replace(kind="unsure")

@@ -56,7 +56,7 @@ class Received:
 
         A value that the site only repeats after the page sent it is the page's.
         """
-        if PLACEHOLDER.fullmatch(value):
+        if is_masked(value):
             found = self._placeholders.get(walk, {}).get(value)
             return found is not None and found.tick <= tick
         first = next((each.tick for each in self._texts.get(walk, ()) if _contains(each.text, value)), tick + 1)
@@ -64,19 +64,19 @@ class Received:
 
     def plain(self, value: str) -> str | None:
         """What a placeholder stands for, if it was received; any other value as it is."""
-        if not PLACEHOLDER.fullmatch(value):
+        if not is_masked(value):
             return value
         return next((each[value].text for each in self._placeholders.values() if value in each), None)
 
     def _anywhere(self, value: str) -> bool:
         """Whether any walk received the value."""
-        if PLACEHOLDER.fullmatch(value):
+        if is_masked(value):
             return any(value in each for each in self._placeholders.values())
         return any(_contains(each.text, value) for texts in self._texts.values() for each in texts)
 
     def _origin(self, value: str) -> Origin | None:
         """Where a value was received first."""
-        if PLACEHOLDER.fullmatch(value):
+        if is_masked(value):
             found = next((each[value] for each in self._placeholders.values() if value in each), None)
             return None if found is None else _origin_in(found, found.text)
         if len(value) < _MIN_PART_CHARS:
@@ -118,6 +118,11 @@ class Received:
                             found[walk].setdefault(placeholder(value), known)
                             found[walk].setdefault(placeholder(quote(value, safe="")), known)
         return found
+
+
+def is_masked(value: str) -> bool:
+    """Whether a placeholder stands for a secret in it."""
+    return PLACEHOLDER.search(value) is not None
 
 
 def _contains(text: str, value: str) -> bool:
