@@ -628,6 +628,8 @@ class Episode:
         seen = len(record["navigations"])
         record["navigations"] += self._route.went(browser.take_hops())
         self._route.acts(checked.tool, checked.params)
+        if self.intercepted is not None:
+            self.intercepted.entered(tuple(_texts_in(checked.params)))
         # The page may have changed, so a final observation is due.
         self._content = None
         # A requested wait does not count against the browser's timeout, only against the participant's.
@@ -644,6 +646,15 @@ class Episode:
         except _StepOverdue:
             self._overdue = self._too_long()
             return ToolResult(ok=False, text=f"the step took longer than {self.config.step_timeout_s:g} s")
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Every text and number in an action's parameters."""
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(item)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
 
 
 def _require_first_page(page: Page, website: str, settle: SettleMode | None, *, is_missing: bool = False) -> None:

@@ -40,6 +40,10 @@ class Replay(Protocol):
         """The requests since the last call, in order."""
         ...
 
+    def entered(self, texts: Sequence[str]) -> None:
+        """Note what the participant is about to enter: pages do not make it up."""
+        ...
+
 
 class Archive(Protocol):
     """An open, validated archive.
@@ -99,6 +103,10 @@ class Intercepted(Protocol):
 
     def frozen(self) -> Frozen | None:
         """The archives and versions that the attempt depends on, if they are to be recorded."""
+        ...
+
+    def entered(self, texts: Sequence[str]) -> None:
+        """Note what the participant is about to enter."""
         ...
 
 
@@ -241,6 +249,11 @@ class FrozenAttempt:
         for replay in self._replays:
             self._entries += replay.take()
         return self._record.with_ledger(self._entries)
+
+    def entered(self, texts: Sequence[str]) -> None:
+        """See `Intercepted`."""
+        for replay in self._replays:
+            replay.entered(texts)
 
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
         """See `judge.network.interception.Interceptor`."""

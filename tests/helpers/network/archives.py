@@ -52,6 +52,9 @@ class PagesReplay:
         """See `judge.network.interception.Interceptor`."""
         raise RequestFailed("no sockets are recorded")
 
+    def entered(self, texts: Sequence[str]) -> None:
+        pass
+
     def take(self) -> tuple[LedgerEntry, ...]:
         """See `judge.network.archives.Replay`."""
         taken, self.entries = tuple(self.entries), []

@@ -149,6 +149,9 @@ class _Attempt:
     def frozen(self) -> Frozen | None:
         return None
 
+    def entered(self, texts: Sequence[str]) -> None:
+        """Two plays enter the same."""
+
 
 @dataclass
 class _Recorded:

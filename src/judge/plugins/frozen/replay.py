@@ -69,6 +69,10 @@ class ReplayInterceptor:
         taken, self._entries = tuple(self._entries), []
         return taken
 
+    def entered(self, texts: Sequence[str]) -> None:
+        """Note what the participant is about to enter."""
+        self._matcher.entered(texts)
+
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
         """See `judge.network.interception.Interceptor`."""
         before = self._progress.count

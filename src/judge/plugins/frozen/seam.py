@@ -30,6 +30,10 @@ class WaczReplay:
         """The requests since the last call, in order."""
         return self._replay.take()
 
+    def entered(self, texts: Sequence[str]) -> None:
+        """See `judge.network.archives.Replay`."""
+        self._replay.entered(texts)
+
 
 class WaczArchive:
     """An open archive. Its index is built once."""
