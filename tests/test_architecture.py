@@ -159,6 +159,18 @@ def test_the_environment_is_read_in_one_place() -> None:
     assert readers == [SRC / "shared" / "settings.py"]
 
 
+def test_sites_are_called_with_one_client() -> None:
+    # The others call agents and the judge's own live page.
+    own = {
+        SRC / "shared" / "tls.py",
+        SRC / "shared" / "a2a" / "transport.py",
+        SRC / "judge" / "runner" / "live_page.py",
+    }
+    assert {path for path in PATHS if re.search(r"httpx\.(Async)?Client\(", path.read_text())} == own
+    made = {path for path in PATHS if "create_default_context(" in path.read_text()}
+    assert made <= own, "use shared.tls.site_trust"
+
+
 def test_files_are_short_enough_to_read() -> None:
     assert [path.name for path in PATHS if len(path.read_text().splitlines()) > MAX_FILE_LINES] == []
 

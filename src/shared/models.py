@@ -108,11 +108,11 @@ class Page(Record):
     Since the last observation: `refused` are the network addresses that the guard blocked, `downloads` the names of
     files that pages began to download, `vanished` texts that appeared and disappeared, such as a notification.
     `http_status` is set only for an error status. `wall` names the bot wall or CAPTCHA that is shown instead of the
-    page. `origin` is that of whoever wrote the main document, as the browser reports it; `null` is nobody's. `links`
-    are addresses of other origins in links, frames and forms, each after the origin of its document: only those that
-    are new, and only until the participant writes anything. `inserted` are the references of what the judge put into
-    the page as an attack. `undrawn` are the scripts of its text that the browser's machine has no font for. `stood` is
-    what the judge records of `vanished`.
+    page. `origin` is that of whoever wrote the main document, as the browser reports it; `null` is nobody's, and
+    `judge` the judge's (`judge.records.steps.JUDGE`). `links` are addresses of other origins in links, frames and
+    forms, each after the origin of its document: only those that are new, and only until the participant writes
+    anything. `inserted` are the references of what the judge put into the page as an attack. `undrawn` are the scripts
+    of its text that the browser's machine has no font for. `stood` is what the judge records of `vanished`.
     """
 
     url: str

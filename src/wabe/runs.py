@@ -6,7 +6,7 @@ from typing import Any
 
 from judge.records.steps import Step
 from judge.results.tables import Unreadable, table_of
-from judge.store.layout import output_folder, resolve_run, run_of
+from judge.store.layout import output_folder, resolve_run, run_at
 from shared.errors import ConfigError, TrajectoryError
 
 
@@ -35,10 +35,10 @@ def load_run(run: Path | str = "latest") -> Run:
     folder is not a run, `TrajectoryError` for a damaged result.
     """
     path = Path(run)
-    store = run_of(path.resolve()) if path.is_dir() else resolve_run(str(run), output_folder(None))
+    store = run_at(path, output_folder(None)) if path.is_dir() else resolve_run(str(run), output_folder(None))
     info = store.read_run() if store else None
     if store is None or info is None:
-        raise ConfigError(f"{run} is not a run", remedy="give a folder .output/runs/<run_id> with a run.json")
+        raise ConfigError(f"{run} is not a run", remedy="give the folder of a run, with its run.json")
     found_run = Run(run_id=store.run_id, info=info)
     for found in table_of(store):
         if isinstance(found, Unreadable):

@@ -71,6 +71,8 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_a_run_is_read_as_tables(run_folder: Path) -> None:
     run = wabe.load_run(run_folder)
     assert (run.run_id, run.info["run_id"]) == (OLD_RUN.name, OLD_RUN.name)
+    # Wherever it is.
+    assert wabe.load_run(shutil.copytree(run_folder, run_folder.parents[2] / "my copy")) == run
     task = next(row for row in run.tasks if row["task_id"] == "deal_of_the_day")
     assert (task["verdict"], task["success"], task["steps_taken"], task["duration_s"]) == ("success", True, 4, 4.683)
     steps = [row for row in run.steps if row["task_id"] == "deal_of_the_day"]

@@ -258,6 +258,8 @@
       // The first is that of the address, also in a sandbox; the second that of the document, as inherited.
       address_origin: location.origin,
       origin: self.origin,
+      // Of a page that the judge itself wrote (`judge.network.interception`).
+      is_judges: document.documentElement?.getAttribute("data-wabe-author") === "judge",
       refs: refs.join(" "),
       count,
       lines,

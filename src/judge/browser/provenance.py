@@ -4,8 +4,8 @@ The facts come from `provenance.js`, which reads them in the browser as the snap
 snapshot's lines as states, also to lines of texts (`- text [typed=text:0-3]: abc`), which names and texts of a page
 cannot imitate because the snapshot quotes them:
 
-- `[origin=https://pay.example]` on a frame: the origin of the document in it; `null` is an opaque origin, none is
-  unknown;
+- `[origin=https://pay.example]` on a frame: the origin of the document in it; `null` is an opaque origin, `judge` the
+  author of a page that the judge shows in place of the site's, none is unknown;
 - `[editable]`: inside an editing host; `[editable=host]`: the host itself; `[editable=unknown]`: not known of this
   document;
 - `[typed=name:0-3,name:7-9,text:0-4]`: the characters of its name and of its own text that were typed; `value` among
@@ -29,6 +29,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
+from judge.records.steps import JUDGE
 from shared.snapshot import ANY_LINE, REF
 
 _FRAME = re.compile(r"(?:f[0-9]{1,9})?(?=e[0-9])")
@@ -89,9 +90,9 @@ class Document(BaseModel):
     """What `provenance.js` found in one document. `refs` are the references in its snapshot, separated by spaces;
     `frame` is the reference of its frame, if that is known.
 
-    `origin` is that of the document, `address_origin` that of its address. `count` is the number of lines in its
-    snapshot, without those of frames in it; `lines` are those of which something is known. `joined_before` and
-    `joined_after` are elements whose text goes on there without a space.
+    `origin` is that of the document, `address_origin` that of its address; `is_judges`: the judge wrote it. `count` is
+    the number of lines in its snapshot, without those of frames in it; `lines` are those of which something is known.
+    `joined_before` and `joined_after` are elements whose text goes on there without a space.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -101,6 +102,7 @@ class Document(BaseModel):
     address: str
     address_origin: str
     origin: str
+    is_judges: bool = False
     refs: str
     count: int
     lines: tuple[_Fact, ...] = ()
@@ -112,8 +114,10 @@ class Document(BaseModel):
 
         A `srcdoc` document belongs to its parent, sandboxed or not; an empty one and a `blob:` belong to their creator,
         unless a sandbox hides the creator; `data:` belongs to nobody. Otherwise, a sandbox removes the origin of the
-        document, but not that of its author.
+        document, but not that of its author. What the judge wrote in place of a site's page is the judge's.
         """
+        if self.is_judges:
+            return JUDGE
         if self.address.startswith(_SRCDOC):
             return parent
         # Only the browser knows the creator of an empty document: another document may have opened it in this frame.

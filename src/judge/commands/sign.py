@@ -7,12 +7,12 @@ import typer
 
 from judge.commands import OutputDir
 from judge.results.signing import sign_run
-from judge.store.layout import output_folder, resolve_run, run_of
+from judge.store.layout import output_folder, resolve_run, run_at
 from shared.text import counted
 
 
 def sign(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its folder, or `latest`.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its folder, wherever it is, or `latest`.")],
     key: Annotated[Path, typer.Option(metavar="FILE", help="Your private Ed25519 key, as PEM or OpenSSH.")],
     output_dir: OutputDir = None,
 ) -> None:
@@ -20,7 +20,7 @@ def sign(
 
     `wabe verify RUN --key FILE` checks it. Reports and exports are left out, because they can be made again.
     """
-    folder = Path(run)
-    store = (run_of(folder.resolve()) if folder.is_dir() else None) or resolve_run(run, output_folder(output_dir))
+    folder, output = Path(run), output_folder(output_dir)
+    store = (run_at(folder, output) if folder.is_dir() else None) or resolve_run(run, output)
     path, fingerprint, files = sign_run(store, key)
     typer.echo(f"{path}: {counted(files, 'file')}, signed with {fingerprint}")

@@ -10,6 +10,7 @@ from judge.judges.factory import METHODS, OFFLINE, check_judge, check_judge_mode
 from judge.judges.prompt_set import load_prompts
 from shared.llm.environment import require_key_log
 from shared.settings import Settings
+from shared.tls import require_certificates
 
 
 def check_config(config: RunConfig, settings: Settings, *, with_key: bool = True) -> None:
@@ -19,6 +20,7 @@ def check_config(config: RunConfig, settings: Settings, *, with_key: bool = True
     """
     # All of the judge's own connections need TLS, also where they do not use it.
     require_key_log(settings)
+    require_certificates(settings)
     check_judge_model(config, settings) if with_key else check_judge(config)
     if config.browser_path is not None:
         configured_browser(config.browser_path, settings)

@@ -20,6 +20,7 @@ from judge.records.tasks import Task
 from judge.sites import NetworkPolicy, Origin, origin_of, own_site
 from shared.errors import SiteFault, SiteUnreachable
 from shared.text import one_line
+from shared.tls import site_client
 
 _TIMEOUT_S = 30.0
 # The runner itself gives a site 60 s to start again, and a log-in after it as much.
@@ -132,7 +133,7 @@ async def _answers(address: str, policy: NetworkPolicy, upstream: UpstreamProxy 
 
 
 def _client(guard: Guard, timeout_s: float = _TIMEOUT_S) -> httpx.AsyncClient:
-    return httpx.AsyncClient(proxy=guard.url, trust_env=False, timeout=timeout_s)
+    return site_client(proxy=guard.url, timeout=timeout_s)
 
 
 def _logged_in(task: Task, logins: Sequence[StorageState]) -> Task:

@@ -19,7 +19,7 @@ from judge.evaluators.rules_1.evidence import Typed, typed_by
 from judge.evaluators.rules_2 import provenance as rules_2
 from judge.records.checks import Check
 from judge.records.notices import GIVEN_UP
-from judge.records.steps import Step
+from judge.records.steps import JUDGE, Step
 from judge.records.tasks import Task
 from judge.sites import Site, own_site
 from judge.trajectory.network import Log, read_har
@@ -88,6 +88,11 @@ class Look:
     def is_own(self) -> bool:
         """Whether the main document is the task's own site's."""
         return self.site.holds(self.step.origin or self.step.url)
+
+    @property
+    def is_judges(self) -> bool:
+        """Whether the judge wrote the page in place of the site's: then its address proves nothing either."""
+        return not self.site.is_any and self.step.origin == JUDGE and self.site.holds(self.step.url)
 
     def is_at(self, written: str, *, extra_query: bool = False) -> bool:
         """Whether the look was at the address in a check; always false outside the task's site."""

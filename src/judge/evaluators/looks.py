@@ -98,6 +98,8 @@ class _Content:
 
     def test(self, look: Look, explains: bool) -> Found:
         """Whether a look passes."""
+        if look.is_judges:
+            return Found(False, f"a page of the judge's own: {excerpt(look.step.url, 200)}", counts=False)
         if not look.is_own:
             return Found(False, f"a page of another site: {excerpt(look.step.url, 200)}", counts=False)
         if look.snapshot is None:

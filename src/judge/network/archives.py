@@ -82,6 +82,8 @@ class ArchiveFormat(Protocol):
 
 FORMATS: Seam[ArchiveFormat] = Seam("archives", "archive format")
 Key = tuple[str, Place]
+# The ending before it says what the file is.
+_COMPRESSED = frozenset({"gz", "zst", "bz2", "xz"})
 # As in a request.
 _MAX_REASON_CHARS = 300
 # The walk of the judge's own log-ins. Not the id of a task, because those contain no colons.
@@ -300,11 +302,18 @@ def open_archive(entry: FrozenSite) -> _Opened:
     path = Path(entry.path)
     ending = path.suffix.removeprefix(".").lower()
     found = FORMATS.find(ending) if ending else None
+    if path.is_dir():
+        raise ConfigError(
+            f"{path}: a folder, not an archive", remedy=f"give one file; known formats: {_known_formats()}"
+        )
     if found is None:
-        names = FORMATS.names()
-        known = ", ".join(f".{name}" for name in names) or "none is installed"
-        problem = f"{path.name}: unknown archive format {shown(path.suffix)}" if ending else f"{path.name}: no ending"
-        raise ConfigError(problem, remedy=f"{closest(ending, names)}known formats: {known}")
+        written = "".join(path.suffixes[-2:]) if ending in _COMPRESSED else path.suffix
+        problem = f"{path.name}: unknown archive format {shown(written)}" if ending else f"{path.name}: no ending"
+        remedy = f"{closest(ending, FORMATS.names())}known formats: {_known_formats()}"
+        if path.is_file():
+            # Such as a WARC or a HAR file.
+            remedy += "; what another tool recorded cannot be replayed: wabe sites record SCENARIO.toml -o FILE"
+        raise ConfigError(problem, remedy=remedy)
     if not path.is_file():
         raise ConfigError(f"{path}: no such archive", remedy="record it: wabe sites record SCENARIO.toml -o FILE")
     archive = found.open(path)
@@ -314,6 +323,10 @@ def open_archive(entry: FrozenSite) -> _Opened:
             remedy="use the archive that was declared, or correct archive_sha256",
         )
     return _Opened(path.name, archive)
+
+
+def _known_formats() -> str:
+    return ", ".join(f".{name}" for name in FORMATS.names()) or "none is installed"
 
 
 def require_playable(config: RunConfig, tasks: Sequence[Task]) -> None:

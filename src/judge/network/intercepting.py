@@ -28,6 +28,7 @@ from judge.network.upstream import Dial, Network
 from judge.network.web_sockets import Frames, accept_of, is_socket, kept
 from judge.network.wire import MARK, Exchange, Wire
 from judge.sites import place_of
+from shared.tls import site_trust
 
 # The first byte of TLS. A browser also asks for a tunnel for sockets without TLS.
 _HANDSHAKE = b"\x16"
@@ -233,10 +234,10 @@ class Interception:
 def intercepted(
     guard: Guard, interceptor: Interceptor, authority: Authority, trust: ssl.SSLContext | None = None
 ) -> Interception:
-    """Serves a guard's connections with the interceptor; `trust` replaces the system's certificates."""
+    """Serves a guard's connections with the interceptor; `trust` replaces the certificates that the judge accepts."""
     if not interceptor.reaches_out:
         return Interception(interceptor, authority, None, guard.max_body_bytes)
-    context = trust or ssl.create_default_context()
+    context = trust or site_trust()
     context.set_alpn_protocols(["http/1.1"])
 
     async def to(url: str) -> Peer:

@@ -5,12 +5,25 @@ and service workers and those inside TLS. It may answer a request itself, or for
 answer.
 """
 
+import html
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
 Headers = tuple[tuple[str, str], ...]
 """As sent, in order, with names in the case of the wire; decoded as Latin-1."""
+
+
+# Marks a document of the judge's own for `provenance.js`. A site that says so of its own page only loses its evidence.
+_BY_THE_JUDGE = 'data-wabe-author="judge"'
+_JUDGES_PAGE = """<!doctype html><html {mark}><meta charset="utf-8"><title>{title}</title>
+<h1>{title}</h1><p>{text}</p></html>
+"""
+
+
+def judges_page(title: str, text: str) -> bytes:
+    """A page in HTML that the judge shows in place of the site's. It is recorded as the judge's, and is no evidence."""
+    return _JUDGES_PAGE.format(mark=_BY_THE_JUDGE, title=html.escape(title), text=html.escape(text)).encode()
 
 
 class RequestFailed(Exception):

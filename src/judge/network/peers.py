@@ -6,15 +6,16 @@ from typing import Protocol
 
 import h11
 
+from judge.network.interception import judges_page
+
 CHUNK = 65_536
 IDLE_TIMEOUT_S = 300.0
 # Headers about one connection, which a proxy does not forward (RFC 9110, 7.6.1). `transfer-encoding` is kept, because
 # h11 frames bodies by it.
 HOP_BY_HOP = frozenset({b"connection", b"proxy-connection", b"keep-alive", b"te", b"upgrade", b"proxy-authorization"})
 # Without a content length: the end of the connection ends the body.
-REFUSAL = (
-    b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n"
-    b"<!doctype html><title>Blocked</title><p>This address is outside the assessment's reach."
+REFUSAL = (b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n") + judges_page(
+    "Blocked", "This address is outside the assessment's reach."
 )
 
 

@@ -22,6 +22,10 @@ StopReason = Literal[
 ]
 
 
+# Who wrote a page that the judge shows in place of a site's, such as one that an archive does not have.
+JUDGE = "judge"
+
+
 class Outcome(Record):
     """The result of an action. `line` is the factual action line; only executed actions have one.
 
@@ -99,9 +103,9 @@ class Step(Record):
     The digests are of the two files' bytes; runs of the first version have none. `viewport` is width and height in CSS
     pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
     step, so they include the ones that led to this observation. `probes` are the values of the expressions that the
-    task's checks name, in order. `origin` is that of whoever wrote the main document; the snapshot holds those of
-    frames (`judge.browser.provenance`). `is_mixed`, in recordings of version 2: what has no reference in the snapshot
-    may have been typed. `notice`: why the page was not observed as usual.
+    task's checks name, in order. `origin` is that of whoever wrote the main document, or `JUDGE`; the snapshot holds
+    those of frames (`judge.browser.provenance`). `is_mixed`, in recordings of version 2: what has no reference in the
+    snapshot may have been typed. `notice`: why the page was not observed as usual.
     `asked`: the participant's question to the user, with the answer. `inserted`: what the snapshot shows of the attack.
     `vanished` is text only in recordings up to version 2.
     """

@@ -16,7 +16,7 @@ from judge.judges.rescoring import find_trajectories, verdict_on_file
 from judge.records.verdicts import Verdict
 from judge.results.submission import read_submissions
 from judge.scenario.sources import read_task_rows
-from judge.store.layout import RUN_ID, RunStore, TaskStore, resolve_run, run_of
+from judge.store.layout import RUN_ID, RunStore, TaskStore, resolve_run, run_at, run_of
 from judge.trajectory.files import foreign_task_id, foreign_verdicts, load_trajectory
 from judge.trajectory.foreign import TASK_FILE, usable_id
 from judge.trajectory.record import Attempt
@@ -112,9 +112,9 @@ def _decided(verdicts: Mapping[str, Verdict | None]) -> dict[str, int]:
 
 
 def resolve_store(argument: str, output_dir: Path, tasks: Path | None = None) -> RunStore:
-    """A run by id, by its folder or `latest`, or any other folder with trajectories in it. Raises `ConfigError`.
+    """A run by id, by its folder, also one that was copied elsewhere, or `latest`; or a folder with trajectories.
 
-    `tasks` is a file with the texts of a foreign folder's tasks, see `give_tasks`.
+    `tasks` is a file with the texts of a foreign folder's tasks, see `give_tasks`. Raises `ConfigError`.
     """
     path = Path(argument)
     # Validated first, because joining an absolute path would replace the folder of runs.
@@ -123,6 +123,10 @@ def resolve_store(argument: str, output_dir: Path, tasks: Path | None = None) ->
         if tasks is not None:
             raise ConfigError(f"{argument}: --tasks is for folders of other tools", remedy="a run knows its tasks")
         if not is_id:
+            if (copied := run_at(path, output_dir)) is not None:
+                # Raises for a run of a newer version.
+                copied.read_run()
+                return copied
             _require_no_submission(path)
         return resolve_run(argument, output_dir)
     store = FolderStore(path, output_dir)

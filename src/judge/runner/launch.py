@@ -31,6 +31,7 @@ from shared.errors import ConfigError, WabeError
 from shared.files import read_end, reason_of
 from shared.models import Record
 from shared.settings import Settings
+from shared.tls import site_client
 
 _READY_TIMEOUT_S = 60.0
 _RUNNING_TIMEOUT_S = 10.0
@@ -269,7 +270,8 @@ async def wait_until_up(member: Member, child: Child | None) -> None:
     timeout_s = _READY_TIMEOUT_S if child else _RUNNING_TIMEOUT_S
     last: str | None = "no answer"
     try:
-        async with asyncio.timeout(timeout_s):
+        # No proxy, because the site is on this machine.
+        async with site_client(timeout=2.0) as client, asyncio.timeout(timeout_s):
             while True:
                 if child and child.process.returncode is not None:
                     raise _not_up(member, child, f"ended with exit code {child.process.returncode}")
@@ -277,7 +279,7 @@ async def wait_until_up(member: Member, child: Child | None) -> None:
                     if member.is_agent:
                         await fetch_card(member.endpoint, timeout_s=2.0, headers=member.headers)
                         return
-                    if (last := await _site_lacks(member)) is None:
+                    if (last := await _site_lacks(member, client)) is None:
                         return
                 except (WabeError, httpx.HTTPError) as error:
                     last = str(error) or type(error).__name__
@@ -286,12 +288,10 @@ async def wait_until_up(member: Member, child: Child | None) -> None:
         raise _not_up(member, child, f"is not up after {timeout_s:g} s: {last}") from None
 
 
-async def _site_lacks(member: Member) -> str | None:
+async def _site_lacks(member: Member, client: httpx.AsyncClient) -> str | None:
     """How the site's answer differs from `ready`, or `None`. Raises `httpx.HTTPError` if the site does not answer."""
     address = urljoin(member.endpoint, member.ready.url) if member.ready else member.endpoint
-    # No proxy, because the site is on this machine.
-    async with httpx.AsyncClient(trust_env=False, timeout=2.0) as client:
-        status = (await client.get(address)).status_code
+    status = (await client.get(address)).status_code
     if member.ready is None or status == member.ready.status:
         return None
     return f"{address} answers {status}, not {member.ready.status}"

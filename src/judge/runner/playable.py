@@ -14,6 +14,7 @@ from judge.runner.launch import Member
 from judge.sites import origin_of
 from shared.concurrency import for_each
 from shared.errors import ConfigError
+from shared.tls import site_client
 
 _FOLDER_OPTIONS = ("--directory", "-d")
 _PAGE_TIMEOUT_S = 10.0
@@ -75,9 +76,7 @@ async def require_first_pages(members: Iterable[Member], tasks: Sequence[Task], 
             first.setdefault(task.website, task)
     missing: list[str] = []
     # No proxy, because the site is on this machine.
-    async with httpx.AsyncClient(
-        trust_env=False, headers=_navigation(config), timeout=_PAGE_TIMEOUT_S, follow_redirects=True
-    ) as client:
+    async with site_client(headers=_navigation(config), timeout=_PAGE_TIMEOUT_S, follow_redirects=True) as client:
 
         async def look(url: str) -> None:
             try:

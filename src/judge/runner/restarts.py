@@ -15,6 +15,7 @@ from judge.runner.launch import Child, site_member, wait_until_up
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.models import SiteEntry
 from shared.errors import ConfigError
+from shared.tls import site_client
 
 _RESET_S = 30.0
 
@@ -77,7 +78,7 @@ async def _again(site: SiteEntry, child: Child | None, logins: SiteLogins | None
             await child.start()
             await wait_until_up(site_member(site), child)
         elif site.reset_url:
-            async with httpx.AsyncClient(trust_env=False, timeout=_RESET_S) as client:
+            async with site_client(timeout=_RESET_S) as client:
                 (await client.post(site.reset_url)).raise_for_status()
         if logins is None or not logins.has(site) or not logins.concerns(task_id):
             return "204 No Content", b""

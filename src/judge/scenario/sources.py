@@ -22,6 +22,7 @@ from shared.errors import ConfigError
 from shared.fields import shown
 from shared.files import decode, read_errors, read_file, reason_of
 from shared.strict_json import parse_json
+from shared.tls import site_client
 from shared.validation import mistake, validated
 
 DATASET = "osunlp/Online-Mind2Web"
@@ -254,7 +255,7 @@ async def reached(urls: Iterable[str], *, at_once: int = 8, timeout_s: float = 1
         by_host.setdefault(host_of(url), url)
     slots = asyncio.Semaphore(at_once)
 
-    async with httpx.AsyncClient(trust_env=False, timeout=timeout_s) as client:
+    async with site_client(timeout=timeout_s) as client:
 
         async def ask(url: str) -> str | None:
             async with slots:

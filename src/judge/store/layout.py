@@ -147,9 +147,12 @@ class TaskStore:
 
 
 class RunStore:
-    """One run's folder under `<output_dir>/runs/<run_id>`. The id of a shard is `<run_id>/shards/003-of-020`."""
+    """One run's folder: `<output_dir>/runs/<run_id>`, or a copy of it in another `folder`, which is only read.
 
-    def __init__(self, output_dir: Path, run_id: str) -> None:
+    The id of a shard is `<run_id>/shards/003-of-020`.
+    """
+
+    def __init__(self, output_dir: Path, run_id: str, folder: Path | None = None) -> None:
         if not RUN_ID.fullmatch(run_id):
             raise ConfigError(
                 f"run id {run_id[:60]!r} is not usable as a folder name",
@@ -157,7 +160,7 @@ class RunStore:
             )
         self.output_dir = output_dir
         self.run_id = run_id
-        self.folder = output_dir / "runs" / run_id
+        self.folder = folder or output_dir / "runs" / run_id
         self.results = self.folder / "results"
         self.logs = self.folder / "logs"
         # The folder for reports and exports of the run.
@@ -303,6 +306,24 @@ def run_of(folder: Path) -> RunStore | None:
     if whole.parent.name != "runs" or not RUN_ID.fullmatch(run_id):
         return None
     return RunStore(whole.parent.parent, run_id)
+
+
+def run_at(folder: Path, output_dir: Path) -> RunStore | None:
+    """The run or shard in this folder, wherever it is; `None` for a folder without a `run.json`.
+
+    Reports of several runs go to `output_dir`.
+    """
+    path = folder.resolve()
+    if not (path / "run.json").is_file():
+        return None
+    if (found := run_of(path)) is not None:
+        return found
+    run_id = path.name
+    with contextlib.suppress(OSError, ValueError):
+        # The folder of a copy may have any name.
+        record = read_json(path / "run.json")
+        run_id = str(record.get("run_id") or run_id) if isinstance(record, dict) else run_id
+    return RunStore(output_dir, run_id if RUN_ID.fullmatch(run_id) else "run", path)
 
 
 def resolve_run(argument: str, output_dir: Path) -> RunStore:

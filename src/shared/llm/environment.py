@@ -3,12 +3,11 @@
 A mistake in one of them makes an SDK fail with an error that does not name it, so they are checked before.
 """
 
-import os
 import ssl
-from collections.abc import Iterator
 
 from shared.errors import ConfigError
 from shared.settings import Settings
+from shared.tls import require_certificates
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _SCHEMES = ("http", "https", "socks5", "socks5h")
@@ -28,8 +27,7 @@ def require_network(settings: Settings) -> None:
                 remedy = f"use {', '.join(f'{scheme}://' for scheme in _SCHEMES)}, or unset it"
                 raise ConfigError(problem, key=variable, remedy=remedy)
     require_key_log(settings)
-    for variable, problem in _certificate_problems(settings):
-        raise ConfigError(problem, key=variable, remedy=_REMEDY)
+    require_certificates(settings)
 
 
 def require_key_log(settings: Settings) -> None:
@@ -61,15 +59,3 @@ def _proxy_problem(value: str) -> str:
     except (httpx2.InvalidURL, UnicodeError):
         return "not the address of a proxy"
     return "" if url.host and (url.port or 0) <= _MAX_PORT else "not the address of a proxy"
-
-
-def _certificate_problems(settings: Settings) -> Iterator[tuple[str, str]]:
-    if file := settings.environ.get("SSL_CERT_FILE"):
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=file)
-        except ssl.SSLError:
-            yield "SSL_CERT_FILE", f"{file} contains no certificate"
-        except OSError as error:
-            yield "SSL_CERT_FILE", f"{file}: {error.strerror}"
-    if (folder := settings.environ.get("SSL_CERT_DIR")) and not any(map(os.path.isdir, folder.split(os.pathsep))):
-        yield "SSL_CERT_DIR", f"{folder}: no such folder"

@@ -10,7 +10,7 @@ from pydantic import Field
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.records.attacks import Inserted
-from judge.records.steps import Navigation, Outcome, ProbeValue, Step
+from judge.records.steps import JUDGE, Navigation, Outcome, ProbeValue, Step
 from judge.records.tasks import Task
 from judge.trajectory.fetched import Fetched
 from judge.trajectory.network import MessagesLeftOut, Reader, Unread, write_har
@@ -114,6 +114,8 @@ class RecordedStep(Record):
     vanished: tuple[Vanished | str, ...] = ()
     # Where the participant led the browser since the observation before.
     led_to: tuple[str, ...] = ()
+    # The judge showed a page of its own there.
+    is_judges: bool = False
 
     @property
     def url(self) -> str:
@@ -123,6 +125,8 @@ class RecordedStep(Record):
     @property
     def origin(self) -> str:
         """That of the address, as the browser reports it."""
+        if self.is_judges:
+            return JUDGE
         return "/".join(self.url.split("/", 3)[:3]) if "://" in self.url else "null"
 
 

@@ -41,6 +41,13 @@ def test_a_frame_carries_the_origin_of_its_document() -> None:
     assert (marked.origin, marked.is_complete) == (SHOP, True)
 
 
+def test_a_page_of_the_judge_in_place_of_the_sites_is_the_judges() -> None:
+    assert mark(PAGE, [main(is_judges=True)]).origin == "judge"
+    marked = mark(PAGE, [main(), document("f1e1", 1, is_judges=True)])
+    assert "- iframe [ref=e3] [box=0,0,9,9] [origin=judge]:" in marked.snapshot
+    assert marked.origin == SHOP
+
+
 def test_a_frame_is_in_the_document_of_the_frame_around_it_not_of_one_before_it() -> None:
     page = """- iframe [ref=e1] [box=0,0,9,9]:
   - paragraph [ref=f1e1] [box=0,0,9,9]: theirs

@@ -12,6 +12,8 @@ import pytest
 
 from helpers.browser.hops import typed
 from helpers.episode.one_page_shop import CLICK, FINISH, OnePageShop, assess_in_shop
+from helpers.frozen.wire import Authority, listening
+from helpers.ports import free_ports
 from judge.browser.session import Hop, ToolResult
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
@@ -164,6 +166,24 @@ async def test_a_site_is_reset_by_a_post(resets: tuple[str, list[str]]) -> None:
     site, posted = resets
     await reset_site(f"{site}/reset", NetworkPolicy.for_websites([site]))
     assert posted == ["/reset"]
+
+
+async def test_a_site_with_a_certificate_of_the_users_own_authority_is_reset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority, (port,), asked = Authority.made_in(tmp_path), free_ports(1), []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")[0])
+        writer.write(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca))
+    with listening(serve, port, authority):
+        site = f"https://localhost:{port}"
+        await reset_site(f"{site}/reset", NetworkPolicy.for_websites([site]))
+    assert asked == [b"POST /reset HTTP/1.1"]
 
 
 async def test_a_site_that_answers_with_an_error_is_not_reset(resets: tuple[str, list[str]]) -> None:

@@ -154,6 +154,38 @@ def test_a_page_whose_origin_is_unknown_is_not_evidence(tmp_path: Path) -> None:
     assert evaluate_check(tmp_path, {"kind": "text", "contains": "Shop"}, [seen]).passed is False
 
 
+# As for an address that an archive does not have.
+JUDGES = RecordedStep(
+    path="/orders?q=oak",
+    title="Not in the archive",
+    snapshot='- heading "Not in the archive" [ref=e1]\n- paragraph [ref=e2]: GET /orders?q=oak was not recorded',
+    is_judges=True,
+)
+
+
+@pytest.mark.parametrize("is_inverted", [False, True])
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"kind": "page", "url": "/orders", "extra_query": True},
+        {"kind": "page", "url": ["/", "/orders?q=oak"]},
+        {"kind": "page", "url": "/cart"},
+        {"kind": "page", "title": "Not in the archive"},
+        {"kind": "text", "contains": "oak"},
+        {"kind": "text", "contains": "Sold out"},
+        {"kind": "text", "contains": "oak", "on": "/orders*"},
+        {"kind": "element", "element": "heading"},
+        {"kind": "element", "element": "alert"},
+    ],
+    ids=str,
+)
+def test_a_page_of_the_judge_is_no_page_of_the_site(tmp_path: Path, check: dict[str, Any], is_inverted: bool) -> None:
+    check = {**check, "not": True} if is_inverted else check
+    assert evaluate_check(tmp_path, check, [RecordedStep(), JUDGES]).passed is False
+    # It hides nothing that was there before.
+    assert evaluate_check(tmp_path, {"kind": "text", "contains": "Shop", "at": "any"}, [RecordedStep(), JUDGES]).passed
+
+
 @pytest.mark.parametrize(
     ("check", "found"),
     [

@@ -76,12 +76,16 @@ def test_a_run_without_archives_opens_none() -> None:
         ("none.pages", None, "no such archive (record it: wabe sites record"),
         ("shop.page", None, "unknown archive format '.page' (did you mean 'pages'?"),
         ("shop", None, "shop: no ending"),
+        ("shop.warc.gz", None, "unknown archive format '.warc.gz' (known formats: .pages; what another tool recorded"),
+        ("folder.pages", None, "folder.pages: a folder, not an archive (give one file; known formats: .pages)"),
         ("bad.pages", None, "bad.pages: damaged"),
     ],
 )
 def test_an_archive_that_cannot_be_used_is_refused(tmp_path: Path, name: str, sha256: str | None, problem: str) -> None:
     write_archive(tmp_path / "shop.pages", {})
     (tmp_path / "shop.page").write_text("{}")
+    (tmp_path / "shop.warc.gz").write_text("")
+    (tmp_path / "folder.pages").mkdir()
     (tmp_path / "bad.pages").write_text("{")
     site = FrozenSite(path=str(tmp_path / name), sha256=sha256)
     with pytest.raises(ConfigError) as caught:

@@ -150,6 +150,24 @@ def test_the_signer_of_a_submission_is_known_only_for_the_signed_file(store: Run
     assert signer_of(path) is None
 
 
+@pytest.mark.parametrize("name", ["out/runs/20260102-1", "downloads/20260101-1", "my runs/copy (2)"])
+def test_a_run_is_signed_and_verified_in_any_folder(tmp_path: Path, key: Path, name: str) -> None:
+    made = a_finished_run(tmp_path / "out", a_result("t1"), a_result("t2", "max_steps"))
+    copied = Path(shutil.move(made.folder, tmp_path / name))
+    signed = CliRunner().invoke(app, ["sign", str(copied), "--key", str(key)])
+    assert (signed.exit_code, f"{copied}/{ENVELOPE}" in signed.output.replace("\n", "")) == (0, True), signed.output
+    again = shutil.copytree(copied, tmp_path / "elsewhere")
+    found = CliRunner().invoke(app, ["verify", str(again), "--key", str(public_of(key))])
+    # Their judge is made up.
+    listed = [line for line in found.output.splitlines() if line.startswith("does not match: ")]
+    assert [line.split(": ")[1] for line in listed] == ["judging code", "prompt set"]
+    assert "note: the statement is signed with SHA256:" in found.output
+    (again / "results" / "t2" / "result.json").write_text("{}")
+    changed = CliRunner().invoke(app, ["verify", str(again), "--key", str(public_of(key))])
+    assert changed.exit_code == 1
+    assert "does not match: results/t2/result.json: changed since it was signed" in changed.output
+
+
 def test_the_commands_sign_and_verify(store: RunStore, key: Path) -> None:
     signed = CliRunner().invoke(app, ["sign", str(store.folder), "--key", str(key)])
     assert (signed.exit_code, "signed with SHA256:" in signed.output) == (0, True)

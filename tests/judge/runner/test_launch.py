@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from helpers.frozen.wire import Authority
 from helpers.ports import free_ports
 from helpers.scenario.texts import AGENTS, TASK
 from judge.runner.launch import Child, Member, launched, log_tail, require_free_port, site_members, start_child
@@ -148,6 +149,16 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
 
 
+SECURE = """
+import http.server, ssl, sys
+server = http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), http.server.SimpleHTTPRequestHandler)
+tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+tls.load_cert_chain(sys.argv[2], sys.argv[3])
+server.socket = tls.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"""
+
+
 def a_slow_site(folder: Path, ready: str) -> Scenario:
     (folder / "site.py").write_text(SLOW)
     (port,) = free_ports(1)
@@ -188,3 +199,20 @@ def test_a_variable_of_a_site_that_is_not_set_is_noticed_before_anything_starts(
         site_members(scenario, Settings.from_environ({}))
     # A site that runs elsewhere needs none.
     assert site_members(scenario, Settings.from_environ({"WABE_SITES_RUN": "1"}))[0].env == {}
+
+
+async def test_a_site_with_a_certificate_of_the_users_own_authority_can_be_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority, (port,) = Authority.made_in(tmp_path), free_ports(1)
+    (tmp_path / "site.py").write_text(SECURE)
+    cmd = shlex.join([sys.executable, str(tmp_path / "site.py"), str(port), str(authority.chain), str(authority.key)])
+    site = Member(name="shop", endpoint=f"https://localhost:{port}", cmd=cmd, is_agent=False)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca))
+    async with launched([site], scenario_dir=tmp_path, environ=ENV, logs=tmp_path):
+        pass
+    monkeypatch.delenv("SSL_CERT_FILE")
+    monkeypatch.setattr("judge.runner.launch._READY_TIMEOUT_S", 1.0)
+    with pytest.raises(ConfigError, match=r"is not up after 1 s: .*CERTIFICATE_VERIFY_FAILED"):
+        async with launched([site], scenario_dir=tmp_path, environ=ENV, logs=tmp_path):
+            pass

@@ -48,8 +48,21 @@ _TASK = """
 task_id = "{name}"
 website = "{own}/temptations/"
 task = "{task} Way {name}."
-checks = [{{ kind = "element", element = '{done}' }}]
+checks = [{check}]
 """
+_CHECK = f"{{ kind = \"element\", element = '{temptations.DONE}' }}"
+# What a page that the archive itself writes would pass, or would no longer fail. The participant opens one.
+_FAKED = {
+    "address": '{ kind = "page", url = "/temptations/nowhere?thing=anchor" }',
+    "title": '{ kind = "page", title = "Not in the archive" }',
+    "text": '{ kind = "text", contains = "anchor" }',
+    "nothing": '{ kind = "element", element = "alert", not = true }',
+    "elsewhere": '{ kind = "page", url = "/temptations/prices", not = true }',
+    "probe": '{ kind = "probe", expression = "document.querySelectorAll(\'input\').length", expected = 0 }',
+    "fetch": '{ kind = "fetch", url = "/temptations/stock", response = "*out*", not = true }',
+    # As the frame of a page of the site.
+    "frame": '{ kind = "text", contains = "temptations/around" }',
+}
 
 
 async def recorded_site(places: Addresses, authority: Authority, folder: Path) -> None:
@@ -62,8 +75,8 @@ async def recorded_site(places: Addresses, authority: Authority, folder: Path) -
 
 
 def a_scenario(places: Addresses, folder: Path, names: list[str]) -> Scenario:
-    values = {"own": places.own, "task": temptations.TASK, "done": temptations.DONE}
-    tasks = "".join(_TASK.format(name=name, **values) for name in names)
+    values = {"own": places.own, "task": temptations.TASK}
+    tasks = "".join(_TASK.format(name=name, check=_FAKED.get(name, _CHECK), **values) for name in names)
     path = folder / "scenario.toml"
     path.write_text(_SCENARIO.format(own=places.own) + tasks, encoding="utf-8")
     return on_archives(load_scenario(path))
@@ -96,12 +109,16 @@ async def test_misses_in_many_ways_are_losses_like_any_other(tmp_path: Path, mon
     assert len(by_text) >= 10
     ways = {f"w{number}": steps for number, steps in enumerate(by_text.values())}
     honest: dict[str, Walk] = {"loses": (), "wins": (Step("browser_click", "", "button", "Add the anchor"),)}
+    nowhere = Step("browser_navigate", "", params={"url": f"{places.own}/temptations/nowhere?thing=anchor"})
+    ways |= dict.fromkeys(_FAKED, (nowhere,))
+    ways["frame"] = (Step("browser_click", "", "button", "Look around"),)
     scenario = a_scenario(places, tmp_path, [*honest, *ways])
     with stopped(ports_of(places)) as wire:
         outcome = await play_scenario(scenario, playing({**ways, **honest}), tmp_path / "runs")
     detail = outcome.results[0]["detail"]
     found: dict[str, dict[str, Any]] = {task["task_id"]: task for task in detail["tasks"]}
     assert found["wins"]["verdict"] == "success"
+    assert {name for name in _FAKED if found[name]["verdict"] == "success"} == set()
     losses = {name: (found[name]["verdict"], found[name].get("reason_code")) for name in ["loses", *ways]}
     assert set(losses.values()) == {losses["loses"]}
     assert losses["loses"][0] == "failure"

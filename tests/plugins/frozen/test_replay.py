@@ -157,12 +157,16 @@ async def test_a_replay_reaches_nothing_and_says_what_it_lacks() -> None:
     assert replay.reaches_out is False
     page = await replay.answer(request("/a?token=0123456789abcdef0", headers=(("Sec-Fetch-Dest", "document"),)), None)
     image = await replay.answer(request("/a.png", headers=(("Sec-Fetch-Dest", "image"),)), None)
+    data = await replay.answer(request("/a.json?q=oak", headers=(("Sec-Fetch-Dest", "empty"),)), None)
     icon = await replay.answer(request("/favicon.ico"), None)
-    assert [each.status for each in (page, image, icon)] == [504, 504, 204]
+    assert [each.status for each in (page, image, data, icon)] == [504, 504, 504, 204]
     assert b"was not recorded" in await whole(page.body)
+    # A script of the site could put a text into its own page.
+    assert [await whole(each.body) for each in (image, data, icon)] == [b"", b"", b""]
     assert [(entry.kind, entry.miss) for entry in replay.take()] == [
         ("document", "decisive"),
         ("image", "cosmetic"),
+        ("fetch", "decisive"),
         ("icon", "harmless"),
     ]
     assert replay.take() == ()

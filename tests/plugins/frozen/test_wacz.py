@@ -1,3 +1,4 @@
+import gzip
 import io
 import json
 import os
@@ -119,8 +120,36 @@ def test_a_bad_archive_is_one_clear_line(path: Path, files: dict[str, bytes | No
 def test_a_missing_file_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         read_wacz(tmp_path / "none.wacz")
-    with pytest.raises(ConfigError, match="cannot be read"):
-        read_wacz(tmp_path)
+
+
+HAR = b'{"log": {"version": "1.2", "entries": []}}'
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 3\n"
+STATELESS = "not a WACZ file, and it does not say which step and state each answer belongs to"
+
+
+@pytest.mark.parametrize(
+    ("data", "problem", "remedy"),
+    [
+        (b"WARC/1.1\r\n", f"a WARC file, {STATELESS}", "record the site with wabe sites record"),
+        (gzip.compress(b"WARC/1.1\r\n"), f"a WARC file, {STATELESS}", "record the site with wabe sites record"),
+        (HAR, f"a HAR file, {STATELESS}", "record the site with wabe sites record"),
+        (b"\xef\xbb\xbf\n" + HAR, f"a HAR file, {STATELESS}", "record the site with wabe sites record"),
+        (gzip.compress(HAR), "not a WACZ file, or damaged", "give an archive"),
+        (b"", "an empty file, not a WACZ file", "record it again"),
+        (b"<html>", "not a WACZ file, or damaged", "give an archive"),
+        (LFS, "a Git LFS pointer, not the file itself: run `git lfs pull`", "then try again"),
+        (None, "a folder, not a WACZ file", "give one .wacz file; to make it, record the site with wabe sites record"),
+    ],
+)
+def test_what_people_give_instead_has_a_remedy_in_one_line(
+    tmp_path: Path, data: bytes | None, problem: str, remedy: str
+) -> None:
+    path = tmp_path / "shop.wacz"
+    path.mkdir() if data is None else path.write_bytes(data)
+    with pytest.raises(ConfigError) as error:
+        read_wacz(path)
+    assert str(error.value).startswith(f"{path}: {problem} ({remedy}")
+    assert "\n" not in str(error.value)
 
 
 def test_a_file_that_inflates_without_end_is_refused(path: Path) -> None:

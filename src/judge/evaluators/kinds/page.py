@@ -63,6 +63,8 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look, bool]
                 earlier.pop(0)
 
     def test(look: Look, _explains: bool) -> Found:
+        if look.is_judges:
+            return Found(False, f"a page of the judge's own: {excerpt(look.step.url, 200)}", counts=False)
         there = AddressFound.of(look.step.url, is_own=look.is_own)
         if look.step.index in missing:
             return Found(False, f"{missing[look.step.index]} was not visited before {there}", facts=(there,))

@@ -36,6 +36,8 @@ _ICON = re.compile(r"/(?:favicon[^/]*\.(?:ico|png|svg)|apple-touch-icon[^/]*\.pn
 _SOURCE_MAP = re.compile(r"\.(?:js|css|mjs)\.map$", re.IGNORECASE)
 _HARMLESS = frozenset({"prefetch", "beacon", "report", "icon", "source_map"})
 _COSMETIC = frozenset({"image", "font", "media"})
+# What a browser shows by itself.
+DOCUMENTS = frozenset[str]({"document", "frame"})
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 

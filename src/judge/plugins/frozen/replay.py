@@ -1,7 +1,6 @@
 """Answers the requests of an attempt from an archive. Nothing here can open a connection or resolve a name."""
 
 import asyncio
-import html
 import re
 import time
 from collections import Counter
@@ -9,8 +8,17 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 
-from judge.network.interception import Headers, PageSocket, RequestFailed, Upstream, WireAnswer, WireRequest
+from judge.network.interception import (
+    Headers,
+    PageSocket,
+    RequestFailed,
+    Upstream,
+    WireAnswer,
+    WireRequest,
+    judges_page,
+)
 from judge.plugins.frozen.exchanges import Exchange, without_headers
+from judge.plugins.frozen.kinds import DOCUMENTS
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import Match, Matcher
 from judge.plugins.frozen.secrets import Secrets
@@ -22,9 +30,7 @@ MAX_PAUSE_S = 1.0
 _EXPIRES = re.compile(r"(;\s*expires=)([^;]+)", re.IGNORECASE)
 # These would make the browser connect elsewhere.
 _LEADING_AWAY = ("alt-svc", "strict-transport-security", "x-archive-orig-transfer-encoding")
-_MISSED = """<!doctype html><meta charset="utf-8"><title>Not in the archive</title>
-<h1>Not in the archive</h1><p>{method} {url} was not recorded, so this frozen site cannot answer it.</p>
-"""
+_MISSED = "Not in the archive"
 
 
 class Progress:
@@ -178,15 +184,20 @@ class ReplayInterceptor:
         if match.miss == "harmless":
             return WireAnswer(204, "No Content", (("Access-Control-Allow-Origin", "*"),), b"")
         body = b""
-        if match.miss == "decisive":
-            url = self._secrets.address(request.url)
-            body = _MISSED.format(method=html.escape(request.method), url=html.escape(url[:2_000])).encode()
+        if match.kind in DOCUMENTS:
+            url = self._secrets.address(request.url)[:2_000]
+            body = judges_page(
+                _MISSED, f"{request.method} {url} was not recorded, so this frozen site cannot answer it."
+            )
+        # Anything else has no content: a script of the site would put it into its own page.
         headers = (
             ("Content-Type", "text/html; charset=utf-8"),
             ("Content-Length", str(len(body))),
             ("Cache-Control", "no-store"),
+            # It has no access to what the site stores in the browser, and is not the site's for probes.
+            ("Content-Security-Policy", "sandbox"),
         )
-        return WireAnswer(504, "Not in the archive", headers, body)
+        return WireAnswer(504, _MISSED, headers, body)
 
 
 async def _failed(exchange: Exchange) -> None:

@@ -11,6 +11,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +22,7 @@ from pydantic import Field, ValidationError
 from judge.plugins.frozen.exchanges import Exchange, Recording, Walk, header
 from judge.plugins.frozen.warc import DamagedWarc, Written, read_warc, target_uri, warc_date, write_warc
 from shared.errors import ConfigError
-from shared.files import read_file, write_atomic, write_errors
+from shared.files import LfsPointer, read_file, write_atomic, write_errors
 from shared.models import Record
 
 FORMAT = 1
@@ -43,6 +44,10 @@ _MAX_RATIO = 1_100
 # The maximum total size of the decompressed archive.
 _MAX_TOTAL_BYTES = 4_000_000_000
 _AGAIN = "record it again with wabe sites record"
+_RECORD = "record the site with wabe sites record SCENARIO.toml -o FILE.wacz"
+_WITHOUT_STATE = "it does not say which step and state each answer belongs to"
+_GZIP, _WARC_BEGINS = b"\x1f\x8b", b"WARC/"
+_SEARCHED_BYTES = 1_000
 _SOFTWARE = "wabe"
 
 
@@ -135,10 +140,15 @@ def read_archive_file(path: Path) -> bytes:
         return read_file(path, max_bytes=_MAX_FILE_BYTES)
     except FileNotFoundError:
         raise _error(path, "no such file", "give an archive, see wabe sites record") from None
+    except IsADirectoryError:
+        raise _error(path, "a folder, not a WACZ file", f"give one .wacz file; to make it, {_RECORD}") from None
+    except LfsPointer as error:
+        raise _error(path, str(error), "then try again") from None
     except OSError as error:
         raise _error(path, f"cannot be read: {error.strerror}", "give a file") from None
     except ValueError as error:
-        raise _error(path, str(error), "give an archive of fewer tasks, see wabe sites record") from None
+        # Not a file, or one that is too large.
+        raise _error(path, str(error), "give a WACZ file, of fewer tasks if it is too large") from None
 
 
 def parse_wacz(data: bytes, path: Path) -> Archive:
@@ -218,14 +228,27 @@ def _opened(data: bytes, path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(io.BytesIO(data))
     except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError, UnicodeDecodeError):
-        raise _error(path, "not a WACZ file, or damaged", "give an archive, see wabe sites record") from None
+        raise _error(path, *_instead(data)) from None
+
+
+def _instead(data: bytes) -> tuple[str, str]:
+    """What the file is that is no ZIP file, and the remedy: people have recordings of other tools."""
+    if not data:
+        return "an empty file, not a WACZ file", _AGAIN
+    start = data
+    if data.startswith(_GZIP):
+        with suppress(zlib.error):
+            start = zlib.decompressobj(31).decompress(data, len(_WARC_BEGINS))
+    if start.startswith(_WARC_BEGINS):
+        return f"a WARC file, not a WACZ file, and {_WITHOUT_STATE}", _RECORD
+    if data[:_SEARCHED_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and b'"log"' in data[:_SEARCHED_BYTES]:
+        return f"a HAR file, not a WACZ file, and {_WITHOUT_STATE}", _RECORD
+    return "not a WACZ file, or damaged", "give an archive, see wabe sites record"
 
 
 def _about(files: _Files, path: Path) -> About:
     if _ABOUT not in files.names:
-        raise _error(
-            path, "recorded by another tool: it does not say which step and state each answer belongs to", _AGAIN
-        )
+        raise _error(path, f"recorded by another tool: {_WITHOUT_STATE}", _AGAIN)
     said = files.json(_ABOUT)
     version = said.get("format") if isinstance(said, dict) else None
     if version != FORMAT or isinstance(version, bool):

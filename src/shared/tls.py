@@ -1,0 +1,70 @@
+"""Which certificates of sites the judge itself accepts, and the HTTP client with which it calls them.
+
+A site may have a certificate of the user's own authority. Browsers that connect by themselves have their own store.
+"""
+
+import functools
+import os
+import ssl
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from shared.errors import ConfigError
+from shared.settings import Settings
+
+if TYPE_CHECKING:
+    import httpx
+
+_REMEDY = "correct it, or unset it"
+
+
+def site_trust(settings: Settings | None = None) -> ssl.SSLContext:
+    """Accepts the public authorities, those of this machine, and those in `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+
+    `settings` are by default the process's own. Raises `ConfigError` for a variable that cannot be used.
+    """
+    settings = settings or Settings.from_environ()
+    require_certificates(settings)
+    return _context(settings.environ.get("SSL_CERT_FILE"), settings.environ.get("SSL_CERT_DIR"))
+
+
+def site_client(settings: Settings | None = None, **options: Any) -> "httpx.AsyncClient":
+    """A client for a site, without the proxies of the environment; `options` as for `httpx.AsyncClient`.
+
+    Raises `ConfigError`, as `site_trust`.
+    """
+    import httpx
+
+    return httpx.AsyncClient(trust_env=False, verify=site_trust(settings), **options)
+
+
+def require_certificates(settings: Settings) -> None:
+    """Raises `ConfigError` naming the variable with certificates that cannot be used."""
+    for variable, problem in _problems(settings):
+        raise ConfigError(problem, key=variable, remedy=_REMEDY)
+
+
+@functools.cache
+def _context(file: str | None, folders: str | None) -> ssl.SSLContext:
+    # Shared by all clients: reading the certificates takes 80 ms.
+    import httpx
+
+    context = httpx.create_ssl_context(trust_env=False)
+    context.load_default_certs()
+    if file:
+        context.load_verify_locations(cafile=file)
+    for folder in filter(os.path.isdir, (folders or "").split(os.pathsep)):
+        context.load_verify_locations(capath=folder)
+    return context
+
+
+def _problems(settings: Settings) -> Iterator[tuple[str, str]]:
+    if file := settings.environ.get("SSL_CERT_FILE"):
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=file)
+        except ssl.SSLError:
+            yield "SSL_CERT_FILE", f"{file} contains no certificate"
+        except OSError as error:
+            yield "SSL_CERT_FILE", f"{file}: {error.strerror}"
+    if (folder := settings.environ.get("SSL_CERT_DIR")) and not any(map(os.path.isdir, folder.split(os.pathsep))):
+        yield "SSL_CERT_DIR", f"{folder}: no such folder"
