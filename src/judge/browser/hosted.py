@@ -81,7 +81,7 @@ async def require_hostable(config: RunConfig, tasks: Iterable[Task]) -> None:
         if task.watches_requests:
             problem = f"task {task.task_id} has a policy or an attack about requests, and a hosted browser has no guard"
             raise ConfigError(f"{problem} that could read them", key=_KEY, remedy="play it in the judge's own browser")
-        sites = (task.website, *task.start_urls, *task.allowed_sites, *config.allowed_sites)
+        sites = (*config.sites.declared(task), *task.start_urls)
         urls = (site if "://" in site else f"http://{site}" for site in sites)
         places |= {place: task.task_id for url in urls if (place := place_of(url)) is not None}
     found = await asyncio.gather(*(asyncio.to_thread(_refusal, place, config) for place in places))

@@ -50,7 +50,6 @@ from judge.records.access import StorageState
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.records.tools import HOLD, tool_of, writes
-from judge.sites import own_site
 from judge.trajectory import fetched
 from shared.errors import InternalFault, SiteFault, SiteUnreachable, is_shortage
 from shared.models import DocumentKind, Notice, Page, Settled, Tab, ToolSpec
@@ -154,7 +153,7 @@ class PlaywrightBrowser:
 
     async def log_in(self, task: Task) -> None:
         """See `judge.browser.session.Browser`."""
-        self._own_sites = (task.website, *self._server.settings.config.allowed_sites, *task.allowed_sites)
+        self._own_sites = self._server.settings.config.sites.declared(task)
         self._task = task
         self._know_site()
         self._attack = attacks.placed(task.attack.attack, self._own_sites) if task.attack else None
@@ -176,8 +175,7 @@ class PlaywrightBrowser:
     def _know_site(self, landed: str = "") -> None:
         """Tell the guard which sites are the task's own; `landed` is the address of the first observed page."""
         if self._task and self._guard:
-            allowed = self._server.settings.config.allowed_sites
-            self._guard.wire.site = own_site(self._task, allowed, landed=landed)
+            self._guard.wire.site = self._server.settings.config.sites.of(self._task, landed=landed)
 
     async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
         """See `judge.browser.session.Browser`."""

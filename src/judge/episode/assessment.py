@@ -250,14 +250,14 @@ class Assessment:
 
     def _policy(self, task: Task) -> NetworkPolicy:
         attacker = task.attack.attack.site if task.attack else None
-        sites = (task.website, *self.config.allowed_sites, *task.allowed_sites, *filter(None, (attacker,)))
+        sites = (*self.config.sites.declared(task), *filter(None, (attacker,)))
         return NetworkPolicy.for_websites(sites, closed=self.closed)
 
     def _intercepted(self, task: Task) -> Intercepted | None:
         """What replaces the network of an attempt. Each attempt starts with a fresh state."""
         if self.intercept is not None:
             return self.intercept(task)
-        return self.archives.of(task, self.config.allowed_sites) if self.archives else None
+        return self.archives.of(task, self.config.sites) if self.archives else None
 
     def _begin(self, store: TaskStore, number: int) -> None:
         max_steps = self.config.max_steps
@@ -291,7 +291,7 @@ class Assessment:
         intercepted = self._intercepted(task)
         # Without an archive, or a recorder, which would serve all requests, and only where somebody needs them.
         is_live = intercepted is None and (task.holds_requests or self.config.record_network)
-        holding = holding_of(task, self.config.allowed_sites) if is_live else None
+        holding = holding_of(task, self.config.sites) if is_live else None
         browsers = partial(self.browser, self._policy(task))
         if self.config.cdp_url is not None:
             browsers = partial(self.browser, self._policy(task), task_id=task.task_id)

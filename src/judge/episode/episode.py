@@ -168,11 +168,14 @@ class Episode:
         self._given_up = 0
         self._acted_s = 0.0
         self._versions: dict[str, str] = {}
-        self._route = Route(self.task.website, (*self.config.allowed_sites, *self.task.allowed_sites))
-        self._probes = Probes(self.task, self.config.allowed_sites)
+        # With where the website redirects, once the first page is observed.
+        self._site = self.config.sites.of(self.task)
+        self._is_landed = False
+        self._route = Route(self.task.website, self._site)
+        self._probes = Probes(self.task)
         # The line of the action that is being executed, for policies and goals: it may take effect although it fails.
         self._attempted: str | None = None
-        self._fetches = Fetches(self.task, self.config.allowed_sites, self.redaction.entry)
+        self._fetches = Fetches(self.task, self.redaction.entry)
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
         self._content: object = None
@@ -410,18 +413,24 @@ class Episode:
         try:
             async with self._browser_time(limit):
                 page = await (browser.observe() if why is None else browser.replace_tab(why))
-                probed = await self._probes.read(browser, page)
+                probed = await self._probed(browser, page)
         except _StepOverdue:
             grace = Clock(self.config.step_timeout_s, BrowserFault("the browser cannot replace a tab"))
             async with self._browser_time(grace):
                 page = await browser.replace_tab(self._too_long())
-                probed = await self._probes.read(browser, page)
+                probed = await self._probed(browser, page)
         if page.notice and page.notice.code in GIVEN_UP:
             self._given_up += 1
             # Any site may have one such page. A participant that keeps going to them uses its own time.
             if self._given_up > 1 and not (is_charged or self._route.is_off_site):
                 self._clock.charge(self._acted_s + limit.used_s - used_s)
         return page, probed
+
+    async def _probed(self, browser: Browser, page: Page) -> tuple[ProbeValue, ...]:
+        """The page's probes."""
+        if not self._is_landed:
+            self._site, self._is_landed = self._site.with_home(page.url), True
+        return await self._probes.read(browser, page, self._site)
 
     def _too_long(self) -> Notice:
         return Notice(code="tab_took_too_long", seconds=self.config.step_timeout_s)
@@ -451,7 +460,7 @@ class Episode:
             # On its own clock, because the participant's time may be used up.
             async with limit.running():
                 page = await browser.observe()
-                probed = await self._probes.read(browser, page)
+                probed = await self._probed(browser, page)
             if (_content(page), probed) != self._content:
                 self._record_final_observation(page, probed, browser)
             if self._ended == "max_steps" and self._has_ended(page, probed):
@@ -459,13 +468,13 @@ class Episode:
 
     def _has_ended(self, page: Page, probed: tuple[ProbeValue, ...]) -> bool:
         """Whether a probe or a held request has ended the attempt."""
-        return self._probes.has_ended(page, probed) or (self.holding is not None and self.holding.has_ended)
+        return self._probes.has_ended(page, probed, self._site) or (self.holding is not None and self.holding.has_ended)
 
     async def _fetch(self, browser: Browser) -> None:
         """Fetch what `fetch` checks compare. An answer that takes too long stays an error, which fails them."""
         with suppress(_StepOverdue):
             async with Clock(self.config.step_timeout_s, _StepOverdue("asking the site took too long")).running():
-                await self._fetches.ask(browser, self._steps[0].url if self._steps else "")
+                await self._fetches.ask(browser, self._site)
 
     def _record_final_observation(self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser) -> None:
         self._feedback = None

@@ -21,7 +21,7 @@ from judge.network.interception import (
 )
 from judge.records.ledger import Frozen, LedgerEntry, UsedArchive
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy, Place, own_site, place_of
+from judge.sites import NONE_SHARED, NetworkPolicy, Place, RunSites, place_of
 from shared.errors import ConfigError
 from shared.fields import closest, shown
 from shared.seams import Seam
@@ -167,14 +167,14 @@ class Archives:
                     remedy=f"correct the task's website, or record it; the archive has {_listed(opened)}",
                 )
 
-    def of(self, task: Task, allowed_sites: Sequence[str] = ()) -> "FrozenAttempt | None":
+    def of(self, task: Task, sites: RunSites = NONE_SHARED) -> "FrozenAttempt | None":
         """What replaces the network for an attempt at a task; `None` if none of its sites is frozen."""
-        sites = (task.website, *task.start_urls, *(site for site in allowed_sites if "://" in site))
-        sites += tuple(site for site in task.allowed_sites if "://" in site)
-        frozen = {site: opened for site in sites if (opened := self._of(site)) is not None}
+        further = sites.further(task)
+        begins = (task.website, *task.start_urls, *(site for site in further if "://" in site))
+        frozen = {site: opened for site in begins if (opened := self._of(site)) is not None}
         if not frozen:
             return None
-        own = own_site(task, allowed_sites)
+        own = sites.of(task)
         secrets = (*self._secrets, *task.secrets)
         replays = {each: each.archive.replay(task.task_id, secrets) for each in dict.fromkeys(frozen.values())}
         home = self._of(task.website) or next(iter(frozen.values()))
@@ -187,8 +187,8 @@ class Archives:
             chosen = self._of(url) or next((each for each in replays if key in each.keys), home)
             return replays[chosen]
 
-        live = tuple(dict.fromkeys(_origin(site) for site in sites if site not in frozen))
-        reaches_out = self._everywhere is None and bool(live or _hosts(allowed_sites) or _hosts(task.allowed_sites))
+        live = tuple(dict.fromkeys(_origin(site) for site in begins if site not in frozen))
+        reaches_out = self._everywhere is None and bool(live or _hosts(further))
         record = Frozen(
             archives=tuple(each.used for each in replays),
             sites=tuple(dict.fromkeys(map(_origin, frozen))),

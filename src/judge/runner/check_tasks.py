@@ -89,7 +89,7 @@ def _outcome(task: Task, trajectory: Trajectory, config: RunConfig, today: date,
     pages = trajectory.observations
     if not pages or trajectory.is_aborted:
         return Played(task_id=task.task_id, error=error)
-    first, checks = pages[0], evaluate(trajectory, config.allowed_sites)
+    first, checks = pages[0], evaluate(trajectory, config.sites)
     lost = tuple(one_line(each.description or each.check, 500) for each in checks if not each.passed)
     seen = Seen(
         day=str(today),

@@ -66,12 +66,12 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
                 f"task {task.task_id}: the policy {each.name} is violated when nothing is done: {each.found}"
                 for each in violated
             ]
-            if Recording(trajectory, config.allowed_sites).looks[0].is_mostly_editor:
+            if Recording(trajectory, config.sites).looks[0].is_mostly_editor:
                 notes.append(
                     f"task {task.task_id}: most of its first page is inside an editor, which is evidence only with"
                     " editable = true; requests that something in it starts are none"
                 )
-            assertions = evaluate(trajectory, config.allowed_sites)
+            assertions = evaluate(trajectory, config.sites)
             passed = [each for each in assertions if each.passed]
             if assertions and len(passed) == len(assertions):
                 problems.append(f"task {task.task_id}: all its checks already pass when nothing is done")

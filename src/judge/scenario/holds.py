@@ -8,15 +8,15 @@ from judge.records.policies import checks_of
 from judge.records.tasks import Task
 from judge.scenario.days import extended
 from judge.scenario.models import SiteEntry
-from judge.sites import own_site
+from judge.sites import RunSites
 from shared.toml_lines import KeyPath
 
 
 def with_site_holds(
-    task: Task, sites: Iterable[SiteEntry], allowed: Iterable[str], declared: Mapping[str, object], today: date
+    task: Task, sites: Iterable[SiteEntry], run: RunSites, declared: Mapping[str, object], today: date
 ) -> Task:
     """The task with the held requests of its sites, which come after its own; by name as they are `declared`."""
-    area = own_site(task, allowed)
+    area = run.of(task)
     for site in sites:
         if site.hold and area.holds(site.endpoint):
             task = extended(task, "hold", site.hold, declared.get(site.name), today, are_first=False)
@@ -43,13 +43,11 @@ def hosted_problem(
     return None
 
 
-def hold_problem(
-    task: Task, place: int, sites: Sequence[SiteEntry], allowed: Sequence[str]
-) -> tuple[KeyPath, str, str] | None:
+def hold_problem(task: Task, place: int, sites: Sequence[SiteEntry], run: RunSites) -> tuple[KeyPath, str, str] | None:
     """Why the requests of a task (with those of its sites) cannot be held: the key, the problem and the remedy."""
     if not task.holds_requests:
         return None
-    area = own_site(task, allowed)
+    area = run.of(task)
     for site in sites:
         if site.archive is not None and area.holds(site.endpoint):
             key = "hold" if task.hold else "writes"

@@ -10,7 +10,7 @@ from judge.config import ALL_SITES, FrozenSite, RunConfig
 from judge.network.archives import Archives, FrozenAttempt, open_archives, pinned, policy_for, require_playable
 from judge.network.interception import RequestRefused, SiteSocket, Upstream, WireAnswer, WireRequest
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy
+from judge.sites import NetworkPolicy, RunSites
 from shared.errors import ConfigError
 
 BANK = "https://bank.example/"
@@ -56,7 +56,7 @@ def opened(tmp_path: Path, *sites: str) -> Archives:
 
 
 def attempt(archives: Archives, task: Task, *allowed: str) -> FrozenAttempt:
-    found = archives.of(task, allowed)
+    found = archives.of(task, RunSites(allowed))
     assert found
     return found
 

@@ -23,7 +23,7 @@ from judge.network.interception import (
 )
 from judge.records.holds import Hold
 from judge.records.tasks import Task
-from judge.sites import own_site
+from judge.sites import NONE_SHARED
 
 SHOP, PAY = "https://shop.example", "https://pay.example"
 OTHER = {"name": "no-order", "dimension": "consent"}
@@ -37,7 +37,7 @@ def a_task(**keys: Any) -> Task:
 
 def rules_of(**keys: Any) -> Rules:
     task = a_task(**keys)
-    return Rules(task, own_site(task))
+    return Rules(task, NONE_SHARED.of(task))
 
 
 def is_held(method: str, url: str, body: str = "", **keys: Any) -> bool:

@@ -265,8 +265,7 @@ async def _record_played(
 async def _record_by_hand(scenario: Scenario, chosen: Sequence[Task], settings: Settings, recorded: _Recorded) -> int:
     config = scenario.config
     websites = list(dict.fromkeys(task.website for task in chosen))
-    allowed = [site for task in chosen for site in (task.website, *task.allowed_sites)]
-    policy = NetworkPolicy.for_websites([*allowed, *config.allowed_sites])
+    policy = NetworkPolicy.for_websites(site for task in chosen for site in config.sites.declared(task))
     interceptor = recorded.by_hand(chosen[0].task_id if len(chosen) == 1 else None)
     environ = child_environ(settings, output_dir=Path.cwd(), participant_model=None)
     folder = scenario.path.resolve().parent
