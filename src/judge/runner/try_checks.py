@@ -5,7 +5,6 @@ A check that passes in such an attempt does not prove that the task was done.
 
 from contextlib import nullcontext
 
-from judge.browser.hosted import require_hostable
 from judge.config import RunConfig
 from judge.evaluators.checks import evaluate
 from judge.evaluators.evidence import Recording
@@ -13,6 +12,7 @@ from judge.evaluators.kinds.probe import expressions_read
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.factory import OFFLINE, open_judge
 from judge.network.archives import open_archives
+from judge.network.attempt import require_networks
 from judge.runner.launch import site_members
 from judge.runner.rehearsal import rehearsing
 from judge.scenario.frozen import on_archives
@@ -43,9 +43,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks or task.policies], settings.environ)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
     sites = site_members(scenario, settings)
-    if archives is not None:
-        archives.check(tasks)
-    await require_hostable(config, tasks)
+    await require_networks(tasks, config, archives)
     problems: list[str] = []
     notes: list[str] = []
     async with rehearsing(scenario, settings, config, sites, tasks, logins=archives) as rehearsal:

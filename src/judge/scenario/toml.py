@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from judge.records.tasks import Level, Task
 from judge.records.user import impossible_grant
 from judge.scenario.days import extended, today_of, with_today
-from judge.scenario.holds import hold_problem, hosted_problem, with_site_holds
+from judge.scenario.holds import network_problem, with_site_holds
 from judge.scenario.models import EXAMPLES, Reading, Scenario, ScenarioFile, divided
 from judge.sites import origin_of
 from shared.errors import ConfigError
@@ -68,8 +68,7 @@ def parse_scenario(content: bytes, path: Path, *, today: date | None = None) -> 
     if any(task.is_about_days for task in together):
         found = found.model_copy(update={"config": with_today(found.config, day)})
     for place, task in enumerate(together):
-        wrong = hold_problem(task, place, found.sites, sites)
-        wrong = wrong or hosted_problem(task, place, found.sites, found.config)
+        wrong = network_problem(task, place, found.sites, found.config)
         if grant := impossible_grant(task.user_replies, task.policies):
             reply, key, problem, remedy = grant
             wrong = ("tasks", place, "user_replies", reply, key), problem, remedy
