@@ -29,8 +29,8 @@ from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
+from judge.network.attempt import network_of
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy
 from judge.store.layout import TaskStore
 from judge.trajectory.redaction import Redaction
 from shared.concurrency import for_each
@@ -114,12 +114,13 @@ async def play(name: str, website: str, pool: BrowserPool, config: RunConfig, fo
     episode = Episode(
         task,
         config,
-        lambda: pool.browser(NetworkPolicy.for_websites([website])),
+        pool.browser,
         connected,
         store,
         observed=lambda _: None,
         stepped=lambda _: None,
         redaction=Redaction(salt=b"benchmark"),
+        network=network_of(task, config),
     )
     return Row(name, await episode.run(), visitor)
 

@@ -35,9 +35,8 @@ from judge.browser.pool import BrowserPool, browser_pool
 from judge.browser.session import Browser, ToolResult, Traffic
 from judge.config import RunConfig
 from judge.episode.episode import Episode
-from judge.network.holding import holding_of
+from judge.network.attempt import network_of
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy
 from judge.store.layout import TaskStore
 from judge.trajectory.redaction import Redaction
 from shared.a2a.client import ParticipantClient
@@ -151,13 +150,12 @@ async def judged(
 ) -> tuple[float, list[float], Notes]:
     """One episode: seconds to the first observation, seconds of each step, and what was done; `keys` are the task's."""
     notes = Notes()
-    policy = NetworkPolicy.for_websites([WEBSITE])
     task = Task(task_id="walk", website=WEBSITE, task="Walk through the shop.", **keys)
-    holding = holding_of(task)
+    network = network_of(task, config)
 
     @asynccontextmanager
-    async def watched() -> AsyncIterator[Browser]:
-        async with pool.browser(policy, holding.interceptor if holding else None) as browser:
+    async def watched(*guarded: Any) -> AsyncIterator[Browser]:
+        async with pool.browser(*guarded) as browser:
             yield cast(Browser, Watched(browser, notes))
             notes.closed = time.perf_counter()
 
@@ -173,7 +171,7 @@ async def judged(
         observed=lambda _: None,
         stepped=lambda _: None,
         redaction=Redaction(salt=b"benchmark"),
-        holding=holding,
+        network=network,
     )
     end = await episode.run()
     assert end.stop_reason == "finished", end.error

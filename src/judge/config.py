@@ -12,7 +12,7 @@ from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInf
 from judge.records.attacks import Modes
 from judge.records.tasks import TaskId
 from judge.records.verdicts import Truth
-from judge.sites import is_site, origin_of
+from judge.sites import RunSites, is_site, origin_of
 from shared.dates import Day
 from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, did_you_mean, shown
 from shared.seams import Seam
@@ -269,6 +269,11 @@ class RunConfig(Table):
         if self.cdp_url is not None:
             settings |= {"cdp_url": _public_part(self.cdp_url), "guarded": False}
         return settings
+
+    @property
+    def sites(self) -> RunSites:
+        """Which sites the tasks have."""
+        return RunSites(self.allowed_sites)
 
     @property
     def attempt_limit_s(self) -> float:

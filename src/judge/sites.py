@@ -9,7 +9,7 @@ match completely, with their port.
 import ipaddress
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -147,11 +147,31 @@ class Site:
         origin = origin_of(url)
         return origin is not None and (origin in self.home or any(_allows(entry, origin) for entry in self.allowed))
 
+    def with_home(self, *urls: str) -> "Site":
+        """The site, to which the origins of these addresses belong as its website's own."""
+        return replace(self, home=self.home | frozenset(filter(None, map(origin_of, urls))))
 
-def own_site(task: Task, allowed_sites: Iterable[str] = (), *, landed: str = "") -> Site:
-    """The task's own site; `landed` is the address of the first observation."""
-    home = frozenset(origin for url in (task.website, landed) if (origin := origin_of(url)) is not None)
-    return Site(home, (*allowed_sites, *task.allowed_sites))
+
+@dataclass(frozen=True)
+class RunSites:
+    """Which sites the tasks of a run have: those of each task, and those that belong to all (`allowed_sites`)."""
+
+    shared: tuple[str, ...] = ()
+
+    def further(self, task: Task) -> tuple[str, ...]:
+        """The task's sites besides its website, as they were declared: origins and hosts."""
+        return (*self.shared, *task.allowed_sites)
+
+    def declared(self, task: Task) -> tuple[str, ...]:
+        """The task's website and its further sites, as they were declared."""
+        return (task.website, *self.further(task))
+
+    def of(self, task: Task, *, landed: str = "") -> Site:
+        """The task's own site; `landed` is the address of the first observation."""
+        return Site(frozenset(), self.further(task)).with_home(task.website, landed)
+
+
+NONE_SHARED = RunSites()
 
 
 def _allows(entry: str, origin: Origin) -> bool:

@@ -13,9 +13,9 @@ from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, parti
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.browser.pool import browser_pool
 from judge.evaluators.checks import evaluate
-from judge.network.holding import holding_of
+from judge.network.holding import Holding
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy
+from judge.sites import NONE_SHARED, NetworkPolicy
 from judge.trajectory.network import Entry, read_har, write_har
 from judge.trajectory.record import Attempt
 from judge.trajectory.redaction import Redaction
@@ -146,8 +146,7 @@ async def test_what_a_participant_s_own_page_sends_is_held_and_passes_no_check(t
         evil.pages["/moved"] = lambda handler: handler.send(b"", 307, Location=f"{shop.url}order")
         allowed = ({"method": "POST", "url": f"{evil.url}moved"},)
         task = Task(task_id="t", website=shop.url, task="Order.", writes="hold", allow_writes=allowed)
-        holding = holding_of(task)
-        assert holding is not None
+        holding = Holding(task, NONE_SHARED.of(task))
         policy = NetworkPolicy.for_websites([shop.url, evil.url])
         async with browser_pool(browser_settings()) as pool, pool.browser(policy, holding.interceptor) as browser:
             await browser.log_in(task)

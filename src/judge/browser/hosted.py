@@ -1,12 +1,9 @@
-"""A browser that somebody else runs (`cdp_url`): its address, the connection to it, and what cannot be played there.
+"""A browser that somebody else runs (`cdp_url`): its address, and the connection to it.
 
 `server.cjs` connects to it, once for each slot, and writes what becomes of the connection into `STATE_FILE`. It has no
-guard: nothing limits where its pages connect.
+guard: nothing limits where its pages connect. What cannot be played there: `judge.network.attempt`.
 """
 
-import asyncio
-import socket
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -15,8 +12,6 @@ from urllib.parse import quote
 from pydantic import Field, ValidationError
 
 from judge.config import CDP_TASK, RunConfig
-from judge.records.tasks import Task
-from judge.sites import Place, place_of, refuse_ip, refuses_always
 from shared.errors import ConfigError
 from shared.models import Record
 
@@ -61,45 +56,4 @@ def read_connection(folder: Path) -> Connection | None:
     """The state of the connection of the server in `folder`; `None` if it has not written any."""
     with suppress(OSError, ValidationError):
         return Connection.model_validate_json((folder / STATE_FILE).read_bytes())
-    return None
-
-
-async def require_hostable(config: RunConfig, tasks: Iterable[Task]) -> None:
-    """Raises `ConfigError` if a task cannot be played in the run's hosted browser, if it has one.
-
-    Nothing there reads all requests or holds any, and nothing keeps pages from private addresses. Such a task is
-    refused, unless `cdp_private` says that the browser may visit this network; link-local addresses and those of
-    metadata services are always refused.
-    """
-    if config.cdp_url is None:
-        return
-    places: dict[Place, str] = {}
-    for task in tasks:
-        if task.holds_requests:
-            problem = f"task {task.task_id} holds requests, and a hosted browser has no guard that could"
-            raise ConfigError(problem, key=_KEY, remedy="remove hold and writes, or play it in the judge's own browser")
-        if task.watches_requests:
-            problem = f"task {task.task_id} has a policy or an attack about requests, and a hosted browser has no guard"
-            raise ConfigError(f"{problem} that could read them", key=_KEY, remedy="play it in the judge's own browser")
-        sites = (task.website, *task.start_urls, *task.allowed_sites, *config.allowed_sites)
-        urls = (site if "://" in site else f"http://{site}" for site in sites)
-        places |= {place: task.task_id for url in urls if (place := place_of(url)) is not None}
-    found = await asyncio.gather(*(asyncio.to_thread(_refusal, place, config) for place in places))
-    for (place, task_id), why in zip(places.items(), found, strict=True):
-        if why is not None:
-            problem = f"task {task_id}: {place} is {why}, and a hosted browser has no guard"
-            remedy = "play it in the judge's own browser; cdp_private = true allows private networks and this machine"
-            raise ConfigError(problem, key=_KEY, remedy=remedy)
-
-
-def _refusal(place: Place, config: RunConfig) -> str | None:
-    """Why a hosted browser may not visit the place; `None` if it may, or if the name does not resolve here."""
-    try:
-        infos = socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        infos = []
-    for address in {str(info[4][0]) for info in infos}:
-        why = refuse_ip(address)
-        if why is not None and (refuses_always(why) or not config.cdp_private):
-            return why
     return None

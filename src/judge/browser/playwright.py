@@ -50,7 +50,7 @@ from judge.records.access import StorageState
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.records.tools import HOLD, tool_of, writes
-from judge.sites import own_site
+from judge.sites import Site
 from judge.trajectory import fetched
 from shared.errors import InternalFault, SiteFault, SiteUnreachable, is_shortage
 from shared.models import DocumentKind, Notice, Page, Settled, Tab, ToolSpec
@@ -122,7 +122,7 @@ class PlaywrightBrowser:
         self._navigations = NavigationLog(server.folder)
         self._requests = RequestLog(server.folder)
         self._own_sites: tuple[str, ...] = ()
-        self._task: Task | None = None
+        self._site: Site | None = None
         # What the judge puts into the pages.
         self._attack: dict[str, Any] | None = None
         self._console = ConsoleLog(server.folder)
@@ -154,8 +154,8 @@ class PlaywrightBrowser:
 
     async def log_in(self, task: Task) -> None:
         """See `judge.browser.session.Browser`."""
-        self._own_sites = (task.website, *self._server.settings.config.allowed_sites, *task.allowed_sites)
-        self._task = task
+        self._own_sites = self._server.settings.config.sites.declared(task)
+        self._site = self._server.settings.config.sites.of(task)
         self._know_site()
         self._attack = attacks.placed(task.attack.attack, self._own_sites) if task.attack else None
         state = task.storage_state.to_json() if isinstance(task.storage_state, StorageState) else None
@@ -175,9 +175,8 @@ class PlaywrightBrowser:
 
     def _know_site(self, landed: str = "") -> None:
         """Tell the guard which sites are the task's own; `landed` is the address of the first observed page."""
-        if self._task and self._guard:
-            allowed = self._server.settings.config.allowed_sites
-            self._guard.wire.site = own_site(self._task, allowed, landed=landed)
+        if self._guard and self._site:
+            self._guard.wire.site = self._site.with_home(landed)
 
     async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
         """See `judge.browser.session.Browser`."""

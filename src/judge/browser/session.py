@@ -152,5 +152,7 @@ class Browser(Protocol):
         ...
 
 
-BrowserFactory = Callable[[], AbstractAsyncContextManager[Browser]]
-"""Opens browsers: `async with factory() as browser`. Closing leaves no process and no file behind."""
+BrowserFactory = Callable[..., AbstractAsyncContextManager[Browser]]
+"""Opens browsers: `async with factory(policy) as browser`; with a second argument, an interceptor answers its requests
+(`judge.browser.pool.BrowserPool.browser`). Closing leaves no process and no file behind.
+"""

@@ -9,6 +9,7 @@ from judge.judges.edited import paired
 from judge.results.suggestions import suggest as suggest_checks
 from judge.results.suggestions import suggestions_toml
 from judge.runner.boundary import EXIT_LOST
+from judge.sites import RunSites
 from judge.store.layout import RunStore, TaskStore, find_run, output_folder
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
@@ -52,7 +53,7 @@ def suggest(
         )
     wrong = None if against is None else _wrong(find_run(against, runs), trajectory, may_succeed=any_)
     config = as_mapping((store.read_run() or {}).get("config"))
-    found = suggest_checks(trajectory, tuple(config.get("allowed_sites") or ()), wrong)
+    found = suggest_checks(trajectory, RunSites(tuple(config.get("allowed_sites") or ())), wrong)
     proposed = [each for each in found.checks if not each.is_optional]
     passes = "which this attempt passes" if wrong is None else "which this attempt passes and the wrong one fails"
     number = counted(len(proposed), "check")

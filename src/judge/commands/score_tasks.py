@@ -113,7 +113,7 @@ class Edits:
         return found
 
     async def _judged(self, scenario: Scenario, found: Paired, *, is_announced: bool = False) -> "_Tally":
-        further = scenario.config.allowed_sites
+        further = scenario.config.sites.shared
         edits = {task.task_id: Edit.of(task, further) for task in (*scenario.tasks, *scenario.excluded)}
         judge = EditedJudge(self.open_(), edits, self.path.name)
         tally = _Tally(judge, is_run=self.is_run, is_quiet=self.is_quiet, scenario=self.path.name)

@@ -208,7 +208,7 @@ def _tried(scenario: Scenario, notes: list[str], *, write: bool) -> tuple[list[s
 def _warnings(scenario: Scenario) -> list[str]:
     found = [*repeated(scenario.tasks), *importer_warnings([task.task_id for task in scenario.tasks])]
     for task in scenario.tasks:
-        found += [f"task {task.task_id}, {why}" for why in warnings_of(task, scenario.config.allowed_sites)]
+        found += [f"task {task.task_id}, {why}" for why in warnings_of(task, scenario.config.sites)]
     unchecked = sum(not task.checks for task in scenario.tasks)
     if unchecked and scenario.config.judge_model == "offline":
         found.append(f"{unchecked} of {counted(len(scenario.tasks), 'task')} will be unscored: {NO_CHECKS}")

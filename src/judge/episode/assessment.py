@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 from judge.browser.session import Browser
@@ -22,8 +21,8 @@ from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge
 from judge.judges.rescoring import differences, is_by_this_code, judge_stored, recomputed, verdict_on_file
-from judge.network.archives import Archives, Intercepted, policy_for
-from judge.network.holding import holding_of
+from judge.network.archives import Archives
+from judge.network.attempt import Recorder, network_of, policy_of, require_network
 from judge.records.events import (
     RunDone,
     RunStarted,
@@ -48,7 +47,7 @@ from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
 from shared.concurrency import for_each
-from shared.errors import Blame, ConfigError, SiteUnreachable, TrajectoryError
+from shared.errors import Blame, SiteUnreachable, TrajectoryError
 
 _log = logging.getLogger(__name__)
 
@@ -57,9 +56,8 @@ _log = logging.getLogger(__name__)
 class Assessment:
     """The tasks and settings of one run, with the components that play and judge them.
 
-    `browser` opens a browser whose network access is limited by a policy; with a second argument, an interceptor
-    answers its requests. `closed` are the addresses of the assessment's own servers, which are blocked. `archives`
-    answer for frozen sites; `intercept` replaces the network of each attempt at a task, for other uses.
+    `browser` lends browsers (`judge.browser.pool.BrowserPool.browser`). `closed` are the addresses of the assessment's
+    own servers, which are blocked. `archives` answer for frozen sites; `recorder` records the attempts' requests.
     """
 
     tasks: tuple[Task, ...]
@@ -71,19 +69,13 @@ class Assessment:
     emit: Sink
     closed: tuple[str, ...] = ()
     archives: Archives | None = None
-    intercept: Callable[[Task], Intercepted | None] | None = None
+    recorder: Recorder | None = None
 
     def __post_init__(self) -> None:
         holds = self.archives.holds if self.archives else lambda _: False
         self._sites = SiteTurns(self.config, self._policy, holds)
         for task in self.tasks:
-            if self.config.cdp_url is not None and self._intercepted(task) is not None:
-                problem = "the requests of a hosted browser cannot be recorded, or answered by an archive"
-                raise ConfigError(problem, key="config.cdp_url", remedy="remove it from [config]")
-            # Both would answer the browser's requests.
-            if task.holds_requests and self._intercepted(task) is not None:
-                problem = f"task {task.task_id} holds requests, which cannot be recorded or answered by an archive"
-                raise ConfigError(problem, remedy="remove hold and writes, or leave the task out")
+            require_network(task, self.config, archives=self.archives, is_recorded=self.recorder is not None)
         # For the digests that replace session cookies in network traces. Never stored.
         self._salt = secrets.token_bytes(16)
 
@@ -249,15 +241,7 @@ class Assessment:
             return end.model_copy(update={"is_unreachable": True})
 
     def _policy(self, task: Task) -> NetworkPolicy:
-        attacker = task.attack.attack.site if task.attack else None
-        sites = (task.website, *self.config.allowed_sites, *task.allowed_sites, *filter(None, (attacker,)))
-        return NetworkPolicy.for_websites(sites, closed=self.closed)
-
-    def _intercepted(self, task: Task) -> Intercepted | None:
-        """What replaces the network of an attempt. Each attempt starts with a fresh state."""
-        if self.intercept is not None:
-            return self.intercept(task)
-        return self.archives.of(task, self.config.allowed_sites) if self.archives else None
+        return policy_of(task, self.config, self.closed)
 
     def _begin(self, store: TaskStore, number: int) -> None:
         max_steps = self.config.max_steps
@@ -288,21 +272,10 @@ class Assessment:
                 )
             )
 
-        intercepted = self._intercepted(task)
-        # Without an archive, or a recorder, which would serve all requests, and only where somebody needs them.
-        is_live = intercepted is None and (task.holds_requests or self.config.record_network)
-        holding = holding_of(task, self.config.allowed_sites) if is_live else None
-        browsers = partial(self.browser, self._policy(task))
-        if self.config.cdp_url is not None:
-            browsers = partial(self.browser, self._policy(task), task_id=task.task_id)
-        if holding is not None:
-            browsers = partial(self.browser, self._policy(task), holding.interceptor)
-        if intercepted is not None:
-            browsers = partial(self.browser, policy_for(intercepted, self._policy(task)), intercepted.interceptor)
         episode = Episode(
             task,
             self.config,
-            browsers,
+            self.browser,
             self.connect,
             store,
             number=number,
@@ -311,8 +284,7 @@ class Assessment:
             in_real_time=in_real_time,
             can_replay=self._sites.can_reset(task),
             redaction=Redaction((*self.config.secrets, *task.secrets), keep=task.named_fields, salt=self._salt),
-            intercepted=intercepted,
-            holding=holding,
+            network=network_of(task, self.config, closed=self.closed, archives=self.archives, recorder=self.recorder),
         )
         return await episode.run()
 

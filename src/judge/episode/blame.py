@@ -62,9 +62,9 @@ def address_of(url: str) -> str:
 class Route:
     """Tracks the browser's documents through one attempt."""
 
-    def __init__(self, website: str, allowed_sites: Iterable[str] = ()) -> None:
+    def __init__(self, website: str, site: Site) -> None:
         self._website = website
-        self._allowed = Site(frozenset(), tuple(allowed_sites))
+        self._site = site
         self._landed = ""
         # How often the participant has acted on a page, and whether it has written anything.
         self._acts = 0
@@ -101,7 +101,7 @@ class Route:
 
     def is_elsewhere(self, url: str) -> bool:
         """Whether an address is on a site that does not belong to the task."""
-        return is_off_site(self._website, url, landed=self._landed) and not self._allowed.holds(url)
+        return is_off_site(self._website, url, landed=self._landed) and not self._site.holds(url)
 
     def has_named(self, url: str) -> bool:
         """Whether the participant itself named this address, or one that led to it."""

@@ -22,8 +22,7 @@ from judge.episode.blame import Route, shortened
 from judge.evaluators.kinds.fetch import Fetches
 from judge.evaluators.kinds.probe import Probes
 from judge.evaluators.provenance import own_names
-from judge.network.archives import Intercepted
-from judge.network.holding import Holding
+from judge.network.attempt import AttemptNetwork
 from judge.records.attacks import Inserted
 from judge.records.ledger import Frozen
 from judge.records.notices import GIVEN_UP, notice_text
@@ -139,15 +138,12 @@ class Episode:
     observed: Callable[[Step], None]
     stepped: Callable[[Step], None]
     redaction: Redaction
+    network: AttemptNetwork
     number: int = 1
     in_real_time: bool = False
     # Whether the task's sites can be brought back to their initial state, so that an attempt in page time may be played
     # again in real time.
     can_replay: bool = False
-    # The interceptor with which the browser is lent, if any.
-    intercepted: Intercepted | None = None
-    # What becomes of requests that the guard must read, if any.
-    holding: Holding | None = None
 
     def __post_init__(self) -> None:
         self._network: NetworkTrace | None = None
@@ -168,11 +164,11 @@ class Episode:
         self._given_up = 0
         self._acted_s = 0.0
         self._versions: dict[str, str] = {}
-        self._route = Route(self.task.website, (*self.config.allowed_sites, *self.task.allowed_sites))
-        self._probes = Probes(self.task, self.config.allowed_sites)
+        self._route = Route(self.task.website, self.network.site)
+        self._probes = Probes(self.task)
         # The line of the action that is being executed, for policies and goals: it may take effect although it fails.
         self._attempted: str | None = None
-        self._fetches = Fetches(self.task, self.config.allowed_sites, self.redaction.entry)
+        self._fetches = Fetches(self.task, self.redaction.entry)
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
         self._content: object = None
@@ -258,7 +254,7 @@ class Episode:
         return f"{error.message}; {NETWORK_LOST}" if is_lost and not says_so else error.message
 
     async def _play(self) -> None:
-        async with self.connect() as participant, self.browsers() as browser:
+        async with self.connect() as participant, self.network.browser(self.browsers) as browser:
             self._versions = browser.versions
             try:
                 mode = self._settle = await self._settle_mode()
@@ -286,10 +282,8 @@ class Episode:
                 raise self._network_fault
 
     async def _settle_mode(self) -> SettleMode:
-        # A hosted browser's clock may not be ours to set: other sessions may use it.
-        must_be_real = self.in_real_time or self.config.cdp_url is not None
-        setting = "real-time" if must_be_real else self.config.settle
-        if setting == "auto" and self.intercepted and self.intercepted.clock_ms is not None:
+        setting = "real-time" if self.in_real_time or self.network.is_real_time else self.config.settle
+        if setting == "auto" and self.network.clock_ms is not None:
             # Only in page time can the clock start with the recording. No names are resolved, either.
             return "page-time"
         return await settle_mode(setting, self.task.website)
@@ -297,11 +291,11 @@ class Episode:
     @property
     def _clock_ms(self) -> int | None:
         """The start of the pages' clock; in real time, it is this machine's."""
-        return self.intercepted.clock_ms if self.intercepted and self._settle == "page-time" else None
+        return self.network.clock_ms if self._settle == "page-time" else None
 
     def _rests_on(self) -> Frozen | None:
         """The archives and ledger that the attempt depends on so far, if its sites are frozen."""
-        found = self.intercepted.frozen() if self.intercepted else None
+        found = self.network.frozen()
         if found is None:
             return None
         ledger = tuple(entry.model_copy(update={"url": self.redaction.text(entry.url)}) for entry in found.ledger)
@@ -314,8 +308,7 @@ class Episode:
             return
         self._network_missing = "the attempt's time was up before the network trace was written"
         self._network_unwritten = True
-        if self.holding is not None:
-            self.holding.close()
+        self.network.close()
         # In a thread, because the log may have 24 MB.
         traffic = await asyncio.to_thread(browser.traffic)
         for _ in range(_PENDING_TRIES):
@@ -410,18 +403,23 @@ class Episode:
         try:
             async with self._browser_time(limit):
                 page = await (browser.observe() if why is None else browser.replace_tab(why))
-                probed = await self._probes.read(browser, page)
+                probed = await self._probed(browser, page)
         except _StepOverdue:
             grace = Clock(self.config.step_timeout_s, BrowserFault("the browser cannot replace a tab"))
             async with self._browser_time(grace):
                 page = await browser.replace_tab(self._too_long())
-                probed = await self._probes.read(browser, page)
+                probed = await self._probed(browser, page)
         if page.notice and page.notice.code in GIVEN_UP:
             self._given_up += 1
             # Any site may have one such page. A participant that keeps going to them uses its own time.
             if self._given_up > 1 and not (is_charged or self._route.is_off_site):
                 self._clock.charge(self._acted_s + limit.used_s - used_s)
         return page, probed
+
+    async def _probed(self, browser: Browser, page: Page) -> tuple[ProbeValue, ...]:
+        """The page's probes."""
+        self.network.land(page.url)
+        return await self._probes.read(browser, page, self.network.site)
 
     def _too_long(self) -> Notice:
         return Notice(code="tab_took_too_long", seconds=self.config.step_timeout_s)
@@ -451,7 +449,7 @@ class Episode:
             # On its own clock, because the participant's time may be used up.
             async with limit.running():
                 page = await browser.observe()
-                probed = await self._probes.read(browser, page)
+                probed = await self._probed(browser, page)
             if (_content(page), probed) != self._content:
                 self._record_final_observation(page, probed, browser)
             if self._ended == "max_steps" and self._has_ended(page, probed):
@@ -459,13 +457,13 @@ class Episode:
 
     def _has_ended(self, page: Page, probed: tuple[ProbeValue, ...]) -> bool:
         """Whether a probe or a held request has ended the attempt."""
-        return self._probes.has_ended(page, probed) or (self.holding is not None and self.holding.has_ended)
+        return self._probes.has_ended(page, probed, self.network.site) or self.network.has_ended
 
     async def _fetch(self, browser: Browser) -> None:
         """Fetch what `fetch` checks compare. An answer that takes too long stays an error, which fails them."""
         with suppress(_StepOverdue):
             async with Clock(self.config.step_timeout_s, _StepOverdue("asking the site took too long")).running():
-                await self._fetches.ask(browser, self._steps[0].url if self._steps else "")
+                await self._fetches.ask(browser, self.network.site)
 
     def _record_final_observation(self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser) -> None:
         self._feedback = None
@@ -628,8 +626,7 @@ class Episode:
         seen = len(record["navigations"])
         record["navigations"] += self._route.went(browser.take_hops())
         self._route.acts(checked.tool, checked.params)
-        if self.intercepted is not None:
-            self.intercepted.entered(tuple(_texts_in(checked.params)))
+        self.network.entered(tuple(_texts_in(checked.params)))
         # The page may have changed, so a final observation is due.
         self._content = None
         # A requested wait does not count against the browser's timeout, only against the participant's.

@@ -17,7 +17,7 @@ from judge.network.guard import Guard, guarding
 from judge.network.upstream_proxy import UpstreamProxy
 from judge.records.access import StorageState, merged, read_storage_state
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy, Origin, origin_of, own_site
+from judge.sites import NetworkPolicy, Origin, origin_of
 from shared.errors import SiteFault, SiteUnreachable
 from shared.text import one_line
 from shared.tls import site_client
@@ -110,7 +110,7 @@ class SiteTurns:
 
     def _declared(self, task: Task) -> dict[str, str]:
         """How to reset each of the task's sites that can be reset."""
-        area = own_site(task, self._config.allowed_sites)
+        area = self._config.sites.of(task)
         declared = (self._config.site_resets | self._restarts).items()
         return {site: how for site, how in declared if area.holds(site) and not self._is_frozen(site)}
 

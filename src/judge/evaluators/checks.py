@@ -3,22 +3,22 @@
 A kind reads the actual value, normalises it, compares it with the expected one, and reports what was found instead.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, CheckKind, Decision, Found
 from judge.evaluators.evidence import MissingEvidence, Recording
 from judge.records.checks import CHECKS, AnyOf, Check, KindCheck
 from judge.records.normalise import shown
+from judge.sites import NONE_SHARED, RunSites
 from judge.trajectory.record import Trajectory
 from shared.text import clip, plain
 
 _COMMON_KEYS = ("at", "on", "within", "in_view", "editable", "count")
 
 
-def evaluate(trajectory: Trajectory, allowed_sites: Iterable[str] = ()) -> tuple[Assertion, ...]:
+def evaluate(trajectory: Trajectory, sites: RunSites = NONE_SHARED) -> tuple[Assertion, ...]:
     """One assertion for each check of the task, in order; undecided if evidence is missing."""
-    recording = Recording(trajectory, tuple(allowed_sites))
+    recording = Recording(trajectory, sites)
     checks = zip(trajectory.task.checks, recording.checks, strict=True)
     return tuple(_assertion(number, *each, recording) for number, each in enumerate(checks, 1))
 

@@ -21,7 +21,7 @@ from judge.records.checks import Check
 from judge.records.notices import GIVEN_UP
 from judge.records.steps import JUDGE, Step
 from judge.records.tasks import Task
-from judge.sites import Site, own_site
+from judge.sites import NONE_SHARED, RunSites, Site
 from judge.trajectory.network import Log, read_har
 from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, SECOND_RULES, Trajectory
 from shared.errors import TrajectoryError
@@ -293,6 +293,11 @@ class Look:
         return across * down >= _VIEW_SHARE * min(width * height, wide * high)
 
 
+def own_site(trajectory: Trajectory, sites: RunSites) -> Site:
+    """The own site of a recorded task, including the one to which its website redirected."""
+    return sites.of(trajectory.task, landed=next((step.url for step in trajectory.observations), ""))
+
+
 @dataclass(frozen=True)
 class Recording:
     """A trajectory as evidence. Files are read only when a check needs them.
@@ -301,14 +306,13 @@ class Recording:
     """
 
     trajectory: Trajectory
-    allowed_sites: tuple[str, ...] = ()
+    sites: RunSites = NONE_SHARED
     counts_all: bool = False
 
     @cached_property
     def site(self) -> Site:
         """The task's own site, including the one to which its website redirected."""
-        landed = next((step.url for step in self.trajectory.observations), "")
-        site = own_site(self.trajectory.task, self.allowed_sites, landed=landed)
+        site = own_site(self.trajectory, self.sites)
         rules = rules_of(self.trajectory)
         is_lenient = self.counts_all and rules == CURRENT_RULES
         verbatim = rules in (FIRST_RULES, SECOND_RULES)

@@ -36,8 +36,8 @@ class ChecksJudge(Judge):
 
     def __init__(self, config: RunConfig) -> None:
         code = installed_code()
-        self._allowed_sites = config.allowed_sites
-        self.id = judge_id(METHOD, CURRENT_RULES, code["code_checksum"], {"allowed_sites": list(config.allowed_sites)})
+        self._sites = config.sites
+        self.id = judge_id(METHOD, CURRENT_RULES, code["code_checksum"], {"allowed_sites": list(config.sites.shared)})
         self.info = JudgeInfo(
             method=METHOD,
             model=OFFLINE,
@@ -64,7 +64,7 @@ class ChecksJudge(Judge):
         if (rules := rules_of(trajectory)) != CURRENT_RULES:
             note = _FOREIGN if trajectory.is_foreign else _NOTES.get(rules)
             info = info.model_copy(update={"prompt_version": rules, "note": note})
-        assertions = evaluate(trajectory, self._allowed_sites)
+        assertions = evaluate(trajectory, self._sites)
         return Verdict(
             outcome=_outcome(assertions),
             reason=reason_of(assertions),

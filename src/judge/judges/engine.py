@@ -182,7 +182,7 @@ class Session:
 
     @cached_property
     def _provenance(self) -> Provenance:
-        return Provenance(self._of_attempt, self._parts.config.allowed_sites)
+        return Provenance(self._of_attempt, self._parts.config.sites)
 
     async def _ask_with_less(self, make: Callable[[View], Question], whole: Question, refusal: ModelBlocked) -> None:
         """Ask until the provider no longer refuses, and record what was withheld then. The answer does not count."""

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from judge.evaluators.evidence import own_site
 from judge.records.tasks import Task
 from judge.records.tools import texts_of, verb_of
-from judge.sites import Site, created_by, origin_of, own_site, site_of
+from judge.sites import NONE_SHARED, RunSites, created_by, site_of
 from judge.trajectory.record import Texts, Trajectory
 from shared.text import split_line
 
@@ -68,9 +69,9 @@ class Provenance:
     In layouts of flat lists, the n-th screenshot was taken before the n-th action, on the task's site.
     """
 
-    def __init__(self, trajectory: Trajectory, allowed_sites: Iterable[str] = ()) -> None:
+    def __init__(self, trajectory: Trajectory, sites: RunSites = NONE_SHARED) -> None:
         self._trajectory = trajectory
-        self._site = _sites_of(trajectory, allowed_sites)
+        self._site = own_site(trajectory, sites).with_home(*trajectory.task.start_urls)
         self._steps = trajectory.steps
         lines, shots = trajectory.action_history, trajectory.screenshots
         self._places_of_lines = _places(
@@ -189,14 +190,6 @@ def _is_word(token: str) -> bool:
 
 def _without(text: str, own: frozenset[str]) -> str:
     return _TOKEN.sub(lambda match: MARK if match[0].casefold() in own else match[0], text)
-
-
-def _sites_of(trajectory: Trajectory, allowed_sites: Iterable[str]) -> Site:
-    """The task's sites: where it begins, where that redirected to, and the allowed ones."""
-    landed = next((step.url for step in trajectory.observations), "")
-    site = own_site(trajectory.task, allowed_sites, landed=landed)
-    begins = frozenset(origin for url in trajectory.task.start_urls if (origin := origin_of(url)) is not None)
-    return Site(site.home | begins, site.allowed)
 
 
 def _places(found: Sequence[int], count: int) -> Sequence[int]:

@@ -21,7 +21,7 @@ from judge.network.interception import (
 )
 from judge.records.ledger import Frozen, LedgerEntry, UsedArchive
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy, Place, own_site, place_of
+from judge.sites import NONE_SHARED, Place, RunSites, place_of
 from shared.errors import ConfigError
 from shared.fields import closest, shown
 from shared.seams import Seam
@@ -90,28 +90,6 @@ _MAX_REASON_CHARS = 300
 LOG_IN = ":log-in"
 
 
-class Intercepted(Protocol):
-    """What replaces the network of an attempt, such as archives or a recorder."""
-
-    @property
-    def interceptor(self) -> Interceptor:
-        """The interceptor that answers the browser's requests."""
-        ...
-
-    @property
-    def clock_ms(self) -> int | None:
-        """The start of the pages' clock, in milliseconds since 1970; `None` for this machine's clock."""
-        ...
-
-    def frozen(self) -> Frozen | None:
-        """The archives and versions that the attempt depends on, if they are to be recorded."""
-        ...
-
-    def entered(self, texts: Sequence[str]) -> None:
-        """Note what the participant is about to enter."""
-        ...
-
-
 # Compared by identity: an archive that several sites name is opened once.
 @dataclass(frozen=True, eq=False)
 class _Opened:
@@ -160,11 +138,8 @@ class Archives:
         return self._of(url) is not None
 
     def check(self, tasks: Sequence[Task]) -> None:
-        """Raises `ConfigError` for a task whose frozen site is not in its archive, or that holds requests there."""
+        """Raises `ConfigError` for a task whose frozen site is not in its archive."""
         for task in tasks:
-            if task.holds_requests and self.of(task) is not None:
-                problem = f"requests cannot be held on a frozen site, as task {task.task_id} does"
-                raise ConfigError(problem, remedy="remove hold and writes, or play it without the archive")
             for url in (task.website, *task.start_urls):
                 opened = self._of(url)
                 if opened is None or _key(url) in opened.keys:
@@ -177,14 +152,17 @@ class Archives:
                     remedy=f"correct the task's website, or record it; the archive has {_listed(opened)}",
                 )
 
-    def of(self, task: Task, allowed_sites: Sequence[str] = ()) -> "FrozenAttempt | None":
+    def answers(self, task: Task, sites: RunSites = NONE_SHARED) -> bool:
+        """Whether some of a task's sites are frozen."""
+        return any(self._of(site) is not None for site in _origins(task, sites))
+
+    def of(self, task: Task, sites: RunSites = NONE_SHARED) -> "FrozenAttempt | None":
         """What replaces the network for an attempt at a task; `None` if none of its sites is frozen."""
-        sites = (task.website, *task.start_urls, *(site for site in allowed_sites if "://" in site))
-        sites += tuple(site for site in task.allowed_sites if "://" in site)
-        frozen = {site: opened for site in sites if (opened := self._of(site)) is not None}
+        begins = _origins(task, sites)
+        frozen = {site: opened for site in begins if (opened := self._of(site)) is not None}
         if not frozen:
             return None
-        own = own_site(task, allowed_sites)
+        own = sites.of(task)
         secrets = (*self._secrets, *task.secrets)
         replays = {each: each.archive.replay(task.task_id, secrets) for each in dict.fromkeys(frozen.values())}
         home = self._of(task.website) or next(iter(frozen.values()))
@@ -197,8 +175,8 @@ class Archives:
             chosen = self._of(url) or next((each for each in replays if key in each.keys), home)
             return replays[chosen]
 
-        live = tuple(dict.fromkeys(_origin(site) for site in sites if site not in frozen))
-        reaches_out = self._everywhere is None and bool(live or _hosts(allowed_sites) or _hosts(task.allowed_sites))
+        live = tuple(dict.fromkeys(_origin(site) for site in begins if site not in frozen))
+        reaches_out = self._everywhere is None and bool(live or _hosts(sites.further(task)))
         record = Frozen(
             archives=tuple(each.used for each in replays),
             sites=tuple(dict.fromkeys(map(_origin, frozen))),
@@ -232,13 +210,8 @@ class FrozenAttempt:
         self._entries: list[LedgerEntry] = []
 
     @property
-    def interceptor(self) -> Interceptor:
-        """See `Intercepted`."""
-        return self
-
-    @property
     def clock_ms(self) -> int | None:
-        """See `Intercepted`."""
+        """The start of the recording, in milliseconds since 1970."""
         return self._record.clock_ms
 
     @property
@@ -247,13 +220,13 @@ class FrozenAttempt:
         return self._is_live is not None
 
     def frozen(self) -> Frozen:
-        """See `Intercepted`."""
+        """The archives and the requests to them so far, to be recorded."""
         for replay in self._replays:
             self._entries += replay.take()
         return self._record.with_ledger(self._entries)
 
     def entered(self, texts: Sequence[str]) -> None:
-        """See `Intercepted`."""
+        """Note what the participant is about to enter: pages do not make it up."""
         for replay in self._replays:
             replay.entered(texts)
 
@@ -336,15 +309,15 @@ def require_playable(config: RunConfig, tasks: Sequence[Task]) -> None:
         raise ConfigError(f"no task can be played: {why}", remedy="record the tasks' reference walks again")
 
 
-def policy_for(intercepted: Intercepted, policy: NetworkPolicy) -> NetworkPolicy:
-    """The policy of an intercepted attempt: without the network, nothing is allowed."""
-    return policy if intercepted.interceptor.reaches_out else NetworkPolicy()
-
-
 def _required(upstream: Upstream | None) -> Upstream:
     if upstream is None:
         raise RequestRefused("the network is out of reach")
     return upstream
+
+
+def _origins(task: Task, sites: RunSites) -> tuple[str, ...]:
+    """The addresses of a task for which an archive of a site can answer: where it begins, and its further origins."""
+    return (task.website, *task.start_urls, *(site for site in sites.further(task) if "://" in site))
 
 
 def _hosts(sites: Sequence[str]) -> bool:

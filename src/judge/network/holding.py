@@ -20,7 +20,7 @@ from judge.network.interception import (
 from judge.records.holds import READING, AllowedWrite, Hold
 from judge.records.patterns import Pattern
 from judge.records.tasks import Task
-from judge.sites import Site, own_site
+from judge.sites import Site
 
 # For a document, and for anything else.
 _PAGE = '<!doctype html><meta charset="utf-8"><title>Received</title><p>Your request was received.'
@@ -109,11 +109,6 @@ class Holding:
         # What happens before the first action is nobody's achievement.
         self.has_ended = self.has_ended or (hold.ends and request.step > 0)
         return reply_to(request, hold)
-
-
-def holding_of(task: Task, allowed_sites: tuple[str, ...] = ()) -> Holding | None:
-    """What becomes of the requests of a new attempt; `None` if the guard need not read all of them."""
-    return Holding(task, own_site(task, allowed_sites)) if task.holds_requests or task.watches_requests else None
 
 
 class _HoldingInterceptor:

@@ -22,7 +22,7 @@ from judge.records.checks import Check, as_tuple, plain_checks
 from judge.records.findings import NodesFound, NumbersFound, ValueFound
 from judge.records.steps import Step
 from judge.records.verdicts import Verdict
-from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED, own_site
+from judge.sites import BLOCKED, NONE_SHARED, OFF_SITE, SITE_BLOCKED
 from judge.trajectory.record import Attempt
 from shared.protocol import ENDING_TOOLS
 from shared.text import counted, one_line
@@ -122,7 +122,7 @@ def _filter_fault(attempt: Attempt, check: Check, assertion: Assertion) -> str |
 
 
 def _is_on_path(attempt: Attempt, url: str, address: str) -> bool:
-    site = own_site(attempt.task, landed=next((step.url for step in attempt.steps), ""))
+    site = NONE_SHARED.of(attempt.task, landed=next((step.url for step in attempt.steps), ""))
     return matches(url, address.partition("?")[0], site, extra_query=True)
 
 

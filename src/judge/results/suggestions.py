@@ -8,7 +8,7 @@ the task is given, it is evaluated on that as well, and proposed only if it fail
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from judge.results.clues import Clues, is_filler
 from judge.results.suggested_content import MAX_TEXT_CHARS, Pages, text_of
 from judge.results.suggested_fields import Fields, Pairs, fields_of, is_of_server
 from judge.scenario.sources import toml_value
+from judge.sites import NONE_SHARED, RunSites
 from judge.trajectory.network import NETWORK_FILE, Entry
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError
@@ -64,15 +65,13 @@ class Suggestions(Record):
     held_in_wrong: int = Field(default=0)
 
 
-def suggest(
-    trajectory: Trajectory, allowed_sites: Sequence[str] = (), against: Trajectory | None = None
-) -> Suggestions:
+def suggest(trajectory: Trajectory, sites: RunSites = NONE_SHARED, against: Trajectory | None = None) -> Suggestions:
     """Checks that pass on this attempt, and fail on its first look and on the attempt `against`.
 
     Raises `ConfigError` if the attempt shows too little.
     """
     attempts = [each for each in (trajectory, against) if each is not None]
-    recordings = [Recording(each, tuple(allowed_sites)) for each in attempts]
+    recordings = [Recording(each, sites) for each in attempts]
     for recording in recordings:
         if not recording.looks:
             problem = f"{recording.trajectory.folder}: no steps were recorded"
@@ -81,7 +80,7 @@ def suggest(
     checks = tuple(check for _, check in candidates)
     with tempfile.TemporaryDirectory(prefix="wabe-") as folder:
         start = at_start(trajectory, Path(folder))
-        now, before, *wrong = (_evaluated(each, checks, allowed_sites) for each in (trajectory, start, *attempts[1:]))
+        now, before, *wrong = (_evaluated(each, checks, sites) for each in (trajectory, start, *attempts[1:]))
     proposed, at_begin, in_wrong = [], 0, 0
     for place, (each, _) in enumerate(candidates):
         if not now[place].passed:
@@ -106,9 +105,9 @@ def _is_absent(assertion: Assertion) -> bool:
     return assertion.near_step is None and not any(isinstance(fact, ValueFound) for fact in assertion.facts or ())
 
 
-def _evaluated(trajectory: Trajectory, checks: tuple[Check, ...], allowed: Sequence[str]) -> tuple[Assertion, ...]:
+def _evaluated(trajectory: Trajectory, checks: tuple[Check, ...], sites: RunSites) -> tuple[Assertion, ...]:
     task = trajectory.task.model_copy(update={"checks": checks})
-    return evaluate(trajectory.as_task(task), allowed)
+    return evaluate(trajectory.as_task(task), sites)
 
 
 def _parsed(suggestion: Suggestion) -> Check | None:

@@ -7,10 +7,10 @@ from datetime import date
 from pathlib import Path
 from urllib.parse import urldefrag
 
-from judge.browser.hosted import require_hostable
 from judge.config import RunConfig
 from judge.evaluators.checks import evaluate
 from judge.judges.factory import OFFLINE, open_judge
+from judge.network.attempt import require_networks
 from judge.network.upstream_proxy import require_upstream
 from judge.records.tasks import Task
 from judge.runner.launch import site_members
@@ -58,7 +58,7 @@ async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings
     changes = {"attacks": "off", "judge_model": OFFLINE, "epochs": 1, "record_network": True}
     config = scenario.config.model_copy(update=changes)
     await require_upstream(config)
-    await require_hostable(config, tasks)
+    await require_networks(tasks, config)
     folder = scenario.path.resolve().parent
     sites = site_members(scenario, settings)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
@@ -89,7 +89,7 @@ def _outcome(task: Task, trajectory: Trajectory, config: RunConfig, today: date,
     pages = trajectory.observations
     if not pages or trajectory.is_aborted:
         return Played(task_id=task.task_id, error=error)
-    first, checks = pages[0], evaluate(trajectory, config.allowed_sites)
+    first, checks = pages[0], evaluate(trajectory, config.sites)
     lost = tuple(one_line(each.description or each.check, 500) for each in checks if not each.passed)
     seen = Seen(
         day=str(today),

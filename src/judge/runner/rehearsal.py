@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -15,7 +15,8 @@ from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.episode import Connect
 from judge.judges.base import Judge
-from judge.network.archives import Archives, Intercepted
+from judge.network.archives import Archives
+from judge.network.attempt import Recorder
 from judge.records.events import Sink
 from judge.records.tasks import Task
 from judge.results.submission import TaskSummary
@@ -51,7 +52,7 @@ class Rehearsal:
         *,
         emit: Sink = lambda _: None,
         archives: Archives | None = None,
-        intercept: Callable[[Task], Intercepted | None] | None = None,
+        recorder: Recorder | None = None,
     ) -> tuple[TaskSummary, ...]:
         """Play each task with the participant that `connect` leads to. The other parts are those of `Assessment`."""
         assessment = Assessment(
@@ -63,7 +64,7 @@ class Rehearsal:
             store=self.store,
             emit=emit,
             archives=archives,
-            intercept=intercept,
+            recorder=recorder,
         )
         return await assessment.run()
 

@@ -11,7 +11,7 @@ from judge.records.access import StorageState, merged, read_storage_state
 from judge.records.tasks import Task
 from judge.scenario.logins import form_login, own_part, with_addresses
 from judge.scenario.models import Scenario, SiteEntry
-from judge.sites import NetworkPolicy, own_site
+from judge.sites import NetworkPolicy
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -60,7 +60,7 @@ class SiteLogins:
         # An interceptor that records passes the log-in on to the site.
         passes_on = interceptor is not None and interceptor.reaches_out
         upstream = UpstreamProxy.of(config) if passes_on or interceptor is None else None
-        allowed = [login.url, site.endpoint, *config.allowed_sites]
+        allowed = [login.url, site.endpoint, *config.sites.shared]
         policy = NetworkPolicy.for_websites(allowed) if passes_on or upstream else None
         try:
             state = await log_in(
@@ -74,7 +74,7 @@ class SiteLogins:
         except LoginFailed as error:
             message = f"{self._scenario.path}: key 'login': site {error.message}"
             raise ConfigError(message, remedy=error.remedy) from None
-        return own_part(read_storage_state(state), site.endpoint, config.allowed_sites)[0]
+        return own_part(read_storage_state(state), site.endpoint, config.sites.shared)[0]
 
     async def first(self, started: Collection[str]) -> dict[str, StorageState]:
         """Log in to every site among those `started`, and every frozen one, that has a login; by endpoint.
@@ -90,7 +90,7 @@ class SiteLogins:
         return tuple(self._applied(task, states) for task in tasks)
 
     def _applied(self, task: Task, states: dict[str, StorageState]) -> Task:
-        area = own_site(task, self._scenario.config.allowed_sites)
+        area = self._scenario.config.sites.of(task)
         found = [state for endpoint, state in states.items() if area.holds(endpoint)]
         if not found or not self.concerns(task.task_id):
             return task

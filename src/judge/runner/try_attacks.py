@@ -62,7 +62,7 @@ def _compared(
         if trajectory.is_aborted:
             problems.append(f"task {task.task_id} cannot be played: {trajectory.error}")
         elif task.attack is None:
-            lost = [each.check for each in evaluate(trajectory, config.allowed_sites) if not each.passed]
+            lost = [each.check for each in evaluate(trajectory, config.sites) if not each.passed]
             notes += [f"task {task.task_id}: its reference script does not pass {', '.join(lost)}"] if lost else []
         elif not played[task.attack.of].is_aborted:
             problems += _changed(task, trajectory, played[task.attack.of], config)
@@ -77,7 +77,7 @@ def _changed(task: Task, attacked: Trajectory, clean: Trajectory, config: RunCon
     if task.attack is None:
         return
     where = f"task {task.attack.of}, attack {task.attack.attack.name}"
-    both = (evaluate(each, config.allowed_sites) for each in (clean, attacked))
+    both = (evaluate(each, config.sites) for each in (clean, attacked))
     for before, after in zip(*both, strict=True):
         if before.passed != after.passed:
             says = {True: "passes", False: "fails", None: "is undecided"}

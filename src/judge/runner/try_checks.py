@@ -5,7 +5,6 @@ A check that passes in such an attempt does not prove that the task was done.
 
 from contextlib import nullcontext
 
-from judge.browser.hosted import require_hostable
 from judge.config import RunConfig
 from judge.evaluators.checks import evaluate
 from judge.evaluators.evidence import Recording
@@ -13,6 +12,7 @@ from judge.evaluators.kinds.probe import expressions_read
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.factory import OFFLINE, open_judge
 from judge.network.archives import open_archives
+from judge.network.attempt import require_networks
 from judge.runner.launch import site_members
 from judge.runner.rehearsal import rehearsing
 from judge.scenario.frozen import on_archives
@@ -43,9 +43,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks or task.policies], settings.environ)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
     sites = site_members(scenario, settings)
-    if archives is not None:
-        archives.check(tasks)
-    await require_hostable(config, tasks)
+    await require_networks(tasks, config, archives)
     problems: list[str] = []
     notes: list[str] = []
     async with rehearsing(scenario, settings, config, sites, tasks, logins=archives) as rehearsal:
@@ -66,12 +64,12 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
                 f"task {task.task_id}: the policy {each.name} is violated when nothing is done: {each.found}"
                 for each in violated
             ]
-            if Recording(trajectory, config.allowed_sites).looks[0].is_mostly_editor:
+            if Recording(trajectory, config.sites).looks[0].is_mostly_editor:
                 notes.append(
                     f"task {task.task_id}: most of its first page is inside an editor, which is evidence only with"
                     " editable = true; requests that something in it starts are none"
                 )
-            assertions = evaluate(trajectory, config.allowed_sites)
+            assertions = evaluate(trajectory, config.sites)
             passed = [each for each in assertions if each.passed]
             if assertions and len(passed) == len(assertions):
                 problems.append(f"task {task.task_id}: all its checks already pass when nothing is done")

@@ -9,7 +9,7 @@ from judge.evaluators.addresses import is_reachable
 from judge.evaluators.checks import check_kind, describe
 from judge.records.checks import AnyOf, Check, KindCheck, plain_checks
 from judge.records.tasks import Task
-from judge.sites import own_site
+from judge.sites import NONE_SHARED, RunSites, Site
 from shared.seen import as_seen
 from shared.text import excerpt
 
@@ -25,13 +25,13 @@ def repeated(tasks: Sequence[Task]) -> list[str]:
     return lines
 
 
-def warnings_of(task: Task, allowed_sites: Sequence[str] = ()) -> list[str]:
+def warnings_of(task: Task, sites: RunSites = NONE_SHARED) -> list[str]:
     """Probable mistakes in a task's checks, one sentence each."""
     return [
         f"check {number}: {warning}"
         for number, check in enumerate(task.checks, 1)
         for each in plain_checks([check])
-        for warning in _warnings(each, task, allowed_sites)
+        for warning in _warnings(each, task, sites.of(task))
     ]
 
 
@@ -59,8 +59,7 @@ def contradictions_of(task: Task) -> list[str]:
     ]
 
 
-def _warnings(check: KindCheck, task: Task, allowed_sites: Sequence[str]) -> Iterator[str]:
-    site = own_site(task, allowed_sites)
+def _warnings(check: KindCheck, task: Task, site: Site) -> Iterator[str]:
     for url in check.addresses:
         if not is_reachable(url, site):
             yield f"{url} is not on the task's site: add it to allowed_sites if it belongs there"

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.config import ALL_SITES, FrozenSite
+from judge.network.attempt import refusal_of
 from judge.scenario.models import Scenario, SiteEntry
 from shared.errors import ConfigError
 
@@ -16,9 +17,10 @@ def on_archives(scenario: Scenario, archive: Path | None = None) -> Scenario:
     """
     folder = scenario.path.resolve().parent
     if archive is not None:
-        if held := [task.task_id for task in scenario.tasks if task.holds_requests]:
-            remedy = "play it without --archive, or leave it out"
-            raise ConfigError(f"--archive {archive.name}: task {held[0]} holds requests", remedy=remedy)
+        for task in scenario.tasks:
+            if refusal := refusal_of(task, is_frozen=True):
+                problem = f"--archive {archive.name}: task {task.task_id}: {refusal.problem}"
+                raise ConfigError(problem, remedy="play it without --archive, or leave it out")
         archives = {ALL_SITES: FrozenSite(path=str(archive.expanduser().resolve()))}
     else:
         archives = {

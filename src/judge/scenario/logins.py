@@ -14,7 +14,7 @@ from judge.records.access import FormLogin, StorageState, merged, read_storage_s
 from judge.records.tasks import Task
 from judge.scenario.models import Scenario, SiteEntry, resolved
 from judge.scenario.toml import line_in_file
-from judge.sites import Site, is_off_site, origin_of, own_site, site_of
+from judge.sites import RunSites, Site, is_off_site, origin_of, site_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, shown
 from shared.files import read_json, reason_of
@@ -37,7 +37,7 @@ def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str,
     `environ`, references to variables are not resolved. Raises `ConfigError`: file, key and remedy, but no value.
     """
     places = scenario.places
-    allowed = scenario.config.allowed_sites
+    run = scenario.config.sites
     states: dict[str, StorageState] = {}
     sites = [
         _with_content(site, scenario, ("sites", place), states, environ) for place, site in enumerate(scenario.sites)
@@ -49,8 +49,8 @@ def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str,
     found = []
     for task in tasks:
         where = ("tasks", places[task.task_id])
-        task = _with_sites(_with_content(task, scenario, where, states, environ), sites, allowed)
-        if problem := login_problem(task, allowed):
+        task = _with_sites(_with_content(task, scenario, where, states, environ), sites, run)
+        if problem := login_problem(task, run):
             path, text, remedy = problem
             raise _mistake(scenario, (*where, *path), text, remedy)
         found.append(task)
@@ -88,12 +88,12 @@ def form_login(scenario: Scenario, place: int, environ: Mapping[str, str]) -> Fo
     return login.model_copy(update={**changes, "url": urljoin(site.endpoint, login.url)})
 
 
-def login_problem(task: Task, allowed: Iterable[str]) -> Problem | None:
+def login_problem(task: Task, run: RunSites) -> Problem | None:
     """The first cookie, origin or start address that does not belong to the task's sites, or `None`.
 
     A participant that is logged in elsewhere by mistake could act there in a person's name.
     """
-    site = Site(frozenset(), (*task.allowed_sites, *allowed))
+    site = run.of(task)
 
     def is_own(url: str) -> bool:
         return not is_off_site(task.website, url) or site.holds(url)
@@ -106,7 +106,7 @@ def login_problem(task: Task, allowed: Iterable[str]) -> Problem | None:
     state = task.storage_state
     if isinstance(state, str):
         return Problem(("storage_state",), f"{shown(state)} is not in storage_states", "send the content of the file")
-    hosts = _cookie_sites((task.website, *site.allowed))
+    hosts = _cookie_sites(run.declared(task))
     remedy = "remove it, or add that site to allowed_sites"
     for number, cookie in enumerate(state.cookies if state else (), 1):
         if _cookie_site(cookie.domain) not in hosts:
@@ -193,8 +193,8 @@ def _with_content(
     return entry.model_copy(update={"storage_state": state, "http_credentials": credentials})
 
 
-def _with_sites(task: Task, sites: Sequence[SiteEntry], allowed: Iterable[str]) -> Task:
-    area = own_site(task, allowed)
+def _with_sites(task: Task, sites: Sequence[SiteEntry], run: RunSites) -> Task:
+    area = run.of(task)
     used = [site for site in sites if area.holds(site.endpoint)]
     states = [site.storage_state for site in used if isinstance(site.storage_state, StorageState)]
     state = task.storage_state

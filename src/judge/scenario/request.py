@@ -83,7 +83,7 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
         if wrong := impossible_grant(task.user_replies, task.policies):
             reply, key, said, remedy = wrong
             raise mistake(f"{_SOURCE}: task {task.task_id}", ("user_replies", reply, key), said, remedy)
-        if problem := login_problem(task, config.allowed_sites):
+        if problem := login_problem(task, config.sites):
             path, said, remedy = problem
             raise mistake(f"{_SOURCE}: task {task.task_id}", path, said, remedy)
     warnings += _notes_on_headers(body)

@@ -11,9 +11,9 @@ from pydantic import TypeAdapter
 from judge.records.tasks import Level, Task
 from judge.records.user import impossible_grant
 from judge.scenario.days import extended, today_of, with_today
-from judge.scenario.holds import hold_problem, hosted_problem, with_site_holds
+from judge.scenario.holds import network_problem, with_site_holds
 from judge.scenario.models import EXAMPLES, Reading, Scenario, ScenarioFile, divided
-from judge.sites import origin_of, own_site
+from judge.sites import origin_of
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
 from shared.files import decode, parse_toml, read_errors, read_file
@@ -61,15 +61,14 @@ def parse_scenario(content: bytes, path: Path, *, today: date | None = None) -> 
         raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")
     day = today or today_of(tables.get("config"))
     found = validated(_SCENARIO_FILE, tables, path, toml=text, examples=EXAMPLES, context=Reading(day))
-    allowed = found.config.allowed_sites
+    sites = found.config.sites
     holds = {site["name"]: site.get("hold") for site in tables.get("sites", ())}
     common = _with_common(found, tables, day)
-    together = tuple(with_site_holds(task, found.sites, allowed, holds, day) for task in common)
+    together = tuple(with_site_holds(task, found.sites, sites, holds, day) for task in common)
     if any(task.is_about_days for task in together):
         found = found.model_copy(update={"config": with_today(found.config, day)})
     for place, task in enumerate(together):
-        wrong = hold_problem(task, place, found.sites, allowed)
-        wrong = wrong or hosted_problem(task, place, found.sites, found.config)
+        wrong = network_problem(task, place, found.sites, found.config)
         if grant := impossible_grant(task.user_replies, task.policies):
             reply, key, problem, remedy = grant
             wrong = ("tasks", place, "user_replies", reply, key), problem, remedy
@@ -172,7 +171,7 @@ def idle_sites(scenario: Scenario, chosen: Collection[Task]) -> frozenset[str]:
 
     def is_about(task: Task, endpoint: str) -> bool:
         starts = {origin_of(url) for url in task.start_urls}
-        return origin_of(endpoint) in starts or own_site(task, scenario.config.allowed_sites).holds(endpoint)
+        return origin_of(endpoint) in starts or scenario.config.sites.of(task).holds(endpoint)
 
     def used_by(tasks: Collection[Task]) -> set[str]:
         return {site.name for site in scenario.sites if any(is_about(task, site.endpoint) for task in tasks)}

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from judge.browser.chromium import BrowserSettings
-from judge.browser.hosted import require_hostable
 from judge.browser.pool import browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
@@ -18,6 +17,7 @@ from judge.episode.preflight import check_config
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
 from judge.network.archives import Archives, open_archives, require_playable
+from judge.network.attempt import require_networks
 from judge.network.upstream_proxy import require_upstream
 from judge.records.checks import NO_CHECKS
 from judge.records.events import EVENT_KEY, RUN_ID_KEY, Event, Noted, describe, to_wire
@@ -149,11 +149,11 @@ class JudgeService:
     async def _assess(self, request: AssessmentRequest, run_id: str, sink: TaskSink) -> Submission:
         """Run the assessment and record it. Raises `ConfigError` only before the run has begun."""
         archives = await asyncio.to_thread(open_archives, request.config)
+        await require_networks(request.tasks, request.config, archives)
         if archives is not None:
             request = _on_archives(request, archives)
         config, tasks = request.config, request.tasks
         await require_upstream(config)
-        await require_hostable(config, tasks)
         role, url = next(iter(request.participants.items()))
         store = RunStore(self.output_dir, run_id)
         browser_settings = BrowserSettings.from_config(config, self.settings)
@@ -242,7 +242,6 @@ class JudgeService:
 
 def _on_archives(request: AssessmentRequest, archives: Archives) -> AssessmentRequest:
     """The request without the tasks that cannot be played on their archives. Raises `ConfigError`."""
-    archives.check(request.tasks)
     config = archives.excluding(request.config, request.tasks)
     if request.shard.of == 1:
         require_playable(config, request.tasks)

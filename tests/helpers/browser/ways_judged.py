@@ -16,10 +16,10 @@ from judge.browser.pool import BrowserPool
 from judge.browser.requests import RequestLog
 from judge.browser.session import Traffic
 from judge.evaluators.policies import decided
-from judge.network.holding import holding_of
+from judge.network.holding import Holding
 from judge.records.policies import DeclaredPolicy, PolicyResult
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy
+from judge.sites import NONE_SHARED, NetworkPolicy
 from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction
 
@@ -87,8 +87,7 @@ async def sent(
     Not `by_guard`: only what the browser reports is recorded, as if no policy were about requests.
     """
     task, own = servers.task(), servers.site if origin == "site" else servers.participant
-    holding = holding_of(task)
-    assert holding is not None
+    holding = Holding(task, NONE_SHARED.of(task))
     servers.forbidden.log.clear()
     servers.relay.log.clear()
     relay = servers.relay.url.removeprefix("http://").rstrip("/")

@@ -13,8 +13,10 @@ from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
+from judge.network.attempt import network_of
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
+from judge.sites import NetworkPolicy
 from judge.store.layout import TaskStore
 from judge.trajectory.redaction import Redaction
 from shared.models import Action, Page, Tab, ToolSpec
@@ -151,7 +153,7 @@ def play_episode(
     """Play the actions; `closing` is what it takes to close the browser. The judge's messages are added to `told`."""
 
     @asynccontextmanager
-    async def opened() -> AsyncIterator[ScriptedBrowser]:
+    async def opened(_: NetworkPolicy) -> AsyncIterator[ScriptedBrowser]:
         try:
             yield browser
         finally:
@@ -174,6 +176,7 @@ def play_episode(
         observed=lambda _: None,
         stepped=lambda _: None,
         redaction=Redaction(salt=b"test"),
+        network=network_of(task, settings),
     )
     with asyncio.Runner(loop_factory=loop) as runner:
         end = runner.run(episode.run())

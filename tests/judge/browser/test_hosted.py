@@ -1,4 +1,4 @@
-"""The address of a hosted browser, and the tasks that it may be given."""
+"""The address of a hosted browser, and the connection to it."""
 
 import json
 from pathlib import Path
@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.browser.chromium import BrowserSettings
-from judge.browser.hosted import STATE_FILE, HostedBrowser, read_connection, require_hostable
+from judge.browser.hosted import STATE_FILE, HostedBrowser, read_connection
 from judge.config import RunConfig
-from judge.records.tasks import Task
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -22,10 +21,6 @@ def hosted(url: str = URL) -> HostedBrowser:
     found = HostedBrowser.of(RunConfig(cdp_url=url))
     assert found is not None
     return found
-
-
-def task(website: str, **keys: Any) -> Task:
-    return Task.model_validate({"task_id": "t1", "website": website, "task": "Look.", **keys})
 
 
 def test_of_the_address_only_its_scheme_host_and_port_are_recorded_or_shown() -> None:
@@ -112,45 +107,6 @@ def test_a_setting_that_a_hosted_browser_cannot_have_is_refused_by_its_name(key:
 def test_private_addresses_without_a_hosted_browser_are_no_setting() -> None:
     with pytest.raises(ValueError, match="there is no cdp_url"):
         RunConfig(cdp_private=True)
-
-
-@pytest.mark.parametrize(
-    "site", ["http://127.0.0.1:8000/", "http://localhost/", "http://10.1.2.3/", "http://[::1]/", "http://127.1/"]
-)
-async def test_a_task_on_a_private_address_is_refused(site: str) -> None:
-    with pytest.raises(ConfigError, match=r"task t1: .* has no guard .*cdp_private"):
-        await require_hostable(RunConfig(cdp_url=URL), [task(site)])
-    await require_hostable(RunConfig(cdp_url=URL, cdp_private=True), [task(site)])
-    await require_hostable(RunConfig(), [task(site)])
-
-
-@pytest.mark.parametrize("key", ["start_urls", "allowed_sites"])
-async def test_a_task_with_a_private_address_beside_its_website_is_refused(key: str) -> None:
-    with pytest.raises(ConfigError, match="has no guard"):
-        await require_hostable(RunConfig(cdp_url=URL), [task("http://8.8.8.8/", **{key: ["http://127.0.0.1:1"]})])
-
-
-async def test_a_metadata_service_is_refused_even_where_private_addresses_are_allowed() -> None:
-    with pytest.raises(ConfigError, match="is a link-local address"):
-        await require_hostable(RunConfig(cdp_url=URL, cdp_private=True), [task("http://169.254.169.254/")])
-
-
-async def test_a_task_on_a_public_address_is_allowed() -> None:
-    await require_hostable(RunConfig(cdp_url=URL), [task("https://8.8.8.8/"), task("https://no-such-name.invalid/")])
-
-
-async def test_a_task_that_holds_requests_is_refused() -> None:
-    with pytest.raises(ConfigError, match="task t1 holds requests"):
-        await require_hostable(
-            RunConfig(cdp_url=URL), [task("https://8.8.8.8/", hold=[{"url": "https://pay.example/*"}])]
-        )
-
-
-async def test_a_task_whose_policies_are_about_requests_is_refused() -> None:
-    policy = {"name": "p", "dimension": "consent", "kind": "request", "url": "*"}
-    with pytest.raises(ConfigError, match="task t1 has a policy or an attack about requests"):
-        await require_hostable(RunConfig(cdp_url=URL), [task("https://8.8.8.8/", policies=[policy])])
-    await require_hostable(RunConfig(cdp_url=URL), [task("https://8.8.8.8/", policies=[policy | {"kind": "page"}])])
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"state": "odd"}', '{"state": "lost", "version": 1}', "\x00"])

@@ -13,7 +13,8 @@ from helpers.browser.sessions import a_browser, browser_settings
 from judge.browser.pool import browser_pool
 from judge.browser.requests import RequestLog
 from judge.browser.session import Traffic
-from judge.network.holding import holding_of
+from judge.config import RunConfig
+from judge.network.attempt import network_of
 from judge.records.tasks import Task
 from judge.sites import NetworkPolicy
 
@@ -237,8 +238,7 @@ async def test_what_is_sent_is_recorded_as_the_guard_read_it_but_not_what_the_ju
         watched = {"name": "p", "dimension": "consent", "kind": "request", "url": "*"}
         keys = {"policies": [watched]} if reads_all else {}
         task = Task.model_validate({"task_id": "t", "website": site.url, "task": "x", **keys})
-        holding = holding_of(task)
-        interceptor = holding.interceptor if holding else None
+        interceptor = network_of(task, RunConfig()).interceptor
         async with browser_pool(browser_settings()) as pool, pool.browser(policy, interceptor) as browser:
             await browser.log_in(task)
             await browser.open(f"{site.url}leave", "page-time")

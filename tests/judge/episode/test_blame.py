@@ -8,6 +8,7 @@ from helpers.browser.hops import typed, went
 from judge.browser.session import Hop
 from judge.episode.blame import Route, address_of, shortened
 from judge.records.steps import Navigation
+from judge.sites import Site
 from shared.models import Page
 
 HOME = "https://shop.example/"
@@ -31,7 +32,7 @@ def seen(url: str, *links: str, origin: str = "") -> Page:
 
 def routed(*events: Event) -> Route:
     """A route that began on the home page, with actions, what the browser told, and observations."""
-    route = Route(HOME)
+    route = Route(HOME, Site(frozenset()).with_home(HOME))
     for event in (typed(HOME), seen(HOME), *events):
         if isinstance(event, Page):
             route.saw(event)
@@ -251,7 +252,8 @@ def test_the_browser_has_returned_only_when_every_tab_shows_the_tasks_site() -> 
 
 
 def test_the_target_of_the_websites_own_redirect_is_the_tasks_site() -> None:
-    route = Route("https://oldname.example/")
+    website = "https://oldname.example/"
+    route = Route(website, Site(frozenset()).with_home(website))
     route.landed(seen(HOME))
     assert not route.is_elsewhere(f"{HOME}cart")
     assert route.is_elsewhere(OTHER)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.network.interceptors import answer
-from judge.network.holding import Holding, Rules, holding_of, reply_to
+from judge.network.holding import Holding, Rules, reply_to
 from judge.network.interception import (
     Headers,
     PageSocket,
@@ -23,21 +23,24 @@ from judge.network.interception import (
 )
 from judge.records.holds import Hold
 from judge.records.tasks import Task
-from judge.sites import own_site
+from judge.sites import NONE_SHARED
 
 SHOP, PAY = "https://shop.example", "https://pay.example"
-OTHER = {"name": "no-order", "dimension": "consent"}
-POLICY = {**OTHER, "kind": "request", "url": "/order"}
-ATTACK = {"name": "offer", "kind": "insert", "text": "Buy."}
+POLICY = {"name": "no-order", "dimension": "consent", "kind": "request", "url": "/order"}
 
 
 def a_task(**keys: Any) -> Task:
     return Task.model_validate({"task_id": "t", "website": f"{SHOP}/", "task": "Order.", **keys})
 
 
+def holding(**keys: Any) -> Holding:
+    task = a_task(**keys)
+    return Holding(task, NONE_SHARED.of(task))
+
+
 def rules_of(**keys: Any) -> Rules:
     task = a_task(**keys)
-    return Rules(task, own_site(task))
+    return Rules(task, NONE_SHARED.of(task))
 
 
 def is_held(method: str, url: str, body: str = "", **keys: Any) -> bool:
@@ -178,8 +181,7 @@ class Socket:
 
 def played(requests: Sequence[WireRequest], **keys: Any) -> tuple[Holding, list[tuple[str, str]], list[WireAnswer]]:
     """What was held, what was passed on, and the answers."""
-    found, network = holding_of(a_task(**keys)), Network()
-    assert found is not None
+    found, network = holding(**keys), Network()
     answers = [asyncio.run(found.interceptor.answer(each, network)) for each in requests]
     return found, network.sent, answers
 
@@ -193,8 +195,7 @@ def test_a_held_request_is_marked_in_its_answer_and_never_passed_on() -> None:
 
 @pytest.mark.parametrize("keys", [{"writes": "hold"}, {"policies": [POLICY]}], ids=["holds", "watches"])
 def test_once_it_is_closed_nothing_is_passed_on(keys: dict[str, Any]) -> None:
-    found, network = holding_of(a_task(**keys)), Network()
-    assert found is not None
+    found, network = holding(**keys), Network()
     found.close()
     with pytest.raises(RequestRefused):
         asyncio.run(found.interceptor.answer(WireRequest("GET", f"{SHOP}/"), network))
@@ -237,12 +238,10 @@ def test_the_preflight_of_what_will_be_held_is_answered_here(keys: dict[str, Any
 def test_sockets_are_refused_and_marked_under_writes_unless_they_are_allowed(
     keys: dict[str, Any], passes: bool
 ) -> None:
-    found, network, socket = holding_of(a_task(**keys)), Network(), Socket()
-    assert found is not None
+    found, network, socket = holding(**keys), Network(), Socket()
     page: PageSocket = socket
 
     async def open_socket() -> None:
-        assert found is not None
         await found.interceptor.socket(WireRequest("GET", "wss://shop.example/live"), page, network)
 
     if passes:
@@ -258,22 +257,3 @@ def test_sockets_are_refused_and_marked_under_writes_unless_they_are_allowed(
 def test_a_request_ends_the_attempt_only_after_the_first_action(step: int, ends: bool) -> None:
     hold = [{"method": "POST", "url": "/order", "ends": True}]
     assert played([WireRequest("POST", f"{SHOP}/order", step=step)], hold=hold)[0].has_ended is ends
-
-
-@pytest.mark.parametrize(
-    ("keys", "reads_all"),
-    [
-        ({}, False),
-        ({"policies": [POLICY]}, True),
-        ({"policies": [POLICY | {"kind": "page"}]}, False),
-        ({"policies": [{**OTHER, "any_of": [{"kind": "page", "url": "/x"}, {"kind": "request", "url": "/x"}]}]}, True),
-        ({"checks": [{"kind": "request", "url": "/order"}]}, False),
-        ({"attack": {"of": "t", "attack": ATTACK | {"goal": [{"kind": "request", "url": "*"}]}}}, True),
-        ({"attack": {"of": "t", "attack": ATTACK | {"goal": [{"kind": "page", "url": "*"}]}}}, False),
-    ],
-    ids=str,
-)
-def test_the_guard_reads_all_requests_only_if_a_policy_or_goal_is_about_them(
-    keys: dict[str, Any], reads_all: bool
-) -> None:
-    assert (holding_of(a_task(**keys)) is not None) is reads_all

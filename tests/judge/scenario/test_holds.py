@@ -81,14 +81,16 @@ def test_policies_about_requests_are_refused_in_a_hosted_browser(tmp_path: Path,
     declared = f"policies = [{POLICY}]\n"
     text = declared + hosted + TASK if common else hosted + TASK + declared
     (problem,) = problems_of(text.encode(), tmp_path / "s.toml")[1]
-    assert "task t: [[tasks]] #1, key 'policies': policies about requests cannot be decided in a hosted" in problem
+    why = "policies and attacks about requests cannot be decided in a hosted"
+    assert f"task t: [[tasks]] #1, key 'policies': {why}" in problem
     about_pages = text.replace('"request"', '"page"')
     assert parse_scenario(about_pages.encode(), tmp_path / "s.toml").config.cdp_url
 
 
 def test_nothing_is_held_with_an_archive_for_every_site(tmp_path: Path) -> None:
     scenario = parse_scenario((HEAD + TASK + 'writes = "hold"\n').encode(), tmp_path / "s.toml")
-    with pytest.raises(ConfigError, match=r"--archive all\.wacz: task t holds requests \(play it without --archive"):
+    refused = r"--archive all\.wacz: task t: requests cannot be held on a frozen site.* \(play it without --archive"
+    with pytest.raises(ConfigError, match=refused):
         on_archives(scenario, tmp_path / "all.wacz")
 
 

@@ -14,7 +14,7 @@ from judge.evaluators.values import json_differences
 from judge.records.checks import Address, AnyOf, Check, KindCheck, PathValues, Text, names_compared, plain_checks
 from judge.records.patterns import glob
 from judge.records.tasks import Task
-from judge.sites import Site, own_site
+from judge.sites import Site
 from judge.trajectory.fetched import Answer, Fetched, Redacted, stored
 from judge.trajectory.forms import is_json
 from shared.fields import Invalid
@@ -93,9 +93,8 @@ class Asker(Protocol):
 class Fetches:
     """The `fetch` checks of a task in one attempt. `answers` are those so far: an error where there is none yet."""
 
-    def __init__(self, task: Task, allowed_sites: Iterable[str], redacted: Redacted) -> None:
+    def __init__(self, task: Task, redacted: Redacted) -> None:
         self._task = task
-        self._allowed_sites = tuple(allowed_sites)
         self._redacted = redacted
         self._answers = {asked: stored(*asked, Answer(error=_NOT_ASKED), redacted) for asked in fetches_of(task.checks)}
 
@@ -104,9 +103,8 @@ class Fetches:
         """One for each address and header that the checks name."""
         return tuple(self._answers.values())
 
-    async def ask(self, browser: Asker, landed: str) -> None:
-        """Fetch each answer until its checks pass, for up to `RETRY_S`. `landed` is the first observed address."""
-        site = own_site(self._task, self._allowed_sites, landed=landed)
+    async def ask(self, browser: Asker, site: Site) -> None:
+        """Fetch each answer until its checks pass, for up to `RETRY_S`. `site` is the task's own."""
         now = asyncio.get_running_loop().time
         for url, bearer in self._answers:
             began = now()

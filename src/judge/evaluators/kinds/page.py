@@ -13,7 +13,7 @@ from judge.evaluators.looks import looks_at, over_looks
 from judge.records.checks import Address, LookCheck, OneOrMore, Text, as_tuple
 from judge.records.findings import AddressFound
 from judge.records.tasks import Task
-from judge.sites import own_site
+from judge.sites import NONE_SHARED
 from shared.fields import Invalid
 from shared.text import excerpt, one_line, plain
 
@@ -128,7 +128,7 @@ def trivial(check: PageCheck, task: Task) -> Iterator[str]:
     """An address that is open from the start, and nothing else. `wabe tasks validate --try` finds the other kinds."""
     first = (task.start_urls or (task.website,))[0]
     is_one = len(task.checks) == 1 and check.title is None and isinstance(check.url, str) and not check.inverted
-    if is_one and matches(first, str(check.url), own_site(task), extra_query=check.extra_query):
+    if is_one and matches(first, str(check.url), NONE_SHARED.of(task), extra_query=check.extra_query):
         yield "the first page is already there: an agent that does nothing passes it"
 
 

@@ -1,6 +1,6 @@
 """`probe` checks: values that the judge reads in the page, and whether one ends the attempt."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal, Protocol, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -13,7 +13,7 @@ from judge.records.checks import AsWritten, Check, LookCheck, Text, plain_checks
 from judge.records.normalise import shown
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
-from judge.sites import Site, own_site
+from judge.sites import Site
 from shared.fields import Invalid, at_most
 from shared.fields import shown as shown_in_errors
 from shared.models import Page
@@ -128,23 +128,19 @@ def _unreadable(page: Page) -> str:
 
 
 class Probes:
-    """The probes of a task in one attempt. The first page read shows where the website redirects."""
+    """The probes of a task in one attempt."""
 
-    def __init__(self, task: Task, allowed_sites: Iterable[str] = ()) -> None:
-        self._task = task
-        self._allowed_sites = tuple(allowed_sites)
+    def __init__(self, task: Task) -> None:
         self._expressions = expressions_of(task.checks)
         # It does not matter in which page these are read.
         self._of_policies = expressions_read(task)[len(self._expressions) :]
         self._ending = [probe for probe in probes_of(task.checks) if probe.ends]
-        self._site: Site | None = None
 
-    async def read(self, browser: Reader, page: Page) -> tuple[ProbeValue, ...]:
-        """A value for each of `expressions_read`; on a page of another site, an error for each one of the checks."""
+    async def read(self, browser: Reader, page: Page, site: Site) -> tuple[ProbeValue, ...]:
+        """A value for each of `expressions_read`; errors for those of checks on a page outside the task's `site`."""
         if not self._expressions and not self._of_policies:
             return ()
-        self._site = self._site or own_site(self._task, self._allowed_sites, landed=page.url)
-        is_elsewhere, why = not self._site.holds(page.url), _unreadable(page)
+        is_elsewhere, why = not site.holds(page.url), _unreadable(page)
         if not why and not is_elsewhere:
             return await browser.probe(page, (*self._expressions, *self._of_policies))
         own = tuple(ProbeValue(error="a page of another site" if is_elsewhere else why) for _ in self._expressions)
@@ -152,14 +148,12 @@ class Probes:
             return (*own, *(ProbeValue(error=why) for _ in self._of_policies))
         return (*own, *await browser.probe(page, self._of_policies))
 
-    def has_ended(self, page: Page, values: Sequence[ProbeValue]) -> bool:
+    def has_ended(self, page: Page, values: Sequence[ProbeValue], site: Site) -> bool:
         """Whether a probe with `ends` has a value; never on a page of another site."""
-        if self._site is None:
-            return False
         found = dict(zip(self._expressions, values, strict=False))
         return any(
             found[probe.expression].value is not None
-            and (probe.on is None or matches(page.url, probe.on, self._site, extra_query=True))
+            and (probe.on is None or matches(page.url, probe.on, site, extra_query=True))
             for probe in self._ending
         )
 

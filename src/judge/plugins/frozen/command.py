@@ -23,7 +23,6 @@ from judge.plugins.frozen.playing import Played, Playing, participant_of, refere
 from judge.plugins.frozen.recording import RecordingInterceptor
 from judge.plugins.frozen.wacz import read_wacz, write_wacz
 from judge.records.events import Event, StepDone, TaskDone, TaskStarted
-from judge.records.ledger import Frozen
 from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, run_interruptible
 from judge.runner.launch import child_environ, launched
@@ -140,20 +139,6 @@ def merge(
 
 
 @dataclass
-class _Attempt:
-    """What an attempt plays while it is recorded."""
-
-    interceptor: RecordingInterceptor
-    clock_ms: int | None = None
-
-    def frozen(self) -> Frozen | None:
-        return None
-
-    def entered(self, texts: Sequence[str]) -> None:
-        """Two plays enter the same."""
-
-
-@dataclass
 class _Recorded:
     """The walks of a recording. If a task is retried, its last attempt counts."""
 
@@ -166,10 +151,10 @@ class _Recorded:
     _walks: dict[str, RecordingInterceptor] = field(default_factory=dict)
     _learnt: list[str] = field(default_factory=list)
 
-    def attempt(self, task: Task) -> _Attempt:
+    def attempt(self, task: Task) -> RecordingInterceptor:
         secrets = (*self.secrets, *task.secrets, *self._learnt)
         is_reference = self.play == 1 and self.is_reference and task.reference is not None
-        return _Attempt(self._begin(task.task_id, secrets, task_id=task.task_id, is_reference=is_reference))
+        return self._begin(task.task_id, secrets, task_id=task.task_id, is_reference=is_reference)
 
     def log_in_at(self, website: str, secrets: Sequence[str]) -> Interceptor:
         """Record a log-in; its password must not be stored anywhere."""
@@ -250,7 +235,7 @@ async def _record_played(
         player = script_player(tasks, scenario)
     else:
         tasks, player = tuple(chosen), participant_of(scenario, role, settings)
-    playing = Playing(scenario, settings, player, _tell, logins=recorded, intercept=lambda task: recorded.attempt(task))
+    playing = Playing(scenario, settings, player, _tell, logins=recorded, recorder=recorded.attempt)
     played = await playing.play(tasks)
     recorded.done(played)
     # A participant may act otherwise the second time, and then it is not known who chose what differs.
@@ -268,8 +253,7 @@ async def _record_played(
 async def _record_by_hand(scenario: Scenario, chosen: Sequence[Task], settings: Settings, recorded: _Recorded) -> int:
     config = scenario.config
     websites = list(dict.fromkeys(task.website for task in chosen))
-    allowed = [site for task in chosen for site in (task.website, *task.allowed_sites)]
-    policy = NetworkPolicy.for_websites([*allowed, *config.allowed_sites])
+    policy = NetworkPolicy.for_websites(site for task in chosen for site in config.sites.declared(task))
     interceptor = recorded.by_hand(chosen[0].task_id if len(chosen) == 1 else None)
     environ = child_environ(settings, output_dir=Path.cwd(), participant_model=None)
     folder = scenario.path.resolve().parent

@@ -1,11 +1,12 @@
 """Plays tasks for recording and for checking: with their reference scripts, or with a participant of the scenario."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
 from judge.judges.factory import OFFLINE, open_judge
-from judge.network.archives import Archives, Intercepted
+from judge.network.archives import Archives
+from judge.network.attempt import Recorder
 from judge.records.events import Sink
 from judge.records.ledger import LedgerEntry
 from judge.records.tasks import Task
@@ -69,7 +70,7 @@ def participant_of(scenario: Scenario, role: str, settings: Settings) -> Member:
 
 @dataclass
 class Playing:
-    """Plays tasks, with interceptors in place of the network."""
+    """Plays tasks on archives, or through a recorder."""
 
     scenario: Scenario
     settings: Settings
@@ -77,7 +78,7 @@ class Playing:
     emit: Sink
     archives: Archives | None = None
     logins: LogInArchives | None = None
-    intercept: Callable[[Task], Intercepted | None] | None = None
+    recorder: Recorder | None = None
 
     async def play(self, tasks: Sequence[Task]) -> list[Played]:
         """Start the sites and the player, and play each task once, one after the other."""
@@ -100,7 +101,7 @@ class Playing:
                 lambda: nullcontext(client),
                 emit=self.emit,
                 archives=self.archives,
-                intercept=self.intercept,
+                recorder=self.recorder,
             )
             return [_played(task, rehearsal.store) for task in chosen]
 

@@ -13,6 +13,7 @@ from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.evaluators.kinds.fetch import Fetches
 from judge.records.tasks import Task
+from judge.sites import NONE_SHARED
 from judge.trajectory.fetched import MAX_BODY_BYTES, Answer, Fetched, stored
 from judge.trajectory.redaction import REDACTED, Redaction
 
@@ -137,8 +138,8 @@ class Site:
 
 def ask(task: Task, site: Site, landed: str = f"{SHOP}/") -> tuple[Fetched, ...]:
     async def asking() -> tuple[Fetched, ...]:
-        fetches = Fetches(task, (), redacted(task))
-        await fetches.ask(site, landed)
+        fetches = Fetches(task, redacted(task))
+        await fetches.ask(site, NONE_SHARED.of(task, landed=landed))
         return fetches.answers
 
     # Its time passes at once.
@@ -230,5 +231,5 @@ def test_an_address_off_the_tasks_site_is_not_asked() -> None:
 
 def test_what_was_never_asked_is_an_error() -> None:
     task = task_with(CHECK)
-    (found,) = Fetches(task, (), redacted(task)).answers
+    (found,) = Fetches(task, redacted(task)).answers
     assert found.error == "the attempt ended before the judge could ask"

@@ -6,9 +6,11 @@ import pytest
 from judge.evaluators.kinds.probe import Probes
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
+from judge.sites import Site
 from shared.models import Page
 
 SHOP = "http://shop.test/"
+SITE = Site(frozenset()).with_home(SHOP)
 
 
 class Reader:
@@ -29,11 +31,11 @@ def page(url: str = SHOP, dialog: str | None = None) -> Page:
 
 async def test_each_expression_is_read_once() -> None:
     both = probes({"expression": "a", "min": 1}, {"expression": "bb", "min": 1}, {"expression": "a", "max": 3})
-    assert await both.read(Reader(), page()) == (ProbeValue(value=1), ProbeValue(value=2))
+    assert await both.read(Reader(), page(), SITE) == (ProbeValue(value=1), ProbeValue(value=2))
 
 
 async def test_a_task_without_probes_reads_nothing() -> None:
-    assert await probes().read(Reader(), page()) == ()
+    assert await probes().read(Reader(), page(), SITE) == ()
 
 
 @pytest.mark.parametrize(
@@ -49,10 +51,9 @@ async def test_a_task_without_probes_reads_nothing() -> None:
 )
 async def test_nothing_is_read_elsewhere_or_under_a_dialog(seen: Page, why: str) -> None:
     one = probes({"expression": "a", "expected": 1, "ends": True})
-    await one.read(Reader(), page())
-    values = await one.read(Reader(), seen)
+    values = await one.read(Reader(), seen, SITE)
     assert values == (ProbeValue(error=why),)
-    assert not one.has_ended(seen, values)
+    assert not one.has_ended(seen, values, SITE)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +67,8 @@ async def test_nothing_is_read_elsewhere_or_under_a_dialog(seen: Page, why: str)
         ({"ends": True, "on": "/"}, 1, True),
     ],
 )
-async def test_an_attempt_ends_when_a_probe_with_ends_has_a_value(
+def test_an_attempt_ends_when_a_probe_with_ends_has_a_value(
     check: dict[str, Any], value: int | bool | None, has_ended: bool
 ) -> None:
     one = probes({"expression": "a", "expected": 1, **check})
-    await one.read(Reader(), page())
-    assert one.has_ended(page(), [ProbeValue(value=value)]) is has_ended
+    assert one.has_ended(page(), [ProbeValue(value=value)], SITE) is has_ended
