@@ -12,9 +12,11 @@ from shared.settings import Settings
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 PLAYED = ["demo", "docs", "held", "miniwob"]
+# With a right script for each task, and a wrong one.
+IN_TWO_WAYS = ["apps", "hire"]
 
 
-@pytest.mark.parametrize("name", [*PLAYED, "apps", "live"])
+@pytest.mark.parametrize("name", [*PLAYED, *IN_TWO_WAYS, "live"])
 def test_a_bundled_scenario_is_read(name: str) -> None:
     assert load_scenario(SCENARIOS / name / "scenario.toml").tasks
 
@@ -35,7 +37,7 @@ def test_every_task_has_an_expected_verdict(name: str) -> None:
     assert {entry["verdict"] for entry in expected.values()} == {"success", "failure"}
 
 
-@pytest.mark.parametrize("name", [*PLAYED, "apps"])
+@pytest.mark.parametrize("name", [*PLAYED, *IN_TWO_WAYS])
 def test_every_task_has_checks_that_can_be_passed(name: str) -> None:
     tasks = load_scenario(SCENARIOS / name / "scenario.toml").tasks
     assert [task.task_id for task in tasks if not task.checks] == []
@@ -43,9 +45,10 @@ def test_every_task_has_checks_that_can_be_passed(name: str) -> None:
 
 
 @pytest.mark.parametrize("scripts", ["replay.toml", "wrong.toml"])
-def test_every_task_on_an_application_has_a_right_script_and_a_wrong_one(scripts: str) -> None:
-    tasks = load_scenario(SCENARIOS / "apps" / "scenario.toml").tasks
-    book = load_book([SCENARIOS / "apps" / scripts])
+@pytest.mark.parametrize("name", IN_TWO_WAYS)
+def test_every_task_on_an_application_has_a_right_script_and_a_wrong_one(name: str, scripts: str) -> None:
+    tasks = load_scenario(SCENARIOS / name / "scenario.toml").tasks
+    book = load_book([SCENARIOS / name / scripts])
     assert [task.task_id for task in tasks if find_script(book, task.task, task.website) is None] == []
     assert len(book) == len(tasks)
 
