@@ -169,6 +169,7 @@ def scenario_copy(source: Path, folder: Path, script: str, mode: str) -> Path:
         with socket.create_server(("127.0.0.1", 0)) as server:
             text = re.sub(rf"(127\.0\.0\.1:|--port ){port}\b", rf"\g<1>{server.getsockname()[1]}", text)
     text = text.replace("{scenario_dir}/replay.toml", str(source.parent / SCRIPTS[script]))
+    text = text.replace("{scenario_dir}", str(source.parent))
     text = text.replace("[config]\n", f'[config]\nsettle = "{mode}"\n')
     for login in source.parent.glob("*/login.json"):
         (folder / login.parent.name).mkdir(exist_ok=True)

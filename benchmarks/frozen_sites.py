@@ -3,11 +3,12 @@
     wabe apps install all
     python benchmarks/frozen_sites.py [--parts hard walks verdicts] [--apps NAME…] [--seeds N] [--json FILE]
 
-hard: the site of hard cases over HTTPS (`tests/helpers/frozen`). walks: the applications of `scenarios/apps`. Each is
-recorded while the reference scripts are played, then stopped; listeners on its ports count further connections. Then
-the recorded walks are replayed (three times), shuffled ones (the recorded actions in a random order), and walks that
-were not recorded (wrong scripts, and random clicks), each of which was played live before. verdicts: `wabe sites
-record`, then the right and wrong scripts of the applications with and without `--archive`.
+hard: the site of hard cases over HTTPS (`tests/helpers/frozen`). walks: the applications of `scenarios/apps`, and the
+single-page application `hire`. Each is recorded while the reference scripts are played twice, then stopped; listeners
+on its ports count further connections. Then the recorded walks are replayed (three times), shuffled ones (the recorded
+actions in a random order), and walks that were not recorded (wrong scripts, and random clicks), each of which was
+played live before. verdicts: `wabe sites record`, then the right and wrong scripts of the applications with and without
+`--archive`. A verdict that differs is a problem unless an answer was graded uncertain.
 
 silent: steps of walks that were not recorded, which differ from the live site although no step so far was uncertain or
 had a miss. Steps that also differ between two live visits are not compared, and neither is anything after the first
@@ -21,17 +22,18 @@ import asyncio
 import json
 import os
 import random
+import shlex
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
@@ -68,6 +70,8 @@ from shared.snapshot import parse_snapshot
 Walks = Sequence[tuple[Case, Walk]]
 Opened = AbstractAsyncContextManager[PlaywrightBrowser]
 LIMIT = 25
+# The application that comes with WABE.
+BUNDLED = "hire"
 DEMANDS = {"connections": 0, "repeated": 0.98, "as_recorded": 0.95, "missed": 0.003, "silent": 0, "false": 0.05}
 
 
@@ -230,8 +234,10 @@ class Ground:
         async with self.pool.browser(self.policy) as browser:
             return await play(browser, task, decide, limit=limit)
 
-    async def record(self, recorder: archives.Recorder, task: Task, decide: Decide) -> list[Look]:
-        async with archives.recording(self.pool, self.policy, recorder, task) as browser:
+    async def record(
+        self, recorder: archives.Recorder, task: Task, decide: Decide, *, is_again: bool = False
+    ) -> list[Look]:
+        async with archives.recording(self.pool, self.policy, recorder, task, is_again=is_again) as browser:
             return await play(browser, task, decide, limit=LIMIT)
 
     async def frozen(self, archive: Any, task: Task, decide: Decide, limit: int = LIMIT) -> list[Look]:
@@ -444,6 +450,8 @@ async def visited(ground: Ground, options: argparse.Namespace, path: Path) -> Vi
                 visits.live_s += [look.seconds for look in await ground.live(task, scripted(script))]
             with fresh(ground, is_running):
                 visits.firsts.append(await ground.record(recorder, task, scripted(script)))
+            with fresh(ground, is_running):
+                await ground.record(recorder, task, scripted(script), is_again=True)
         for _, task, make in others:
             twice = []
             for _ in range(2):
@@ -485,48 +493,60 @@ def scripts_at(ground: Ground, website: str) -> list[Script]:
     return [script for task, script in ground.walks if task.website == website]
 
 
+def sources(names: Sequence[str]) -> dict[str, Path]:
+    """The scenario of each of these applications; without names, of all. Raises `WabeError` for one that is missing."""
+    folder = Settings.from_environ().scenarios_folder
+    others = [name for name in names if name != BUNDLED]
+    found = dict.fromkeys(installed(others) if others or not names else (), folder / "apps" / "scenario.toml")
+    return found | ({BUNDLED: folder / BUNDLED / "scenario.toml"} if BUNDLED in names or not names else {})
+
+
 @asynccontextmanager
-async def grounds(names: Sequence[str]) -> AsyncIterator[Iterator[Ground]]:
-    """The applications of these names, with one pool of browsers."""
-    settings = Settings.from_environ()
-    source = settings.scenarios_folder / "apps" / "scenario.toml"
-    scenario = load_scenario(source)
-    right, wrong = (load_book([source.parent / name]) for name in ("replay.toml", "wrong.toml"))
-    tasks = with_logins(scenario, scenario.tasks, settings.environ)
+async def grounds(chosen: Mapping[str, Path]) -> AsyncIterator[Iterator[Ground]]:
+    """These applications, with one pool of browsers."""
 
     def of(pool: BrowserPool) -> Iterator[Ground]:
-        for site in (site for site in scenario.sites if site.name in names):
-            own = [task for task in tasks if origin_of(task.website) == origin_of(site.endpoint)]
-            port = int(site.endpoint.rpartition(":")[2])
-            yield Ground(
-                site.name,
-                pool,
-                NetworkPolicy.for_websites([site.endpoint]),
-                (port,),
-                lambda name=site.name, port=port: served(name, port),
-                site.static,
-                tuple((task, script) for task in own if (script := find_script(right, task.task, task.website))),
-                tuple((task, script) for task in own if (script := find_script(wrong, task.task, task.website))),
-            )
+        for name, source in chosen.items():
+            yield ground_of(name, source, pool)
 
     async with browser_pool(browser_settings()) as pool:
         yield of(pool)
 
 
+def ground_of(name: str, source: Path, pool: BrowserPool) -> Ground:
+    """An application of a scenario that has a right and a wrong script for each task."""
+    scenario = load_scenario(source)
+    right, wrong = (load_book([source.parent / name]) for name in ("replay.toml", "wrong.toml"))
+    (site,) = (site for site in scenario.sites if site.name == name)
+    tasks = with_logins(scenario, scenario.tasks, Settings.from_environ().environ)
+    own = [task for task in tasks if origin_of(task.website) == origin_of(site.endpoint)]
+    cmd = (site.cmd or "").replace("{scenario_dir}", str(source.parent))
+    return Ground(
+        name,
+        pool,
+        NetworkPolicy.for_websites([site.endpoint]),
+        (int(site.endpoint.rpartition(":")[2]),),
+        lambda: served(cmd, site.endpoint),
+        site.static,
+        tuple((task, script) for task in own if (script := find_script(right, task.task, task.website))),
+        tuple((task, script) for task in own if (script := find_script(wrong, task.task, task.website))),
+    )
+
+
 @contextmanager
-def served(name: str, port: int) -> Iterator[None]:
+def served(cmd: str, address: str) -> Iterator[None]:
     """An application from its initial state."""
-    command = [sys.executable, "-m", "judge.scenario.apps.serve", name, "--port", str(port)]
+    command = [sys.executable, *shlex.split(cmd.removeprefix("python "))]
     process = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + 60
         while True:
             try:
-                httpx.get(f"http://127.0.0.1:{port}/", timeout=5, trust_env=False)
+                httpx.get(address, timeout=5, trust_env=False)
                 break
             except httpx.HTTPError:
                 if time.monotonic() > until or process.poll() is not None:
-                    raise SystemExit(f"{name} does not start") from None
+                    raise SystemExit(f"does not start: {cmd}") from None
                 time.sleep(0.05)
         yield
     finally:
@@ -538,48 +558,78 @@ def served(name: str, port: int) -> Iterator[None]:
 # Verdicts
 
 
-def verdicts_part(names: Sequence[str], output: Path) -> tuple[int, int, list[str], set[str]]:
-    """Verdicts that are equal, of how many, those that are not, and addresses abroad."""
-    source = Settings.from_environ().scenarios_folder / "apps" / "scenario.toml"
-    scenario = load_scenario(source)
-    name_of = {origin_of(site.endpoint): site.name for site in scenario.sites}
-    equal = total = 0
-    other: list[str] = []
-    abroad: set[str] = set()
-    for name in names:
-        tasks = [task.task_id for task in scenario.tasks if name_of[origin_of(task.website)] == name]
+class Verdict(NamedTuple):
+    """How an attempt was judged. `coverage` is `None` on a live site."""
+
+    verdict: str
+    coverage: str | None
+
+    @classmethod
+    def read(cls, path: Path) -> "Verdict":
+        result = json.loads(path.read_text(encoding="utf-8"))
+        return cls(result["verdict"], result.get("coverage"))
+
+
+@dataclass
+class Verdicts:
+    """Verdicts that are equal live and frozen, of how many, those that are not, and addresses abroad."""
+
+    equal: int = 0
+    total: int = 0
+    flagged: list[str] = field(default_factory=list)
+    """They differ, and the frozen attempt had an uncertain answer."""
+    silent: list[str] = field(default_factory=list)
+    abroad: set[str] = field(default_factory=set)
+
+    def add(self, name: str, live: Verdict | None, frozen: Verdict | None) -> None:
+        self.total += 1
+        if live is not None and frozen is not None and live.verdict == frozen.verdict:
+            self.equal += 1
+            return
+        is_flagged = frozen is not None and frozen.coverage == "uncertain"
+        (self.flagged if is_flagged else self.silent).append(f"{name}: live {live}, frozen {frozen}")
+
+    def lines(self) -> list[str]:
+        return [
+            f"verdicts: {self.equal} of {self.total} equal",
+            *(f"differs, uncertain: {each}" for each in self.flagged),
+            *(f"DIFFERS: {each}" for each in self.silent),
+        ]
+
+
+def verdicts_part(chosen: Mapping[str, Path], output: Path) -> Verdicts:
+    """The right and wrong scripts of each application, live and on an archive of the right ones."""
+    found = Verdicts()
+    for name, source in chosen.items():
+        scenario = load_scenario(source)
+        (site,) = (site for site in scenario.sites if site.name == name)
+        tasks = [each.task_id for each in scenario.tasks if origin_of(each.website) == origin_of(site.endpoint)]
         archive = recorded_by_command(source, tasks, output / f"{name}-verdicts.wacz")
         for script in ("right", "wrong"):
-            found = []
+            judged = []
             for more in ((), ("--archive", str(archive))):
                 folder = output / f"{name}-{script}-{'frozen' if more else 'live'}"
                 run, gone = play_apps(source, tasks, script, "page-time", folder, more)
-                abroad |= gone
-                found.append({path.parent.name: _verdict(path) for path in run.glob("results/*/result.json")})
+                found.abroad |= gone
+                judged.append({path.parent.name: Verdict.read(path) for path in run.glob("results/*/result.json")})
             for task in tasks:
-                total += 1
-                live, frozen = (each.get(task) for each in found)
-                equal += live == frozen
-                if live != frozen:
-                    other.append(f"{task} ({script}): live {live}, frozen {frozen}")
-            print(f"verdicts of {name}, {script}: {equal} of {total} so far", file=sys.stderr, flush=True)
-    return equal, total, other, abroad
+                live, frozen = (each.get(task) for each in judged)
+                found.add(f"{task} ({script})", live, frozen)
+            print(f"{name}, {script}: {found.lines()[0]} so far", file=sys.stderr, flush=True)
+    return found
 
 
 def recorded_by_command(source: Path, tasks: Sequence[str], archive: Path) -> Path:
-    """An archive of these tasks, played by their right scripts; the scenario itself names none as their references."""
+    """An archive of these tasks, played by their right scripts, also if the scenario names none as their references."""
     with tempfile.TemporaryDirectory(prefix="wabe-frozen-") as folder:
         copy = scenario_copy(source, Path(folder), "right", "page-time")
         shutil.copyfile(source.parent / "replay.toml", copy.parent / "replay.toml")
-        text = copy.read_text(encoding="utf-8").replace("[[tasks]]\n", '[[tasks]]\nreference = "replay.toml"\n')
-        copy.write_text(text, encoding="utf-8")
+        text = copy.read_text(encoding="utf-8")
+        if "\nreference = " not in text:
+            copy.write_text(text.replace("[[tasks]]\n", '[[tasks]]\nreference = "replay.toml"\n'), encoding="utf-8")
         chosen = [word for task in tasks for word in ("--task", task)]
         subprocess.run(["wabe", "sites", "record", str(copy), "-o", str(archive), *chosen], check=True)
     return archive
-
-
-def _verdict(path: Path) -> str:
-    return str(json.loads(path.read_text(encoding="utf-8"))["verdict"])
 
 
 # The table
@@ -643,7 +693,7 @@ async def measure(options: argparse.Namespace, output: Path) -> dict[str, Figure
         sites["hard cases"] = await hard_part(options, output)
         print(table(sites).splitlines()[2], file=sys.stderr, flush=True)
     if "walks" in options.parts:
-        async with grounds(installed(options.apps)) as found:
+        async with grounds(sources(options.apps)) as found:
             for ground in found:
                 sites[ground.name] = await app_part(ground, options, output)
                 print(table({ground.name: sites[ground.name]}).splitlines()[2], file=sys.stderr, flush=True)
@@ -675,7 +725,7 @@ def main() -> int:
     parser.add_argument(
         "--parts", nargs="*", choices=["hard", "walks", "verdicts"], default=["hard", "walks", "verdicts"]
     )
-    parser.add_argument("--apps", nargs="*", default=[], help="default: all that are installed")
+    parser.add_argument("--apps", nargs="*", default=[], help="default: hire, and all that are installed")
     parser.add_argument("--cases", nargs="*", default=[], help="hard cases; default: all")
     parser.add_argument("--seeds", type=int, default=3, help="random walks from each first page")
     parser.add_argument("--mixes", type=int, default=2, help="shuffled walks from each first page of an application")
@@ -695,10 +745,10 @@ def main() -> int:
         sites = asyncio.run(measure(options, output))
         missed = report(sites, abroad) if sites else []
         if "verdicts" in options.parts:
-            equal, total, other, gone = verdicts_part(installed(options.apps), output)
-            print("\n".join([f"verdicts: {equal} of {total} equal", *other]))
-            missed += ["verdicts differ"] if other else []
-            missed += ["connections abroad of runs"] if gone else []
+            verdicts = verdicts_part(sources(options.apps), output)
+            print("\n".join(verdicts.lines()))
+            missed += ["verdicts differ"] if verdicts.silent else []
+            missed += ["connections abroad of runs"] if verdicts.abroad else []
     if options.json:
         options.json.write_text(json.dumps({name: asdict(one) for name, one in sites.items()}, indent=2))
     print(f"{time.monotonic() - began:.0f} s; {'; '.join(missed) or 'every demand is met'}")
