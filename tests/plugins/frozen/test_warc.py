@@ -1,5 +1,6 @@
 import gzip
 import io
+import random
 import time
 import zlib
 from collections.abc import Sequence
@@ -78,6 +79,23 @@ def test_an_answer_that_came_in_chunks_is_stored_without_them_for_other_tools() 
     records = [each for each in ArchiveIterator(io.BytesIO(written(recorded))) if each.rec_type == "response"]
     assert records[0].http_headers.get_header("X-Archive-Orig-Transfer-Encoding") == "chunked"
     assert [each.answer for each in read_warc(written(recorded))] == [recorded[0].answer]
+
+
+def test_a_body_that_was_recorded_twice_is_stored_once() -> None:
+    recorded = walk("w", *((request(path), answer(random.Random(0).randbytes(9_000))) for path in ("/a", "/b", "/a")))
+    data = written(recorded)
+    assert list(read_warc(data)) == list(recorded)
+    assert len(data) < 15_000
+    kinds = [each.rec_type for each in ArchiveIterator(io.BytesIO(data)) if each.rec_type in ("response", "revisit")]
+    assert kinds == ["response", "revisit", "revisit"]
+
+
+def test_a_record_without_the_body_that_it_refers_to_is_damaged() -> None:
+    recorded = walk("w", *((request(path), answer(b"x" * 900)) for path in ("/a", "/b")))
+    data = written(recorded)
+    first = next(each for each in write_warc(recorded, io.BytesIO(), file_name="data.warc.gz", software="test"))
+    with pytest.raises(DamagedWarc, match=r"the body of http://shop.test/b is missing"):
+        list(read_warc(data[: first.offset] + data[first.offset + first.length :]))
 
 
 def test_warcio_reads_what_was_written_and_its_digests_agree() -> None:

@@ -221,7 +221,9 @@ def _record(
         # Otherwise warcio adds one of its own.
         headers.append(("WARC-Payload-Digest", _digest(block)))
     made = StatusAndHeaders("", headers, protocol="WARC/1.1")
-    return ArcWarcRecord("warc", kind, made, io.BytesIO(block), None, content_type, len(block))
+    # Of a revisit, warcio would write the block only if it had parsed it itself.
+    written_as = "response" if kind == "revisit" else kind
+    return ArcWarcRecord("warc", written_as, made, io.BytesIO(block), None, content_type, len(block))
 
 
 def warc_date(at_ms: int) -> str:
