@@ -400,7 +400,12 @@ class Index:
     @cached_property
     def learnt(self) -> Learnt:
         """What the answers depend on."""
-        return Learnt()
+        written: defaultdict[int, list[Observation]] = defaultdict(list)
+        for group in self._by_class.values():
+            for each in group.observations:
+                if is_recorded_write(each.exchange):
+                    written[self._numbers[self._write_key(each.exchange, each.exchange.request)]].append(each)
+        return Learnt(self._by_class.values(), written)
 
     def _observed(self) -> Iterator[Observation]:
         gaps = gaps_by(self._plays.pairs, self.class_of)

@@ -6,15 +6,18 @@ contexts that differ in nothing else. Nothing else is assumed: without such an o
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
 from typing import Literal, NamedTuple
 
-from judge.plugins.frozen.exchanges import Exchange
+from judge.plugins.frozen.exchanges import Exchange, header
 from judge.plugins.frozen.matching.contexts import Context, Label, Write, differences
 
+# Requests that have to say the same with and without a write, before it counts as idle. With three, more answers of
+# simulated sites were wrong.
+MIN_STEADY = 5
 # Comparing takes quadratic time.
 _MAX_COMPARED = 60
 
@@ -64,6 +67,10 @@ class Group:
         pairs = [(differences(a.context, b.context), a, b) for a, b in combinations(compared, 2)]
         return sorted((pair for pair in pairs if pair[0]), key=lambda pair: len(pair[0]))
 
+    def compares(self, number: int) -> bool:
+        """Whether it was observed both with and without the write with this number."""
+        return len({any(write.number == number for write in each.context.writes) for each in self.observations}) == 2
+
     def changes(self) -> Iterator[frozenset[Label]]:
         """Differences between contexts with different answers, unless a smaller one explains the change."""
         found: set[Label] = set()
@@ -76,15 +83,22 @@ class Group:
 class Learnt:
     """What the answers to each request depend on."""
 
-    def __init__(self) -> None:
+    def __init__(self, groups: Collection[Group], written: Mapping[int, Sequence[Observation]]) -> None:
+        """`written` are the observations of each write, by its number."""
         self._of_group: dict[int, _Known] = {}
+        self._idle = _idle(groups, written)
+        self._numbers = {id(each): number for number, observations in written.items() for each in observations}
 
     def state(self, group: Group, writes: Sequence[Write]) -> tuple[Write, ...]:
         """The writes without those that had no effect on this request's answer, given the earlier ones that had."""
         known = self._known(group)
+        # A write that is repeated may be refused.
+        own = {self._numbers.get(id(each)) for each in group.observations}
+        idle = self._idle - own if group.is_one else frozenset()
         left: list[Write] = []
         for write in writes:
-            if write not in known.harmless.get(tuple(left), ()):
+            is_idle = write.number in idle
+            if not is_idle and write not in known.harmless.get(tuple(left), ()):
                 left.append(write)
         return tuple(left)
 
@@ -107,6 +121,35 @@ class Learnt:
                 if longer[: len(shorter)] == shorter and labels.isdisjoint(known.suspects):
                     harmless[self.state(group, shorter)] |= labels
         return known
+
+
+def _idle(groups: Collection[Group], written: Mapping[int, Sequence[Observation]]) -> frozenset[int]:
+    """The numbers of the writes that changed nothing, as far as the archive shows.
+
+    They were answered alike in several states, no answer changed with them, and several requests were made with and
+    without them.
+    """
+    changing = {
+        label.number for group in groups for labels in group.changes() for label in labels if isinstance(label, Write)
+    }
+    steady = [group for group in groups if group.is_one and not group.is_timeless]
+    return frozenset(
+        number
+        for number, observations in written.items()
+        if number not in changing
+        and _are_answered_alike(observations)
+        and sum(group.compares(number) for group in steady) >= MIN_STEADY
+    )
+
+
+def _are_answered_alike(observations: Sequence[Observation]) -> bool:
+    """Whether a write was recorded in several states, and answered alike in each, without a new cookie."""
+    answers = [each.exchange.answer for each in observations]
+    return (
+        len({each.likeness for each in observations}) == 1
+        and len({each.context.writes for each in observations}) > 1
+        and not any(header(answer.headers, "set-cookie") for answer in answers if answer is not None)
+    )
 
 
 class _Known(NamedTuple):
