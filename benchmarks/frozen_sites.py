@@ -1,4 +1,4 @@
-"""Measures how well a recorded website replaces the live one: the figures of docs/frozen-sites.md.
+"""Measures how well a recorded website replaces the live one: the figures of docs/benchmarks.md.
 
     wabe apps install all
     python benchmarks/frozen_sites.py [--parts hard walks verdicts] [--apps NAME…] [--seeds N] [--json FILE]

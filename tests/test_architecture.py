@@ -45,6 +45,8 @@ SDK_PACKAGES: dict[str, str | tuple[str, ...]] = {
     "ray": "judge/plugins/ray/",
     "scipy": "judge/results/",
     "warcio": "judge/plugins/frozen/",
+    "brotli": "judge/plugins/frozen/",
+    "zstandard": "judge/plugins/frozen/",
 }
 
 

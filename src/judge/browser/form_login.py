@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from playwright.async_api import BrowserContext, Error, Locator, Page, Response, async_playwright
@@ -60,12 +61,14 @@ async def log_in(
     interceptor: Interceptor | None = None,
     policy: NetworkPolicy | None = None,
     upstream: UpstreamProxy | None = None,
+    clock_ms: int | None = None,
 ) -> Mapping[str, Any]:
     """The storage state of a browser that is logged in to all sites.
 
     The browser is the one of `config`, as in attempts: sites may treat another one differently, and end its session.
-    An `interceptor` answers the browser's requests; those that it forwards are subject to `policy`.
-    Its requests go through `upstream`, if given, and are then subject to the policy as well.
+    An `interceptor` answers the browser's requests; those that it forwards are subject to `policy`. The pages' clock
+    begins at `clock_ms` (since 1970), if given. Its requests go through `upstream`, if given, and are then subject to
+    the policy as well.
     Raises `LoginFailed`, which names the site but no password, and `ConfigError` without a browser or a display.
     """
     config = config or RunConfig()
@@ -90,6 +93,8 @@ async def log_in(
         try:
             context = await browser.new_context()
             context.set_default_timeout(_TIMEOUT_MS)
+            if clock_ms is not None:
+                await context.clock.install(time=datetime.fromtimestamp(clock_ms / 1000, UTC))
             for account in accounts:
                 await _log_in(context, account)
             state = await context.storage_state(indexed_db=True)

@@ -124,6 +124,11 @@ class Archives:
         opened = self._of(website)
         return opened.archive.replay(LOG_IN, (*self._secrets, *secrets)).interceptor if opened else None
 
+    def clock_at(self, website: str) -> int | None:
+        """When the recording of a frozen site began, in milliseconds since 1970; `None` for a live site."""
+        opened = self._of(website)
+        return opened.archive.clock_ms if opened else None
+
     def excluding(self, config: RunConfig, tasks: Sequence[Task]) -> RunConfig:
         """The settings, extended to exclude the tasks that cannot be played on their archives, with the reasons."""
         found = {}

@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ from judge.runner.shards import balanced_shards, on_free_ports, run_id_of, shard
 from judge.runner.terminal import Display
 from judge.runner.uploads import open_store
 from judge.scenario.attacks import declaring, planned, read_unseen
-from judge.scenario.frozen import on_archives
+from judge.scenario.frozen import on_archives, recorded_at
 from judge.scenario.logins import OPERATORS_ADDRESSES, expired_logins, with_addresses, with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
 from judge.scenario.request import parse_request, request_text
@@ -161,9 +161,9 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
     return replace(plan, baseline=baseline)
 
 
-def _plan(options: RunOptions, settings: Settings, today: date | None = None) -> Plan:
-    """`today` is the day of a run that has begun before."""
-    loaded = load_scenario(options.scenario, today=today)
+def _plan(options: RunOptions, settings: Settings, today: date | None = None, now: datetime | None = None) -> Plan:
+    """`today` is the day of a run that has begun before, `now` the moment at which its frozen sites were recorded."""
+    loaded = load_scenario(options.scenario, today=today, now=now)
     declared = on_archives(played_by(loaded, options.player) if options.player else loaded, options.archive)
     scenario = declared if options.shards is None else on_free_ports(declared)
     members = members_of(scenario, settings)
@@ -178,6 +178,10 @@ def _plan(options: RunOptions, settings: Settings, today: date | None = None) ->
         _require_meterable(scenario, is_ours=is_ours and not options.serve_only)
     _check_judge(scenario, members[-1], config, options, settings)
     archives = open_archives(config)
+    undecided = archives if today is None and now is None else None
+    if recorded := recorded_at(scenario, undecided):
+        return _plan(options, settings, now=recorded)
+    notes += _day_notes(config) if undecided else ()
     config = pinned(config, archives) if archives else config
     tasks = scenario.tasks
     if tasks:
@@ -220,6 +224,14 @@ def _plan(options: RunOptions, settings: Settings, today: date | None = None) ->
         archives=archives,
         config=config,
     )
+
+
+def _day_notes(config: RunConfig) -> tuple[str, ...]:
+    """Says that dates are not relative to the clock of frozen sites, where that is unexpected."""
+    if config.today is None or config.settle == "real-time":
+        return ()
+    why = "not all sites of tasks with dates were recorded on one day"
+    return (f"dates are relative to {config.today}, because {why}: play them apart, or set today in [config]",)
 
 
 def _require_own_judge(scenario: Scenario, options: RunOptions, *, is_ours: bool) -> None:

@@ -23,6 +23,10 @@ class LogInArchives(Protocol):
         """The interceptor for the judge's log-in to a site; `None` for the network."""
         ...
 
+    def clock_at(self, website: str) -> int | None:
+        """Where the clock of the site's pages begins, in milliseconds since 1970; `None` for this machine's."""
+        ...
+
 
 class SiteLogins:
     """The log-ins of a scenario's sites. Raises `ConfigError` if a variable that one needs is not set.
@@ -59,6 +63,8 @@ class SiteLogins:
         interceptor = self._archives.log_in_at(site.endpoint, [login.password]) if self._archives else None
         # An interceptor that records passes the log-in on to the site.
         passes_on = interceptor is not None and interceptor.reaches_out
+        # As in its attempts.
+        clock_ms = self._archives.clock_at(site.endpoint) if self._archives and config.settle != "real-time" else None
         upstream = UpstreamProxy.of(config) if passes_on or interceptor is None else None
         allowed = [login.url, site.endpoint, *config.sites.shared]
         policy = NetworkPolicy.for_websites(allowed) if passes_on or upstream else None
@@ -70,6 +76,7 @@ class SiteLogins:
                 interceptor=interceptor,
                 policy=policy,
                 upstream=upstream,
+                clock_ms=clock_ms,
             )
         except LoginFailed as error:
             message = f"{self._scenario.path}: key 'login': site {error.message}"

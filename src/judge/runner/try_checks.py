@@ -15,9 +15,10 @@ from judge.network.archives import open_archives
 from judge.network.attempt import require_networks
 from judge.runner.launch import site_members
 from judge.runner.rehearsal import rehearsing
-from judge.scenario.frozen import on_archives
+from judge.scenario.frozen import on_archives, recorded_at
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
+from judge.scenario.toml import load_scenario
 from judge.trajectory.files import load_trajectory
 from shared.models import Action
 from shared.protocol import FINISH, render_reply
@@ -37,9 +38,12 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     Starts the scenario's sites, and opens each website that has checks or policies in the judge's own browser.
     Raises `ConfigError` if a login needs a variable that is not set.
     """
-    scenario = with_addresses(on_archives(scenario), settings)
+    declared = on_archives(scenario)
+    archives = open_archives(declared.config)
+    if now := recorded_at(declared, archives):
+        declared = on_archives(load_scenario(scenario.path, now=now))
+    scenario = with_addresses(declared, settings)
     config = scenario.config
-    archives = open_archives(config)
     tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks or task.policies], settings.environ)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
     sites = site_members(scenario, settings)

@@ -1,10 +1,13 @@
 """Scenarios with frozen sites: an archive answers for such a site, so it is neither started nor awaited nor reset."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from judge.config import ALL_SITES, FrozenSite
+from judge.network.archives import Archives
 from judge.network.attempt import refusal_of
+from judge.scenario.days import today_of
 from judge.scenario.models import Scenario, SiteEntry
 from shared.errors import ConfigError
 
@@ -33,6 +36,21 @@ def on_archives(scenario: Scenario, archive: Path | None = None) -> Scenario:
     sites = tuple(_not_run(site, archive) if archive or site.archive else site for site in scenario.sites)
     config = scenario.config.model_copy(update={"archives": archives})
     return scenario.model_copy(update={"sites": sites, "config": config})
+
+
+def recorded_at(scenario: Scenario, archives: Archives | None) -> datetime | None:
+    """The moment to which the dates in the tasks are relative on frozen sites: the beginning of the recording.
+
+    There, pages begin with that clock. `None` without dates, in real time, and if not all tasks with dates are on
+    recordings of one day: then they are relative to the present day.
+    """
+    if archives is None or scenario.config.settle == "real-time":
+        return None
+    dated = [task for task in (*scenario.tasks, *scenario.excluded) if task.is_about_days]
+    clocks = [archives.clock_at(task.website) for task in dated]
+    known = [datetime.fromtimestamp(clock / 1000, UTC) for clock in clocks if clock is not None]
+    days = {today_of({"timezone": scenario.config.timezone}, moment) for moment in known}
+    return known[0] if len(days) == 1 and len(known) == len(clocks) else None
 
 
 def _not_run(site: SiteEntry, archive: Path | None) -> SiteEntry:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,9 +24,9 @@ MAX_FILE_BYTES = 16_000_000
 _SCENARIO_FILE = TypeAdapter(ScenarioFile)
 
 
-def load_scenario(path: Path, *, today: date | None = None) -> Scenario:
+def load_scenario(path: Path, *, today: date | None = None, now: datetime | None = None) -> Scenario:
     """Read and validate a scenario file, see `parse_scenario`. Raises only `ConfigError`."""
-    return parse_scenario(read_scenario_bytes(path), path, today=today)
+    return parse_scenario(read_scenario_bytes(path), path, today=today, now=now)
 
 
 def bundled_tasks(name: str, folder: Path) -> tuple[Task, ...]:
@@ -49,17 +49,18 @@ def read_scenario_bytes(path: Path, *, what: str = "a scenario TOML file") -> by
         return read_file(path, max_bytes=MAX_FILE_BYTES)
 
 
-def parse_scenario(content: bytes, path: Path, *, today: date | None = None) -> Scenario:
+def parse_scenario(content: bytes, path: Path, *, today: date | None = None, now: datetime | None = None) -> Scenario:
     """Validate the bytes of a scenario file; `path` names it in errors. Raises only `ConfigError`.
 
-    Dates in tasks are relative to `today`, or else to the present day as the scenario's settings say.
+    Dates in tasks are relative to `today`, or else to the day of the scenario's settings, or else to that of `now`, by
+    default the present moment.
     """
     with read_errors(path, "write TOML as UTF-8: each key once, strings in quotes"):
         text = decode(content)
         tables = parse_toml(text)
     if not tables:
         raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")
-    day = today or today_of(tables.get("config"))
+    day = today or today_of(tables.get("config"), now)
     found = validated(_SCENARIO_FILE, tables, path, toml=text, examples=EXAMPLES, context=Reading(day))
     sites = found.config.sites
     holds = {site["name"]: site.get("hold") for site in tables.get("sites", ())}

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -113,6 +114,21 @@ def test_the_browser_gets_no_keys() -> None:
     settings = Settings.from_environ({"OPENAI_API_KEY": "sk-1", "WABE_AUTH_TOKEN": "secret", "HOME": "/home/x"})
     found = FoundBrowser(path=Path("/chromium"), source="", sandbox=True, sandbox_reason="")
     assert launch_options(found, settings, is_headed=False)["env"] == {"HOME": "/home/x"}
+
+
+async def test_a_log_in_on_an_archive_has_the_clock_of_its_recording() -> None:
+    # As an application that shows the last days after the log-in.
+    late = "<script>setTimeout(() => { document.cookie = 'week=' + new Date(Date.now() - 6048e5).toISOString() }, 20)"
+
+    def answers(request: WireRequest) -> WireAnswer:
+        return answer(f"<p>Hello</p>{late}</script>") if request.method == "POST" else logs_in(request)
+
+    began = datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC)
+    asked = Account("shop", "https://shop.example/login", USER, PASSWORD)
+    clock_ms = round(began.timestamp() * 1000)
+    state = await log_in([asked], Settings.from_environ(), interceptor=Answering(answers), clock_ms=clock_ms)
+    (week,) = [cookie["value"] for cookie in state["cookies"] if cookie["name"] == "week"]
+    assert week.startswith("2021-02-25T05:06")
 
 
 async def test_a_log_in_may_be_passed_on_and_seen(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,32 @@ def test_with_an_archive_for_every_site_none_is_started(tmp_path: Path, archive:
     assert list(json.loads(found.request)["config"]["archives"]) == ["*"]
     assert found.store is not None
     assert f"--archive {archive}" in resume_command(found.options, found.store)
+
+
+@pytest.mark.parametrize(
+    ("settings", "second", "day"),
+    [
+        ("", SHOP, "2021-03-04"),
+        ('timezone = "Pacific/Honolulu"', SHOP, "2021-03-03"),
+        ("today = 2020-02-03", SHOP, "2020-02-03"),
+        # There, pages have the present time.
+        ('settle = "real-time"', SHOP, None),
+        ("", "http://127.0.0.1:9100/", None),
+    ],
+)
+def test_dates_are_relative_to_the_day_of_the_recording_as_the_clock_of_pages_is(
+    tmp_path: Path, settings: str, second: str, day: str | None
+) -> None:
+    text = SCENARIO.replace("ARCHIVE", 'archive = "shop.pages"').replace("[config]", f"[config]\n{settings}")
+    text = text.replace('"Buy."', '"Buy {today}."').replace('"/*"', '"/?from={today-7d}"')
+    (tmp_path / "s.toml").write_text(text.replace(f'"b"\nwebsite = "{SHOP}"', f'"b"\nwebsite = "{second}"'))
+    found = make_plan(RunOptions(scenario=tmp_path / "s.toml", output_dir=tmp_path / "out"), Settings(path="/usr/bin"))
+    today = date.fromisoformat(day) if day else datetime.now(UTC).date()
+    assert found.tasks[0].task == f"Buy {today}."
+    assert {str(task.checks[0].url) for task in found.tasks} == {f"/?from={today - timedelta(days=7)}"}  # type: ignore[union-attr]
+    assert json.loads(found.request)["config"]["today"] == str(today)
+    is_named = any("not all sites of tasks with dates were recorded on one day" in note for note in found.notes)
+    assert is_named == (second != SHOP)
 
 
 def test_without_archives_the_request_is_as_before(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from judge.records.events import Event, StepDone, TaskDone, TaskStarted
 from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, run_interruptible
 from judge.runner.launch import child_environ, launched
-from judge.scenario.frozen import on_archives
+from judge.scenario.frozen import on_archives, recorded_at
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario, select
 from judge.sites import NetworkPolicy, Origin, origin_of
@@ -161,6 +161,9 @@ class _Recorded:
         self._learnt += secrets
         return self._begin(f"{LOG_IN} {website}", (*self.secrets, *secrets))
 
+    def clock_at(self, website: str) -> None:
+        """Pages have this machine's clock."""
+
     def by_hand(self, task_id: str | None) -> RecordingInterceptor:
         return self._begin(f"by hand {datetime.now(UTC):%Y-%m-%d %H:%M:%S}", self.secrets, task_id=task_id)
 
@@ -267,11 +270,14 @@ async def _record_by_hand(scenario: Scenario, chosen: Sequence[Task], settings: 
 
 def _replayed(scenario: Scenario, archive: Path, ids: Sequence[str], settings: Settings) -> list[Played]:
     frozen = on_archives(scenario, archive)
+    archives = open_archives(frozen.config)
+    if now := recorded_at(frozen, archives):
+        frozen = on_archives(load_scenario(scenario.path, now=now), archive)
     chosen = select(frozen.tasks, ids=ids, excluded=frozen.excluded)
     tasks = reference_tasks(chosen, frozen)
     if not tasks:
         raise ConfigError(f"{scenario.path}: no task has a reference script", remedy="add reference to the tasks")
-    playing = Playing(frozen, settings, script_player(tasks, frozen), _tell, archives=open_archives(frozen.config))
+    playing = Playing(frozen, settings, script_player(tasks, frozen), _tell, archives=archives)
     played: list[Played] = []
 
     async def play() -> int:
