@@ -1,12 +1,15 @@
 """`wabe sites`: what it says without a browser."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from helpers.paths import ROOT
 from helpers.ports import free_port
+from helpers.scenario.copies import scenario_on_free_ports
 from judge.browser.by_hand import browse_by_hand
 from judge.commands.app import command_app
 from judge.plugins.frozen.checking import checked, is_sound, lines_of
@@ -146,6 +149,20 @@ def test_nothing_is_written_if_every_attempt_was_aborted(tmp_path: Path, monkeyp
     assert result.exit_code == 1
     assert f"no archive was written: t1: site: {site} cannot be reached: Connect call failed" in result.output
     assert not Path("a.wacz").exists()
+
+
+@pytest.mark.e2e
+def test_a_script_is_recorded_in_two_plays_and_its_walk_needs_nothing_else(tmp_path: Path) -> None:
+    scenario, archive = scenario_on_free_ports("hire", tmp_path), tmp_path / "hire.wacz"
+    shutil.copyfile(ROOT / "scenarios" / "hire" / "replay.toml", tmp_path / "replay.toml")
+    commands = command_app("sites")
+    recorded = CliRunner().invoke(commands, ["record", str(scenario), "--task", "hire_plan", "-o", str(archive)])
+    assert recorded.exit_code == 0, recorded.output
+    walks = read_wacz(archive).recording.walks
+    assert [(each.name, each.repeats) for each in walks] == [("hire_plan", None), ("hire_plan, play 2", "hire_plan")]
+    check = CliRunner().invoke(commands, ["check", str(archive), "--scenario", str(scenario), "--task", "hire_plan"])
+    assert check.exit_code == 0, check.output
+    assert "hire_plan: passed as recorded, 5 requests, 0 uncertain, 0 decisive misses, 0 other" in check.output
 
 
 def test_a_check_keeps_the_earlier_results_of_other_tasks() -> None:

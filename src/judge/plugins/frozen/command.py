@@ -205,12 +205,14 @@ class _Recorded:
 
     def recording(self) -> Recording:
         unlike = set(self.unlike)
-        kept = (
-            each.recording()
+        kept = [
+            self._done(each.recording())
             for each in self._walks.values()
-            if each.walk.repeats is None or each.walk.task_id not in unlike
-        )
-        return merged([self._done(each) for each in kept if each.exchanges])
+            if each.exchanges and (each.walk.repeats is None or each.walk.task_id not in unlike)
+        ]
+        # As they are: `merged` knows which walk repeats another only within one recording.
+        walks = tuple(walk for each in kept for walk in each.walks)
+        return Recording(walks, tuple(exchange for each in kept for exchange in each.exchanges))
 
     def _done(self, recording: Recording) -> Recording:
         """The recording with the outcome of its walk."""
