@@ -17,7 +17,7 @@ from judge.plugins.ray import engine
 from judge.plugins.ray.engine import Whole, fields_of
 from judge.records.events import Event, Noted, RunDone, RunStarted, Sink, TaskDone, from_wire
 from judge.records.tasks import TASK_ID
-from judge.runner.plan import RunOptions, resume_command
+from judge.runner.options import RunOptions, resume_command
 from judge.runner.terminal import Progress
 from judge.server.live import LiveHub
 from judge.store.layout import RUN_ID, RunStore
