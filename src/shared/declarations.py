@@ -6,10 +6,11 @@ compared then, what shards and trivial agents get, host-only keys, schema and do
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, GetJsonSchemaHandler
 from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,9 @@ class Setting:
     secret: Literal["", "all", "address"] = ""
     of_each: bool = True
     of_trivial: bool = True
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), **({"description": self.meaning} if self.meaning else {})}
 
 
 def settings_in(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, Setting]]:
