@@ -1,7 +1,7 @@
 """Write the table of settings in docs/configuration.md, made from their declarations in judge/config.py.
 
-    python scripts/settings.py             writes it
-    python scripts/settings.py --check     exits with 1 if it is out of date
+python scripts/settings.py             writes it
+python scripts/settings.py --check     exits with 1 if it is out of date
 """
 
 import json
