@@ -382,7 +382,7 @@ class RunConfig(Table):
         ),
     ] = "strict"
     judge_base_url: Annotated[
-        Url | None, Setting("the address of the judge model's server, to which its API key is sent", host=True)
+        Url | None, Setting("the address of the judge model's server, to which the key is sent", host=True)
     ] = None
     # These may differ when a run is resumed: a verdict that a limit prevented is unscored, and resuming asks again.
     judge_timeout_s: Annotated[
