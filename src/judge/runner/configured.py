@@ -8,8 +8,8 @@ from judge.browser.chromium import find_browser, wanted_by
 from judge.browser.display import require_display
 from judge.config import CONFIG, RunConfig
 from judge.episode.preflight import check_config
-from judge.runner.launch import Member
-from judge.runner.options import RunOptions, declared_options
+from judge.runner.options import declared_options
+from judge.runner.start import Start
 from judge.scenario.attacks import read_unseen
 from judge.scenario.logins import OPERATORS_ADDRESSES, with_addresses
 from judge.scenario.models import Scenario, resolved
@@ -19,16 +19,17 @@ from shared.settings import Settings
 from shared.validation import validated
 
 
-def configured(scenario: Scenario, options: RunOptions, settings: Settings, *, is_ours: bool) -> RunConfig:
+def configured(start: Start) -> RunConfig:
     """The scenario's settings with the options applied; only a judge that is ours gets those of the host.
 
     Raises `ConfigError`.
     """
+    scenario, options, settings = start.scenario, start.options, start.settings
     config: dict[str, Any] = scenario.config.model_dump(exclude_unset=True, exclude={"run_id"})
     if secrets := scenario.config.secrets:
         where = f"{scenario.path}: [config], key 'secrets'"
         config["secrets"] = tuple(resolved(text, settings.environ, where) for text in secrets)
-    if is_ours:
+    if start.is_ours:
         found = with_addresses(scenario, settings).config
         config |= {key: value for key in OPERATORS_ADDRESSES if (value := getattr(found, key)) is not None}
     else:
@@ -63,26 +64,27 @@ def notes_for_another_judge(scenario: Scenario) -> tuple[str, ...]:
     )
 
 
-def check_judge(scenario: Scenario, judge: Member, config: RunConfig, options: RunOptions, settings: Settings) -> None:
+def check_judge(start: Start, config: RunConfig) -> None:
     """Raises `ConfigError` if the judge is to be started here and cannot work with these settings."""
-    if (judge_cmd := scenario.green_agent.cmd) is None or options.serve_only:
+    if (judge_cmd := start.scenario.green_agent.cmd) is None or start.options.serve_only:
         return
     # The judge's own environment, because a key may be set only there.
-    judge_settings = Settings.from_environ({**settings.environ, **judge.env})
+    judge_settings = Settings.from_environ({**start.settings.environ, **start.members[-1].env})
     try:
         check_config(config, judge_settings)
     except ConfigError as error:
-        raise _with_source(error, options, settings) from None
+        raise _with_source(error, start) from None
     if [Path(word).name for word in shlex.split(judge_cmd)[:2]] == ["wabe", "serve"]:
         # Any other command may run the browser elsewhere, such as in a container.
         find_browser(config.browser_path, judge_settings, wanted=wanted_by(config))
         require_display(config, judge_settings)
 
 
-def _with_source(error: ConfigError, options: RunOptions, settings: Settings) -> ConfigError:
+def _with_source(error: ConfigError, start: Start) -> ConfigError:
     """The error with the source of the mistake: the scenario file, or the option or variable that overrides it."""
+    options, overriding = start.options, start.options.with_environment(start.settings).chosen
     for each in declared_options():
-        if error.key == f"config.{each.name}" and each.name in options.with_environment(settings).chosen:
+        if error.key == f"config.{each.name}" and each.name in overriding:
             key = each.flag if each.name in options.chosen else f"WABE_{each.option.variable.upper()}"
             return ConfigError(error.problem, key=key, remedy=error.remedy)
     return ConfigError(error.message, location=str(options.scenario), remedy=error.remedy)

@@ -10,8 +10,9 @@ from judge.results.run_record import newest_unfinished
 from judge.runner.launch import Member
 from judge.runner.options import RunOptions
 from judge.runner.shards import run_id_of
+from judge.runner.start import Start
 from judge.runner.uploads import open_store
-from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario
+from judge.scenario.models import AgentEntry, Launch, LaunchedProcess
 from judge.store.layout import RunStore, find_run, new_run_id, resolve_run
 from shared.errors import ConfigError
 from shared.settings import Settings
@@ -19,8 +20,9 @@ from shared.settings import Settings
 _GIT_TIMEOUT_S = 10
 
 
-def store_of(launch: Launch, options: RunOptions, settings: Settings) -> tuple[RunStore, bool]:
+def store_of(start: Start, launch: Launch) -> tuple[RunStore, bool]:
     """The run's folder, and whether the run is resumed: a shard that has begun always is."""
+    options, settings = start.options, start.settings
     if options.player is not None:
         store = RunStore(options.output_dir, options.player)
         return store, store.has_begun
@@ -49,8 +51,9 @@ def _run_to_resume(options: RunOptions, launch: Launch) -> RunStore:
     return store
 
 
-def launch_of(scenario: Scenario, members: Sequence[Member], options: RunOptions, settings: Settings) -> Launch:
+def launch_of(start: Start, members: Sequence[Member]) -> Launch:
     """The processes of the run, for its record."""
+    scenario, options, settings = start.declared, start.options, start.settings
     env = {member.name: member.env for member in members}
     chosen = {"WABE_PARTICIPANT_MODEL": options.participant_model} if options.participant_model else {}
 

@@ -21,17 +21,16 @@ from judge.results.run_record import (
 )
 from judge.runner.baseline import Baseline, read_baseline
 from judge.runner.configured import check_judge, configured, notes_for_another_judge
-from judge.runner.launch import Member, members_of
+from judge.runner.launch import Member
 from judge.runner.options import RunOptions
 from judge.runner.place import launch_of, store_of
-from judge.runner.players import played_by
-from judge.runner.shards import balanced_shards, on_free_ports, shard_of
+from judge.runner.shards import balanced_shards, shard_of
+from judge.runner.start import Start, start_of
 from judge.scenario.attacks import declaring, planned
 from judge.scenario.draft import RequestDraft
-from judge.scenario.frozen import on_archives
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import Launch, Scenario, Shard
-from judge.scenario.toml import exclusions, idle_sites, load_scenario, select
+from judge.scenario.toml import exclusions, idle_sites, select
 from judge.scenario.toml import shard as slice_of
 from judge.store.layout import RunStore
 from shared.errors import ConfigError, WabeError
@@ -76,26 +75,6 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class _Start:
-    """What is to be started. `declared` is the scenario with the ports of the file, `scenario` that of this process.
-
-    `is_ours`: the judge trusts this runner and writes to the same folder.
-    """
-
-    options: RunOptions
-    settings: Settings
-    declared: Scenario
-    scenario: Scenario
-    members: tuple[Member, ...]
-    is_ours: bool
-
-    @property
-    def is_recorded_here(self) -> bool:
-        """Whether the judge is ours and receives a request from here."""
-        return self.is_ours and not self.options.serve_only
-
-
-@dataclass(frozen=True)
 class _Choice:
     """What is to be played, and how. `members` are without the sites that no task needs."""
 
@@ -130,7 +109,7 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
 
 def _plan(options: RunOptions, settings: Settings, today: date | None = None) -> Plan:
     """`today` is the day of a run that has begun before."""
-    start = _start(options, settings, today)
+    start = start_of(options, settings, today)
     choice = _choice(start, _config(start))
     if not start.is_recorded_here:
         return _planned(start, choice, None)
@@ -143,33 +122,19 @@ def _plan(options: RunOptions, settings: Settings, today: date | None = None) ->
     return _resumed(plan) if plan.resumes else plan
 
 
-def _start(options: RunOptions, settings: Settings, today: date | None) -> _Start:
-    """The scenario and its processes. Raises `ConfigError` for options that do not go with them."""
-    loaded = load_scenario(options.scenario, today=today)
-    declared = on_archives(played_by(loaded, options.player) if options.player else loaded, options.archive)
-    scenario = declared if options.shards is None else on_free_ports(declared)
-    # With WABE_TRUST_CONFIG, as in containers, the judge trusts this runner and writes to the same folder.
-    is_ours = scenario.green_agent.cmd is not None or settings.trust_config
-    start = _Start(options, settings, declared, scenario, members_of(scenario, settings), is_ours)
-    _require_own_judge(start)
-    if options.shards is not None:
-        require_shardable(declared, options, is_recorded_here=start.is_recorded_here)
-    return start
-
-
-def _config(start: _Start) -> RunConfig:
+def _config(start: Start) -> RunConfig:
     """The settings of the run. Raises `ConfigError` if they cannot be used with these processes."""
-    config = configured(start.scenario, start.options, start.settings, is_ours=start.is_ours)
+    config = configured(start)
     if config.meter and (not start.is_recorded_here or all(agent.cmd is None for agent in start.scenario.participants)):
         raise ConfigError(
             f"{start.scenario.path}: --meter needs a judge and a participant that are started here",
             remedy="give both a cmd, or leave --meter out: a participant elsewhere may report its own usage",
         )
-    check_judge(start.scenario, start.members[-1], config, start.options, start.settings)
+    check_judge(start, config)
     return config
 
 
-def _choice(start: _Start, config: RunConfig) -> _Choice:
+def _choice(start: Start, config: RunConfig) -> _Choice:
     """The tasks, with their log-ins, and the settings for them. Raises `ConfigError`."""
     scenario, members = start.scenario, start.members
     notes = () if start.is_ours else notes_for_another_judge(scenario)
@@ -201,13 +166,9 @@ def _selected(scenario: Scenario, config: RunConfig, options: RunOptions) -> tup
     return tasks, config
 
 
-def _place(start: _Start, choice: _Choice) -> _Place:
+def _place(start: Start, choice: _Choice) -> _Place:
     """The folder of the run, and the part of it that is played here."""
-    launch, tasks, config = (
-        launch_of(start.declared, choice.members, start.options, start.settings),
-        choice.tasks,
-        choice.config,
-    )
+    launch, tasks, config = launch_of(start, choice.members), choice.tasks, choice.config
     if start.options.shards is not None:
         tasks = tasks[: config.num_instances]
         shard = shard_of(start.options.shards, start.settings.environ)
@@ -216,11 +177,11 @@ def _place(start: _Start, choice: _Choice) -> _Place:
         shard = shard.model_copy(update={"tasks_sha256": sha256_of(task_digests(played))})
         tasks = balanced_shards(tasks, shard.of, max_steps=config.max_steps)[shard.index]
         launch = launch.model_copy(update={"shard": shard})
-    store, resumes = store_of(launch, start.options, start.settings)
+    store, resumes = store_of(start, launch)
     return _Place(store, resumes, launch, tasks)
 
 
-def _planned(start: _Start, choice: _Choice, place: _Place | None) -> Plan:
+def _planned(start: Start, choice: _Choice, place: _Place | None) -> Plan:
     """The plan of a run that is recorded in a place here, or by a judge elsewhere."""
     config = choice.config if place is None else choice.config.model_copy(update={"run_id": place.store.run_id})
     tasks = choice.tasks if place is None else place.tasks
@@ -276,47 +237,3 @@ def _known_to_the_judge(draft: RequestDraft) -> list[str]:
     unknown = ["judge"]
     unknown += [] if draft.tasks else ["tasks"]
     return unknown + ([] if "judge_model" in draft.config.model_fields_set else ["config.judge_model"])
-
-
-def _require_own_judge(start: _Start) -> None:
-    """Raises `ConfigError` for options that need a judge that is started here and receives a request."""
-    options = start.options
-    if start.is_recorded_here:
-        return
-    if options.resume is not None:
-        raise ConfigError(
-            f"{options.scenario}: --resume needs a judge that is started here and receives a request",
-            remedy="leave --serve-only out"
-            if options.serve_only
-            else "give [green_agent] a cmd; a judge that is already running keeps its runs where it is",
-        )
-    for problem in (
-        "--baselines needs" if options.baselines else "",
-        "frozen sites need" if start.declared.config.archives else "",
-    ):
-        if problem:
-            raise ConfigError(
-                f"{options.scenario}: {problem} a judge that is started here and receives a request",
-                remedy="give [green_agent] a cmd, and leave --serve-only out",
-            )
-
-
-def require_shardable(scenario: Scenario, options: RunOptions, *, is_recorded_here: bool) -> None:
-    """Raises `ConfigError` if the run cannot be sharded."""
-    for is_problem, problem, remedy in (
-        (options.baselines, "does not go with --baselines", "leave one of them out"),
-        (
-            not is_recorded_here,
-            "needs a judge that is started here and receives a request",
-            "give [green_agent] a cmd, and leave --serve-only out",
-        ),
-        (not scenario.tasks, "needs the tasks in the scenario", "list them as [[tasks]]"),
-        (
-            {"shard_index", "num_shards"} & scenario.config.model_fields_set,
-            "divides the tasks itself",
-            "remove shard_index and num_shards from [config]",
-        ),
-        (options.resume == "latest", "needs --resume to name the run", "give its id, or leave --resume out"),
-    ):
-        if is_problem:
-            raise ConfigError(f"{options.scenario}: --shards {problem}", remedy=remedy)

@@ -23,10 +23,11 @@ from judge.runner.boundary import ERROR, EXIT_USAGE, Interrupted
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import child_environ, end_with_parent, launched, log_tail
 from judge.runner.options import RunOptions, resume_command
-from judge.runner.plan import Plan, make_plan, require_as_planned, require_shardable
+from judge.runner.plan import Plan, make_plan, require_as_planned
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.run import conclude, linger
 from judge.runner.shards import LOOPBACK, MAX_SHARDS
+from judge.runner.start import require_shardable
 from judge.runner.terminal import Progress
 from judge.runner.uploads import fetch_shards
 from judge.scenario.attacks import planned
