@@ -19,7 +19,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("tests", 
 
 from helpers.paths import ROOT
 from helpers.runner.streamed_demo import write_streamed_demo
-from judge.runner.plan import RunOptions
+from judge.runner.options import RunOptions
 from judge.runner.run import run
 from judge.store.layout import newest_run
 from judge.trajectory.files import read_attempt

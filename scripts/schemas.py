@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from judge.config import RunConfig
 from judge.records.attacks import PlayedAttack
 from judge.records.ledger import Coverage
 from judge.records.policies import Policy
@@ -218,6 +219,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         "result.schema.json": (RESULT, "serialization"),
         "results.schema.json": (RESULTS, "serialization"),
         "network.schema.json": (HarFile, "validation"),
+        "config.schema.json": (RunConfig, "validation"),
     }
     return {name: {"$schema": _DIALECT, **model.model_json_schema(mode=mode)} for name, (model, mode) in models.items()}
 

@@ -14,7 +14,9 @@ from judge.records.tasks import TaskId
 from judge.records.verdicts import Truth
 from judge.sites import RunSites, is_site, origin_of
 from shared.dates import Day
+from shared.declarations import Option, Setting, names_of
 from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, did_you_mean, shown
+from shared.llm.providers import model_forms
 from shared.seams import Seam
 from shared.text import counted
 
@@ -22,9 +24,9 @@ from shared.text import counted
 Actions = Literal["refs", "coordinates", "both"]
 # Classes of `judge.judges.engine.ModelJudge`, which is above this module.
 JUDGE_METHODS: Seam[Any] = Seam("judge_methods", "judge method")
-# `published`: unreadable replies of the judge model count as 0 and failure, as in the published evaluator.
 BrowserKind = Literal["headless", "headed"]
 HeadlessKind = Literal["auto", "shell", "new"]
+# `published`: unreadable replies of the judge model count as 0 and failure, as in the published evaluator.
 Fidelity = Literal["strict", "published"]
 # With this many steps, each as large as `judge.store` allows, an attempt's `result.json` can still be read.
 MAX_STEPS = 1000
@@ -98,7 +100,7 @@ def _is_cdp_url(value: str) -> str:
     remedy = 'write cdp_url = "${BROWSER_URL}", and wss://host/path?token=… or http://host:port into BROWSER_URL'
     plain = value.replace(CDP_TASK, "")
     if "{" in plain or "}" in plain:
-        raise Invalid(f"the address of a browser has another placeholder than {CDP_TASK}", remedy)
+        raise Invalid(f"the address of a browser contains a placeholder other than {CDP_TASK}", remedy)
     try:
         parts = urlsplit(plain)
         is_odd = parts.port == 0
@@ -143,6 +145,10 @@ class FrozenSite(Table):
     sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
 
 
+# Of settings that belong to one start: they may differ on `--resume`, and affect no result.
+_OF_A_START: Any = MappingProxyType({"compared": False, "in_checksum": False})
+
+
 class RunConfig(Table):
     """How an assessment is run and judged.
 
@@ -154,121 +160,389 @@ class RunConfig(Table):
 
     removed_keys = MappingProxyType({"settle_ms": 'replaced by settle = "auto", "page-time" or "real-time"'})
 
-    # How often every task is played. Not recorded if it is 1, because records of older versions do not have it.
-    epochs: int = Field(default=1, ge=1, le=MAX_EPOCHS, exclude_if=lambda value: value == 1)
-    max_steps: int = Field(default=15, ge=1, le=MAX_STEPS)
-    max_parallel: int = Field(default=1, ge=1, le=64)
-    max_task_retries: int = Field(default=1, ge=0, le=10)
-    step_delay: float = Field(default=0.0, ge=0, le=600)
+    # Not recorded if it is 1, because records of older versions do not have it.
+    epochs: Annotated[
+        int,
+        Setting(
+            "how often every task is played, up to 100 and 10,000 attempts in all; all tasks are played once before"
+            " any is played again ([repeats](scoring.md#repeats))",
+            option=Option("Run every task N times.", metavar="N", before="display"),
+            in_checksum=False,
+        ),
+    ] = Field(default=1, ge=1, le=MAX_EPOCHS, exclude_if=lambda value: value == 1)
+    max_steps: Annotated[int, Setting("replies that a participant may send")] = Field(default=15, ge=1, le=MAX_STEPS)
+    max_parallel: Annotated[
+        int,
+        Setting(
+            "tasks at once, each in its own browser (see [security](security.md))",
+            option=Option("How many tasks run at once.", before="participant_model", is_repeated=False),
+            **_OF_A_START,
+        ),
+    ] = Field(default=1, ge=1, le=64)
+    max_task_retries: Annotated[int, Setting("further attempts after a browser, site or judge fault")] = Field(
+        default=1, ge=0, le=10
+    )
+    step_delay: Annotated[float, Setting("a pause between steps; `max_steps` times this may be at most a day")] = Field(
+        default=0.0, ge=0, le=600
+    )
 
-    reply_timeout_s: Seconds = 120.0
-    call_timeout_s: Seconds = 60.0
-    step_timeout_s: Seconds = 300.0
-    task_timeout_s: Seconds = 1800.0
-    attempt_timeout_s: Seconds | None = None
-    navigation_timeout_s: Seconds = 30.0
-    action_timeout_s: Seconds = 5.0
-    settle: Literal["auto", "page-time", "real-time"] = "auto"
+    reply_timeout_s: Annotated[Seconds, Setting("limit of one reply; reply < step")] = 120.0
+    call_timeout_s: Annotated[
+        Seconds, Setting("limit of a call to the MCP server, or of an observation; call < step < task < attempt")
+    ] = 60.0
+    step_timeout_s: Annotated[
+        Seconds, Setting("limit of browser and site within one step, at which the page is replaced by an empty tab")
+    ] = 300.0
+    task_timeout_s: Annotated[
+        Seconds,
+        Setting("the participant's own time: its replies, the waits it requests, and time spent off the task's site"),
+    ] = 1800.0
+    attempt_timeout_s: Annotated[
+        Seconds | None,
+        Setting(
+            "wall time of an attempt; reaching it scores 0, unless a browser or site fault was recorded first",
+            default="`task_timeout_s` + `max_steps` × (`step_delay` + `call_timeout_s`): 2700",
+        ),
+    ] = None
+    navigation_timeout_s: Annotated[
+        Seconds,
+        Setting(
+            "limit of a navigation; a page that takes longer is"
+            " [replaced by an empty tab](waiting.md#pages-that-cannot-be-observed)"
+        ),
+    ] = 30.0
+    action_timeout_s: Annotated[Seconds, Setting("limit of a browser action, with the same end")] = 5.0
+    settle: Annotated[
+        Literal["auto", "page-time", "real-time"],
+        Setting(
+            "how the judge waits for a page before it observes it: `page-time`, `real-time`, or `auto`: by website"
+            " ([Waiting for pages](waiting.md))"
+        ),
+    ] = "auto"
 
-    actions: Actions = "refs"
-    snapshot_boxes: bool = False
-    max_snapshot_chars: int = Field(default=40_000, ge=1000, le=2_000_000)
-    max_reply_bytes: int = Field(default=1_000_000, ge=1000, le=64_000_000)
-    viewport_width: int = Field(default=1280, ge=200, le=4096)
-    viewport_height: int = Field(default=720, ge=200, le=4096)
+    actions: Annotated[
+        Actions,
+        Setting(
+            "how participants identify the target of an action: `refs` (elements of the snapshot), `coordinates`"
+            " (points of the screenshot) or `both`; it decides which tools are offered, so it changes every"
+            " participant's prompt"
+        ),
+    ] = "refs"
+    snapshot_boxes: Annotated[
+        bool,
+        Setting(
+            "add bounding boxes to the snapshots that participants see: `[box=x,y,width,height]`, in CSS pixels of the"
+            " screenshot"
+        ),
+    ] = False
+    max_snapshot_chars: Annotated[
+        int, Setting("how much of a snapshot the participant sees; up to 4,000,000 characters are recorded")
+    ] = Field(default=40_000, ge=1000, le=2_000_000)
+    max_reply_bytes: Annotated[int, Setting("largest text of a participant's reply, in bytes of UTF-8")] = Field(
+        default=1_000_000, ge=1000, le=64_000_000
+    )
+    viewport_width: Annotated[int, Setting("width of the page in CSS pixels")] = Field(default=1280, ge=200, le=4096)
+    viewport_height: Annotated[int, Setting("height of the page in CSS pixels")] = Field(default=720, ge=200, le=4096)
     # Of JPEG. With 75, the first message of a usual page has less than 100 kB, which is what Express accepts.
-    screenshot_quality: int = Field(default=75, ge=20, le=100)
-    record_network: bool = True
-    secrets: Annotated[tuple[Annotated[str, AfterValidator(_is_secret)], ...], FailFast(), at_most(100), AsTuple] = ()
-    browser_path: OneLine | None = Field(default=None, min_length=1)
-    # With or without a window; without one, the small headless shell or the full browser. Not recorded if they are the
-    # defaults, because records of older versions do not have them.
-    browser: BrowserKind = Field(default="headless", exclude_if=lambda value: value == "headless")
-    headless: HeadlessKind = Field(default="auto", exclude_if=lambda value: value == "auto")
-    # The proxy through which the guard connects; only trusted requests may set it. Its password is never recorded.
-    upstream_proxy: Annotated[str, AfterValidator(_is_proxy)] | None = Field(
-        default=None, repr=False, exclude_if=lambda value: value is None
-    )
-    # Whether that proxy resolves names, because this machine cannot. Not recorded if it does not.
-    upstream_resolves: bool = Field(default=False, exclude_if=lambda value: not value)
-    # A browser that somebody else runs, instead of one of the judge's own. Its address is a secret, like the proxy's.
-    cdp_url: Annotated[str, AfterValidator(_is_cdp_url)] | None = Field(
-        default=None, repr=False, exclude_if=lambda value: value is None
-    )
-    # Whether it may be given tasks on private addresses, although it has no guard. Recorded if so.
-    cdp_private: bool = Field(default=False, exclude_if=lambda value: not value)
+    screenshot_quality: Annotated[
+        int, Setting("JPEG quality of the screenshots, 20 to 100 ([sizes](benchmarks.md#screenshots))")
+    ] = Field(default=75, ge=20, le=100)
+    record_network: Annotated[
+        bool,
+        Setting(
+            "write each attempt's requests to `network.har`, without secrets"
+            " ([security](security.md#what-is-recorded)); checks of kind `request` need it"
+        ),
+    ] = True
+    secrets: Annotated[
+        Annotated[tuple[Annotated[str, AfterValidator(_is_secret)], ...], FailFast(), at_most(100), AsTuple],
+        Setting(
+            'texts of at least 4 characters that `network.har` must not contain, such as `["${SHOP_PASSWORD}"]`; they'
+            " are not recorded with the run",
+            secret="all",
+        ),
+    ] = ()
+    browser_path: Annotated[
+        OneLine | None,
+        Setting(
+            "the browser's program, which must be named like a Chromium browser; `WABE_BROWSER_PATH` may name any"
+            " program",
+            host=True,
+        ),
+    ] = Field(default=None, min_length=1)
+    # Not recorded if they are the defaults, because records of older versions do not have them.
+    browser: Annotated[
+        BrowserKind,
+        Setting(
+            "`headed`: with a window, on this machine's display or, where there is none, on one that `Xvfb` draws into"
+            " memory (`wabe doctor` says what is missing). The judge's log-ins to sites use the same browser",
+            host=True,
+        ),
+    ] = Field(default="headless", exclude_if=lambda value: value == "headless")
+    headless: Annotated[
+        HeadlessKind,
+        Setting(
+            "without a window: `shell` (Chromium's small headless shell), `new` (the full browser's own headless"
+            " mode), or whichever is found first, the shell before the full browser. Attempts record the mode"
+            " (`browser_mode`), and rows show it",
+            host=True,
+        ),
+    ] = Field(default="auto", exclude_if=lambda value: value == "auto")
+    upstream_proxy: Annotated[
+        Annotated[str, AfterValidator(_is_proxy)] | None,
+        Setting(
+            'the proxy through which the judge\'s browsers reach every site, also those on this machine: `"${PROXY}"`,'
+            " with `http://user:password@host:port` or `socks5://host:port` in that variable; see"
+            " [live websites](freshness.md#through-a-proxy)",
+            host=True,
+            secret="address",
+        ),
+    ] = Field(default=None, repr=False, exclude_if=lambda value: value is None)
+    upstream_resolves: Annotated[
+        bool,
+        Setting(
+            "the proxy resolves names, because this machine cannot; recorded, because names of private addresses are"
+            " then not refused",
+            host=True,
+        ),
+    ] = Field(default=False, exclude_if=lambda value: not value)
+    cdp_url: Annotated[
+        Annotated[str, AfterValidator(_is_cdp_url)] | None,
+        Setting(
+            "a [hosted browser](freshness.md#in-a-hosted-browser) instead of one of the judge's own:"
+            ' `"${BROWSER_URL}"`, with the `ws`, `wss`, `http` or `https` address of its DevTools in that variable;'
+            " `{task_id}` in it stands for the task",
+            host=True,
+            secret="address",
+        ),
+    ] = Field(default=None, repr=False, exclude_if=lambda value: value is None)
+    cdp_private: Annotated[
+        bool, Setting("give it tasks on private addresses as well, although it has no guard; recorded", host=True)
+    ] = Field(default=False, exclude_if=lambda value: not value)
     # Fixed, not taken from the machine, so that pages look the same everywhere.
-    locale: Annotated[OneLine, AfterValidator(_is_locale), at_most(64)] = "en-US"
-    timezone: Annotated[OneLine, AfterValidator(_is_time_zone), at_most(64)] = "UTC"
-    # The day that dates in tasks are relative to. Recorded if there are any; not compared, as tasks are as declared.
-    today: Day | None = Field(default=None, exclude_if=lambda value: value is None)
-    geolocation: Geolocation | None = None
-    color_scheme: Literal["light", "dark", "no-preference"] = "light"
+    locale: Annotated[
+        Annotated[OneLine, AfterValidator(_is_locale), at_most(64)], Setting("language (BCP 47) that pages see")
+    ] = "en-US"
+    timezone: Annotated[
+        Annotated[OneLine, AfterValidator(_is_time_zone), at_most(64)], Setting("time zone (IANA) that pages see")
+    ] = "UTC"
+    # Not compared, as tasks are as declared.
+    today: Annotated[
+        Day | None,
+        Setting(
+            "the day that [dates in tasks](../scenarios/README.md#dates) are relative to, such as `2026-11-23`. A run"
+            " keeps the day on which it began, recorded here if a task has dates or validity days",
+            default="the present day in `timezone`; on frozen sites that of the recording",
+            **_OF_A_START,
+        ),
+    ] = Field(default=None, exclude_if=lambda value: value is None)
+    geolocation: Annotated[
+        Geolocation | None,
+        Setting(
+            "where pages that ask find the browser: `{ latitude = 52.52, longitude = 13.4 }`. Without it they are"
+            " refused, as for every other permission (notifications, reading the clipboard, camera, …). Pages may"
+            " write to the clipboard, except where the browser shares it with you: hosted, or headed on your own"
+            " display"
+        ),
+    ] = None
+    color_scheme: Annotated[
+        Literal["light", "dark", "no-preference"], Setting("`light`, `dark` or `no-preference`")
+    ] = "light"
     # Printable ASCII without spaces around it, as in an HTTP header.
-    user_agent: str | None = Field(default=None, pattern=r"^[!-~]([ -~]{0,498}[!-~])?$")
+    user_agent: Annotated[
+        str | None,
+        Setting("the User-Agent header; the browser's own reveals that it is headless", default="the browser's own"),
+    ] = Field(default=None, pattern=r"^[!-~]([ -~]{0,498}[!-~])?$")
 
-    judge_model: OneLine = DEFAULT_JUDGE_MODEL
-    judge_method: Annotated[str, AfterValidator(_is_method)] = "webjudge"
-    judge_votes: int = Field(default=1, ge=1, le=15)
+    judge_model: Annotated[
+        OneLine,
+        Setting(
+            "`anthropic:NAME`, `gemini:NAME`, `openai:NAME`, or `offline` for checks only",
+            option=Option(
+                lambda: f"{model_forms()}, or offline: checks only.", before="participant_model", variable="judge_model"
+            ),
+        ),
+    ] = DEFAULT_JUDGE_MODEL
+    judge_method: Annotated[Annotated[str, AfterValidator(_is_method)], Setting("see [scoring](scoring.md)")] = (
+        "webjudge"
+    )
+    judge_votes: Annotated[int, Setting("votes of the `rubric` method, up to 15")] = Field(default=1, ge=1, le=15)
     # Off by default: what a participant says is a claim, not evidence.
-    judge_sees_answer: bool = False
-    judge_sees_thoughts: bool = False
-    fidelity: Fidelity = "strict"
-    judge_base_url: Url | None = None
-    judge_timeout_s: Seconds = 120.0
-    judge_max_concurrency: int = Field(default=16, ge=1, le=256)
-    judge_requests_per_minute: int | None = Field(default=None, ge=1)
-    judge_tokens_per_minute: int | None = Field(default=None, ge=1)
-    max_judge_cost_usd: float | None = Field(default=None, gt=0)
-    max_judge_tokens: int | None = Field(default=None, gt=0)
-    prompts: OneLine | None = Field(default=None, min_length=1)
-    # Not written when absent, because records of older versions do not have it either.
-    prices: OneLine | None = Field(default=None, min_length=1, exclude_if=lambda value: value is None)
-    # Whether the participants' model calls are metered. Not recorded if not, as for `epochs`.
-    meter: bool = Field(default=False, exclude_if=lambda value: not value)
-    score_threshold: int = Field(default=3, ge=1, le=5)
-    max_images: int = Field(default=50, ge=1, le=500)
-
-    judge_checked_tasks: bool = False
-    truth: Truth = "checks"
-    allowed_sites: AllowedSites = ()
-
-    off_site: Literal["flag", "fail", "allow"] = "flag"
-    name: Annotated[OneLine, at_most(200)] | None = None
-    scenario: OneLine | None = None
-    run_id: str | None = Field(
-        default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}(/shards/[0-9]{3,4}-of-[0-9]{3,4})?$"
+    judge_sees_answer: Annotated[
+        bool, Setting("show the final answer to the judge model, fenced and marked as a claim")
+    ] = False
+    judge_sees_thoughts: Annotated[
+        bool, Setting("show the participant's thoughts to `webjudge`, fenced and marked as claims")
+    ] = False
+    fidelity: Annotated[
+        Fidelity,
+        Setting(
+            "`published`: unreadable replies of the judge model count as in the published evaluator, as 0 and failure"
+            " ([imported prompts](scoring.md#published-webjudge-requests) only)"
+        ),
+    ] = "strict"
+    judge_base_url: Annotated[
+        Url | None, Setting("the address of the judge model's server, to which the key is sent", host=True)
+    ] = None
+    # These may differ when a run is resumed: a verdict that a limit prevented is unscored, and resuming asks again.
+    judge_timeout_s: Annotated[
+        Seconds,
+        Setting(
+            "limit of one call to the judge model, retries included. How long to wait before a retry is read from the"
+            " provider's headers and the text of its error; raise the limit for free tiers that ask for longer waits",
+            compared=False,
+        ),
+    ] = 120.0
+    judge_max_concurrency: Annotated[int, Setting("the judge's calls at once", compared=False)] = Field(
+        default=16, ge=1, le=256
     )
-    # By website, how a task's site is reset to its initial state: "static", or one of its own addresses to POST to.
-    site_resets: dict[Url, Url | Literal["static"]] = Field(default_factory=dict, max_length=100)
-    # By website, the address at which a POST makes the runner restart the site. Only trusted requests may set it.
-    site_restarts: dict[Url, Url] | None = Field(default=None, max_length=100)
-    # By website, or for every site of every task (`ALL_SITES`), the archive that answers instead of the network. Only
-    # trusted requests may set it. Not recorded if empty, as for `epochs`.
-    archives: dict[str, FrozenSite] = Field(default_factory=dict, max_length=100, exclude_if=lambda value: not value)
-    participant_ids: dict[str, Annotated[OneLine, at_most(200)]] = Field(default_factory=dict)
-    # Whether tasks are played clean, under their attacks, or both (`--attacks`). Not recorded if off, as for `epochs`.
-    attacks: Modes = Field(default="off", exclude_if=lambda value: value == "off")
-    # Tasks under attack whose attack the reference walk does not see, by their ids.
-    unseen_attacks: Annotated[tuple[TaskId, ...], FailFast(), at_most(10_000), AsTuple] = Field(
-        default=(), exclude_if=lambda value: not value
+    judge_requests_per_minute: Annotated[
+        int | None, Setting("limit of the judge's calls, divided by the number of shards", compared=False)
+    ] = Field(default=None, ge=1)
+    judge_tokens_per_minute: Annotated[
+        int | None, Setting("limit of their tokens, divided by the number of shards", compared=False)
+    ] = Field(default=None, ge=1)
+    max_judge_cost_usd: Annotated[
+        float | None,
+        Setting("budget of a run and its `--resume` together, divided by the number of shards", compared=False),
+    ] = Field(default=None, gt=0)
+    max_judge_tokens: Annotated[int | None, Setting("the same in tokens", compared=False)] = Field(default=None, gt=0)
+    prompts: Annotated[
+        OneLine | None, Setting("a folder with [prompts](scoring.md#judge-methods) of your own", host=True)
+    ] = Field(default=None, min_length=1)
+    prices: Annotated[
+        OneLine | None,
+        Setting(
+            "a file of [prices](scoring.md#judge-methods) that take precedence over those of the package"
+            " `genai-prices`",
+            host=True,
+            compared=False,
+        ),
+    ] = Field(default=None, min_length=1, exclude_if=lambda value: value is None)
+    meter: Annotated[
+        bool,
+        Setting(
+            "count the tokens and cost of the participants' model calls with a proxy ([metering](metering.md))",
+            option=Option("Count the tokens and cost of the participant's model calls, with a proxy.", before="shards"),
+            of_trivial=False,
+            **_OF_A_START,
+        ),
+    ] = Field(default=False, exclude_if=lambda value: not value)
+    score_threshold: Annotated[int, Setting("which screenshots the judge model decides on, by their score")] = Field(
+        default=3, ge=1, le=5
     )
-    # By task id, why the task is not played (`--exclude`). Not recorded if empty, as for `epochs`.
-    exclude: dict[TaskId, Reason] = Field(default_factory=dict, max_length=10_000, exclude_if=lambda value: not value)
-    shard_index: int = Field(default=0, ge=0)
-    num_shards: int = Field(default=1, ge=1)
-    num_instances: int | None = Field(default=None, ge=1)
+    max_images: Annotated[int, Setting("how many screenshots the judge model decides on, at most")] = Field(
+        default=50, ge=1, le=500
+    )
+
+    judge_checked_tasks: Annotated[bool, Setting("also ask the judge model about tasks with checks")] = False
+    truth: Annotated[
+        Truth,
+        Setting(
+            "which verdict counts if there are several: `checks`, `webarena_verified` or `judge`"
+            " ([scoring](scoring.md#ground-truth))"
+        ),
+    ] = "checks"
+    allowed_sites: Annotated[
+        AllowedSites, Setting('further sites that belong to the task, such as `["pay.example.com"]`; also per task')
+    ] = ()
+
+    off_site: Annotated[
+        Literal["flag", "fail", "allow"], Setting("`flag`, `fail` or `allow` actions on other sites")
+    ] = "flag"
+    name: Annotated[
+        Annotated[OneLine, at_most(200)] | None,
+        Setting(
+            "your name for the run, for reports, lists and leaderboard rows",
+            option=Option(
+                "Your name for the run, for reports, lists and leaderboard rows.", metavar="TEXT", before="epochs"
+            ),
+            **_OF_A_START,
+        ),
+    ] = None
+    scenario: Annotated[OneLine | None, Setting("name of a bundled task set, for requests without tasks")] = None
+    run_id: Annotated[
+        str | None,
+        Setting("the run that a request resumes, or the id of a new one; `wabe run` sets it", host=True, **_OF_A_START),
+    ] = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}(/shards/[0-9]{3,4}-of-[0-9]{3,4})?$")
+    site_resets: Annotated[
+        dict[Url, Url | Literal["static"]],
+        Setting(
+            "by website, how it gets back to its initial state: `static`, or an address of the site that takes a POST",
+            default="from `[[sites]]`",
+        ),
+    ] = Field(default_factory=dict, max_length=100)
+    # Ports of the runner; `[[sites]]` are compared by command.
+    site_restarts: Annotated[
+        dict[Url, Url] | None,
+        Setting(
+            "by website, where `wabe run` restarts the site on a POST",
+            default="from `[[sites]]`",
+            host=True,
+            **_OF_A_START,
+        ),
+    ] = Field(default=None, max_length=100)
+    archives: Annotated[
+        dict[str, FrozenSite],
+        Setting(
+            "by website, or `*` for every site, the archive that answers instead of the network: its path and its"
+            " SHA-256",
+            default="from `[[sites]]`",
+            host=True,
+            instead=("archives belong to sites", 'write archive = "FILE" into [[sites]]'),
+        ),
+    ] = Field(default_factory=dict, max_length=100, exclude_if=lambda value: not value)
+    participant_ids: Annotated[
+        dict[str, Annotated[OneLine, at_most(200)]],
+        Setting(
+            "by role, the participants' `agentbeats_id`, for the submission",
+            default="from `[[participants]]`",
+            **_OF_A_START,
+        ),
+    ] = Field(default_factory=dict)
+    attacks: Annotated[
+        Modes,
+        Setting(
+            "whether tasks are played clean, under their [attacks](safety.md#attacks) (`only`), or `both`",
+            option=Option("Play tasks clean, under the attacks that they declare, or both, as pairs.", before="meter"),
+            in_checksum=False,
+            of_trivial=False,
+        ),
+    ] = Field(default="off", exclude_if=lambda value: value == "off")
+    unseen_attacks: Annotated[
+        Annotated[tuple[TaskId, ...], FailFast(), at_most(10_000), AsTuple],
+        Setting(
+            "ids of tasks under attack whose reference walk does not see the attack",
+            default="from `SCENARIO.unseen.json`",
+            in_checksum=False,
+        ),
+    ] = Field(default=(), exclude_if=lambda value: not value)
+    exclude: Annotated[
+        dict[TaskId, Reason],
+        Setting(
+            "by task id, why it is not played; `--exclude ID=REASON` sets it. In a scenario file write `excluded` into"
+            " the task ([what counts](scoring.md#excluded-tasks))",
+            instead=("exclude belongs to one run", 'write excluded = "reason" into the task, or use --exclude'),
+        ),
+    ] = Field(default_factory=dict, max_length=10_000, exclude_if=lambda value: not value)
+    shard_index: Annotated[
+        int, Setting("which part of the tasks this judge plays ([shards](engines.md#shards))", in_checksum=False)
+    ] = Field(default=0, ge=0)
+    num_shards: Annotated[int, Setting("into how many parts the tasks are divided", in_checksum=False)] = Field(
+        default=1, ge=1
+    )
+    num_instances: Annotated[int | None, Setting("the number of tasks over all shards", in_checksum=False)] = Field(
+        default=None, ge=1
+    )
 
     def recorded(self) -> dict[str, Any]:
         """The settings as stored with a run: without secrets, and of archives only what identifies them."""
-        settings = self.model_dump(mode="json", exclude={"secrets"})
+        settings = self.model_dump(mode="json", exclude=set(names_of(RunConfig, lambda each: each.secret == "all")))
         for site, archive in settings.get("archives", {}).items():
             settings["archives"][site] = {**archive, "path": re.split(r"[/\\]", archive["path"])[-1]}
-        if self.upstream_proxy is not None:
-            settings["upstream_proxy"] = _public_part(self.upstream_proxy)
-        if self.cdp_url is not None:
-            settings |= {"cdp_url": _public_part(self.cdp_url), "guarded": False}
-        return settings
+        for name in names_of(RunConfig, lambda each: each.secret == "address") & settings.keys():
+            settings[name] = _public_part(str(settings[name]))
+        return settings | ({"guarded": False} if self.cdp_url is not None else {})
 
     @property
     def sites(self) -> RunSites:

@@ -11,7 +11,8 @@ from helpers.browser.hostile_site import Handler, Page, Site, hostile_site, neve
 from helpers.episode.live_judge import FAST, LiveJudge, ParticipantTurn, finish, participant, ref, tool_call
 from judge.report.build import make_report
 from judge.runner.follow import request_assessment
-from judge.runner.plan import RunOptions, make_plan
+from judge.runner.options import RunOptions
+from judge.runner.plan import make_plan
 from judge.store.layout import RunStore
 from shared.settings import Settings
 

@@ -18,7 +18,7 @@ from helpers.a2a.agents import our_agent, served
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import finish
 from helpers.ports import free_port
-from judge.runner.plan import RunOptions
+from judge.runner.options import RunOptions
 from judge.runner.run import run
 from judge.store.layout import newest_run
 from shared.a2a.tasks import Turn

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from helpers.runner.streamed_demo import write_streamed_demo
-from judge.runner.plan import RunOptions
+from judge.runner.options import RunOptions
 from judge.runner.run import run
 from judge.store.layout import newest_run
 from judge.trajectory.files import read_attempt

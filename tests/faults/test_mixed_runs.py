@@ -22,7 +22,8 @@ from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenar
 from judge.commands.app import app
 from judge.results.run_record import begin_run, sha256_of
 from judge.runner.boundary import run_command
-from judge.runner.plan import RunOptions, make_plan, resume_command
+from judge.runner.options import RunOptions, resume_command
+from judge.runner.plan import make_plan
 from judge.scenario.models import AssessmentRequest
 from judge.scenario.request import parse_request
 from judge.server.service import JudgeService

@@ -9,7 +9,8 @@ import pytest
 from helpers.runner.scenario_runs import run_here, write_scenario
 from judge.judges.factory import check_judge_model
 from judge.runner.launch import child_environ, launched, members_of
-from judge.runner.plan import RunOptions, make_plan
+from judge.runner.options import RunOptions
+from judge.runner.plan import make_plan
 from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
 from shared.settings import Settings

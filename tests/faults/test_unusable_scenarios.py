@@ -17,7 +17,8 @@ from judge.commands.app import app, command_app
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.runner.boundary import run_command
-from judge.runner.plan import RunOptions, make_plan
+from judge.runner.options import RunOptions
+from judge.runner.plan import make_plan
 from judge.scenario.toml import load_scenario
 from judge.store.layout import output_folder
 from shared.errors import ConfigError

@@ -26,6 +26,7 @@ from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStor
 from judge.trajectory.files import read_attempt
 from judge.trajectory.record import Attempt
 from shared.dates import day_in
+from shared.declarations import names_of
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import write_errors
@@ -36,21 +37,9 @@ from shared.models import TokenUsage
 from shared.text import excerpt, one_line
 
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "pydantic")
-# Settings that belong to one start. `site_restarts` are ports of the runner; `[[sites]]` are compared by command.
-_OF_START = frozenset({"run_id", "name", "participant_ids", "site_restarts", "max_parallel", "meter", "today"})
-# Settings that do not affect a result; also sharding and epochs.
-NO_RESULT = _OF_START | {"shard_index", "num_shards", "num_instances", "epochs", "attacks", "unseen_attacks"}
-# Settings that may differ when a run is resumed, because no verdict depends on them; also the judge model's rate limits
-# and budgets: a verdict that a budget prevented is unscored, and resuming asks again.
-_NOT_COMPARED = _OF_START | {
-    "judge_timeout_s",
-    "judge_max_concurrency",
-    "judge_requests_per_minute",
-    "judge_tokens_per_minute",
-    "max_judge_cost_usd",
-    "max_judge_tokens",
-    "prices",
-}
+# Settings that do not affect a result, and those that may differ when a run is resumed.
+NO_RESULT = names_of(RunConfig, lambda setting: not setting.in_checksum)
+_NOT_COMPARED = names_of(RunConfig, lambda setting: not setting.compared)
 _MAX_DIFFERENCES = 20
 
 
@@ -100,6 +89,20 @@ def require_same_request(store: RunStore, asked: Mapping[str, Any], *, unknown: 
 
     `unknown` are parts that the caller does not know (`config.judge_model`); the judge compares them.
     """
+    if differing := differences(store, asked, unknown=unknown):
+        raise ConfigError(
+            f"run {store.run_id} was started with another request, so it cannot be resumed with this one:\n  "
+            + "\n  ".join(differing)
+            + "\n",
+            remedy="undo these changes, or start a new run without --resume",
+        )
+
+
+def differences(store: RunStore, asked: Mapping[str, Any], *, unknown: Collection[str] = ()) -> list[str]:
+    """A line for each part in which the run's request differs, except those that are `unknown`; at most 21 lines.
+
+    Raises `ConfigError` if the run's request cannot be read.
+    """
     record = store.read_run()
     if record is None:
         raise ConfigError(
@@ -123,16 +126,8 @@ def require_same_request(store: RunStore, asked: Mapping[str, Any], *, unknown: 
         for path in dict.fromkeys([*before, *now])
         if before.get(path) != now.get(path) and not {path[0], ".".join(path)} & set(unknown)
     ]
-    if differing:
-        shown = differing[:_MAX_DIFFERENCES]
-        if len(differing) > _MAX_DIFFERENCES:
-            shown.append(f"and {len(differing) - _MAX_DIFFERENCES} more")
-        raise ConfigError(
-            f"run {store.run_id} was started with another request, so it cannot be resumed with this one:\n  "
-            + "\n  ".join(shown)
-            + "\n",
-            remedy="undo these changes, or start a new run without --resume",
-        )
+    more = len(differing) - _MAX_DIFFERENCES
+    return differing if more <= 0 else [*differing[:_MAX_DIFFERENCES], f"and {more} more"]
 
 
 def _leaves(value: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

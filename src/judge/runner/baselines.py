@@ -6,7 +6,7 @@ from rich.console import Console
 
 from judge.results.baselines import BASELINES, FOLDER
 from judge.runner.boundary import Interrupted
-from judge.runner.plan import RunOptions
+from judge.runner.options import RunOptions
 from judge.store.layout import RunStore
 from shared.settings import Settings
 
@@ -17,17 +17,10 @@ async def play_baselines(
     store: RunStore, options: RunOptions, settings: Settings, console: Console, play: Play, resume: str
 ) -> None:
     """Play each of them, or continue where an earlier start was stopped. `resume` is the command that does so."""
-    own = {
-        "output_dir": store.folder / FOLDER,
-        "display": "none" if options.display == "json" else options.display,
-        **dict.fromkeys(("output", "baseline", "baseline_p", "fail_under", "junit", "resume", "participant_model")),
-        **dict.fromkeys(("baselines", "linger", "open_report", "meter"), False),
-        "attacks": "off",
-    }
     for player in BASELINES:
         console.out(f"Baseline {player}", highlight=False)
         try:
-            await play(options.model_copy(update={**own, "player": player, "name": player}), settings, console)
+            await play(options.of_trivial_agent(player, store.folder / FOLDER), settings, console)
         except Interrupted:
             why = f"interrupted during the baseline {player}, everything is stopped"
             raise Interrupted(why, remedy=f"resume with: {resume}") from None

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from judge.results.metering import LEDGER
 from judge.results.run_record import withdraw_since
 from judge.runner.launch import Child, Member
-from judge.runner.plan import Plan, resume_command
+from judge.runner.options import resume_command
+from judge.runner.plan import Plan
 from shared.errors import ConfigError, WabeError
 from shared.seams import Seam
 

@@ -1,10 +1,9 @@
 """Runs a scenario: starts its agents, follows the judge, shows the results, and stops everything."""
 
 import asyncio
-import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from rich.console import Console
 
 from judge.browser.chromium import sweep
 from judge.records.events import Sink
-from judge.records.tasks import Task
 from judge.records.verdicts import WITHOUT_CHECKS
 from judge.report.build import make_report, open_page
 from judge.results.metering import with_metering
@@ -29,10 +27,11 @@ from judge.runner.junit import write_junit
 from judge.runner.launch import child_environ, launched, log_path, log_tail, shown_logs
 from judge.runner.live_page import live_page_of
 from judge.runner.meter import METER, MeterLost, while_metered, with_meter, without_meter
-from judge.runner.plan import Plan, RunOptions, make_plan, resume_command
+from judge.runner.options import RunOptions, resume_command
+from judge.runner.plan import Plan, make_plan
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.restarts import restarts_of
-from judge.runner.site_logins import SiteLogins, with_states
+from judge.runner.site_logins import SiteLogins
 from judge.runner.terminal import Progress, print_json, print_summary
 from judge.runner.uploads import Uploads, open_store
 from judge.scenario.days import day_of
@@ -55,7 +54,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     plan = make_plan(options, settings)
     uploads = None
     if plan.shard is not None and plan.store is not None:
-        if not plan.request:
+        if plan.draft is None:
             console.out(f"Shard {plan.shard.name} has no tasks.", highlight=False)
             return EXIT_DONE
         await _until_released(plan.store)
@@ -68,7 +67,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     with _logs_folder(plan, crashes) as logs, uploads.finished() if uploads else nullcontext():
         try:
             with progress:
-                outcome = await _play(plan, settings, console, logs, crashes, progress, uploads)
+                outcome = await _play(plan, console, logs, crashes, progress, uploads)
             code = conclude(outcome, plan, console, progress)
         except asyncio.CancelledError:
             can_resume = plan.store is not None and plan.store.has_begun
@@ -106,7 +105,9 @@ async def linger(plan: Plan, console: Console) -> None:
     """Serve the run where its live page was, until a signal, which then only ends this."""
     endpoint = plan.members[-1].endpoint
     if plan.members[-1].cmd is None or plan.store is None:
-        console.out(f"The judge at {endpoint} was not started here, and keeps its live page.", highlight=False)
+        console.out(
+            f"The judge at {endpoint} was not started by this command; its live page stays up.", highlight=False
+        )
         return
     place = urlsplit(endpoint)
 
@@ -157,7 +158,6 @@ def _logs_folder(plan: Plan, crashes: list[str]) -> Iterator[Path]:
 
 async def _play(
     plan: Plan,
-    settings: Settings,
     console: Console,
     logs: Path,
     crashes: list[str],
@@ -165,7 +165,8 @@ async def _play(
     uploads: Uploads | None,
 ) -> RunOutcome:
     """Start the members and follow the assessment. `crashes` receives a line for each child that ended by itself."""
-    options = plan.options
+    assert plan.draft is not None
+    options, settings = plan.options, plan.settings
     where = f"{'Resuming run' if plan.resumes else 'Run'} {plan.store.run_id}, logs" if plan.store else "Logs"
     for line in (f"{where} in {logs}", *plan.notes):
         console.out(line, highlight=False)
@@ -199,7 +200,7 @@ async def _play(
             emit: Sink = FirstTasks(progress)
             assessment = request_assessment(
                 plan.members[-1].endpoint,
-                _with(plan.request, restarts, tasks),
+                plan.draft.with_restarts(restarts).with_tasks(tasks).text(),
                 uploads.sink(emit) if uploads else emit,
                 auth_token=settings.auth_token,
             )
@@ -219,13 +220,6 @@ def _settled(store: RunStore) -> list[dict[str, Any]]:
             if attempt.verdict is not None and attempt.outcome in ("success", "failure"):
                 found.append(TaskSummary.of(attempt).entry)
     return found
-
-
-def _with(request: str, restarts: dict[str, str], tasks: Sequence[Task]) -> str:
-    """The request with the restart addresses of sites, and with the storage states of its tasks."""
-    body = with_states(json.loads(request), tasks)
-    body["config"] |= {"site_restarts": restarts} if restarts else {}
-    return json.dumps(body, ensure_ascii=False, allow_nan=False)
 
 
 def _unusable(error: UnusableParticipant, plan: Plan, logs: Path) -> WabeError:

@@ -1,8 +1,7 @@
 """Logs in to sites with a `login`: once they are up, and again whenever they have been reset."""
 
-import json
 from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from judge.browser.form_login import Account, LoginFailed, log_in
 from judge.network.interception import Interceptor
@@ -104,17 +103,3 @@ class SiteLogins:
         # The storage state of another site of the task, from a file.
         given = [task.storage_state] if isinstance(task.storage_state, StorageState) else []
         return task.model_copy(update={"storage_state": merged([*given, *found])})
-
-
-def with_states(body: dict[str, Any], tasks: Collection[Task]) -> dict[str, Any]:
-    """The body of a request, updated with the current storage states of its `tasks`."""
-    contents = {
-        task.task_id: task.storage_state.to_json() for task in tasks if isinstance(task.storage_state, StorageState)
-    }
-    names: dict[str, str] = {}
-    states: dict[str, Any] = {}
-    for table in body["config"].get("tasks", ()):
-        if (content := contents.get(table["task_id"])) is not None:
-            table["storage_state"] = names.setdefault(json.dumps(content), f"state-{len(names) + 1}")
-            states[table["storage_state"]] = content
-    return {**body, "storage_states": states} if states else body

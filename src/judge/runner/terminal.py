@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -46,12 +46,11 @@ from judge.results.submission import (
 )
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.runner.live_page import LivePage
+from judge.runner.options import Display
 from judge.store.layout import RunStore
 from judge.trajectory.record import SHARED_STATE
 from shared.fields import as_mapping, as_mappings
 from shared.text import counted, one_line
-
-Display = Literal["full", "plain", "json", "none"]
 
 OUTCOME_STYLES = {"success": "green", "failure": "red", "unscored": "yellow", "aborted": "magenta"}
 _MAX_ID_CHARS = 40

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urljoin
 
-from judge.config import CONFIG
+from judge.config import CONFIG, RunConfig
 from judge.records.access import FormLogin, StorageState, merged, read_storage_state
 from judge.records.tasks import Task
 from judge.scenario.models import Scenario, SiteEntry, resolved
 from judge.scenario.toml import line_in_file
 from judge.sites import RunSites, Site, is_off_site, origin_of, site_of
+from shared.declarations import names_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, shown
 from shared.files import read_json, reason_of
@@ -26,7 +27,7 @@ from shared.validation import Problem, mistake, validated
 _MAX_STATE_BYTES = 4_000_000
 _NAMED = 3
 # Settings that may be `"${NAME}"`, because their values contain secrets.
-OPERATORS_ADDRESSES = ("upstream_proxy", "cdp_url")
+OPERATORS_ADDRESSES = names_of(RunConfig, lambda setting: setting.secret == "address")
 E = TypeVar("E", Task, SiteEntry)
 
 

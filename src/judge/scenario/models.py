@@ -27,6 +27,7 @@ from judge.records.user import Answer, UserReply
 from judge.scenario.days import invalid_on, listed_on_day, on_day
 from judge.sites import origin_of
 from shared.dates import Day
+from shared.declarations import settings_in
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
 from shared.models import Record
@@ -419,12 +420,10 @@ class ScenarioFile(Table):
         return self
 
     @model_validator(mode="after")
-    def _excludes_in_tasks(self) -> Self:
-        if self.config.exclude:
-            remedy = 'write excluded = "reason" into the task, or use --exclude'
-            raise Invalid("exclude belongs to one run", remedy, key="config")
-        if self.config.archives:
-            raise Invalid("archives belong to sites", 'write archive = "FILE" into [[sites]]', key="config")
+    def _has_settings_of_scenarios(self) -> Self:
+        for name, _, setting in settings_in(RunConfig):
+            if setting.instead is not None and getattr(self.config, name):
+                raise Invalid(*setting.instead, key="config")
         return self
 
     @model_validator(mode="after")

@@ -1,10 +1,8 @@
-"""Parses and renders the assessment request: the JSON text of one A2A message."""
+"""Parses the assessment request: the JSON text of one A2A message."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from difflib import get_close_matches
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
@@ -25,11 +23,9 @@ from judge.scenario.models import (
     Launch,
     Reading,
     RequestBody,
-    Scenario,
     TaskTable,
     divided,
 )
-from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean, keys_of, remedy_for, shown
 from shared.files import reason_of
 from shared.strict_json import parse_json
@@ -132,67 +128,6 @@ def _with_state(task: Task, states: Mapping[str, StorageState]) -> Task:
     """The task with the storage state that it names; a name that is not in the request is left unchanged."""
     state = task.storage_state
     return task.model_copy(update={"storage_state": states.get(state, state)}) if isinstance(state, str) else task
-
-
-def request_text(
-    scenario: Scenario,
-    *,
-    tasks: tuple[Task, ...] | None = None,
-    config: RunConfig | None = None,
-    launch: Launch | None = None,
-    headers: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
-) -> str:
-    """The request that `agentbeats-run` sends for `scenario`, with other tasks or another config where given.
-
-    Only explicitly set settings are sent, so that other versions of the judge accept the request. `launch` is for a
-    judge that the runner itself started, `headers` are the participants' credentials by role. Raises `ConfigError` when
-    a participant has no endpoint.
-    """
-    chosen = scenario.tasks if tasks is None else tasks
-    settings = scenario.config if config is None else config
-    endpoints: dict[str, str] = {}
-    for agent in scenario.participants:
-        if agent.endpoint is None:
-            raise ConfigError(
-                f"{scenario.path}: participant {shown(agent.role)} has no endpoint",
-                remedy='add endpoint = "http://127.0.0.1:PORT"',
-            )
-        endpoints[agent.role] = agent.endpoint
-    extra: dict[str, Any] = {} if launch is None else {"launch": launch.model_dump(mode="json", exclude_defaults=True)}
-    body: dict[str, Any] = settings.model_dump(mode="json", exclude_unset=True)
-    ids = {agent.role: agent.agentbeats_id for agent in scenario.participants if agent.agentbeats_id}
-    if ids and "participant_ids" not in body:
-        body["participant_ids"] = ids
-    if chosen:
-        # The judge plays none of these, and names them in its results.
-        chosen = (*chosen, *scenario.excluded)
-        states: dict[str, dict[str, Any]] = {}
-        body["tasks"] = _tasks_text(chosen, states)
-        extra |= {"storage_states": states} if states else {}
-    extra |= {"participant_headers": {role: dict(values) for role, values in headers.items()}} if headers else {}
-    return json.dumps({"participants": endpoints, "config": body, **extra}, ensure_ascii=False, allow_nan=False)
-
-
-def _tasks_text(tasks: Sequence[Task], states: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The tasks as JSON, with the login data that dumps omit. Storage states go to `states` by name, to be shared."""
-    names: dict[str, str] = {}
-    tables = []
-    for task in tasks:
-        # As declared: the judge writes the dates out, by the `today` of the request's settings.
-        table = task.declared(exclude_defaults=True)
-        if isinstance(task.storage_state, StorageState):
-            content = task.storage_state.to_json()
-            table["storage_state"] = names.setdefault(json.dumps(content), f"state-{len(names) + 1}")
-            states[table["storage_state"]] = content
-        if task.excluded:
-            table["excluded"] = task.excluded
-        table |= {key: str(day) for key in ("valid_from", "valid_until") if (day := getattr(task, key))}
-        if task.http_credentials:
-            table["http_credentials"] = [
-                each.model_dump(mode="json", exclude_defaults=True) for each in task.http_credentials
-            ]
-        tables.append(table)
-    return tables
 
 
 def _read_json(text: str) -> object:

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from judge.config import RunConfig
 from judge.scenario.models import MAX_TASKS, AssessmentRequest
+from shared.declarations import settings_in
 from shared.errors import ConfigError
 from shared.llm.prices import find_price
 from shared.models import Record
@@ -14,23 +15,13 @@ from shared.text import excerpt
 # For pipes to the MCP server, the participant's connection, files, and pages' connections through the proxy.
 _DESCRIPTORS_PER_TASK = 32
 _UNLIMITED = 1_000_000
-# These settings name files or addresses of the judge's machine, where its API key is sent, or which run is resumed.
-_HOST_SETTINGS = (
-    *("browser_path", "prompts", "prices", "judge_base_url", "run_id", "site_restarts", "archives"),
-    # They choose the browser on the judge's machine, and its way to the network.
-    *("browser", "headless", "upstream_proxy", "upstream_resolves", "cdp_url", "cdp_private"),
-)
 
 
 def settings_of_the_host(config: RunConfig) -> tuple[str, ...]:
     """The settings in a request that are reserved for users with access to the judge's machine."""
-    return tuple(name for name in _HOST_SETTINGS if _is_chosen(config, name))
-
-
-def _is_chosen(config: RunConfig, name: str) -> bool:
+    chosen = ((name, field, getattr(config, name)) for name, field, setting in settings_in(RunConfig) if setting.host)
     # An empty value is as good as none.
-    value = getattr(config, name)
-    return bool(value) and value != RunConfig.model_fields[name].default
+    return tuple(name for name, field, value in chosen if value and value != field.default)
 
 
 class ServiceLimits(Record):

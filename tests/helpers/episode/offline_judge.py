@@ -12,9 +12,9 @@ from helpers.participants import serving_participant
 from judge.records.tasks import Task
 from judge.runner.follow import RunOutcome, request_assessment
 from judge.runner.launch import child_environ, launched, members_of
+from judge.scenario.draft import RequestDraft
 from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
-from judge.scenario.request import request_text
 from judge.server.service import JudgeService
 from participants.base import Decide
 from shared.a2a.serving import address_of, listen
@@ -40,7 +40,7 @@ async def play_scenario(
     sites = [member for member in members_of(scenario, settings) if not member.is_agent]
     environ = child_environ(settings, output_dir=folder, participant_model=None)
     chosen = with_logins(scenario, scenario.tasks if tasks is None else tuple(tasks), settings.environ)
-    request = json.loads(request_text(scenario, tasks=chosen))
+    request = json.loads(RequestDraft.of(scenario, tasks=chosen).text())
     async with (
         launched(sites, scenario_dir=scenario.path.parent, environ=environ, logs=folder),
         serving_participant(decide) as player,

@@ -7,7 +7,8 @@ from typing import Any
 from rich.console import Console
 
 from judge.results.run_record import begin_run, end_run
-from judge.runner.plan import RunOptions, make_plan
+from judge.runner.options import RunOptions
+from judge.runner.plan import make_plan
 from judge.runner.run import run
 from judge.scenario.request import parse_request
 from judge.store.layout import RunStore

@@ -16,7 +16,8 @@ from judge.commands.run import scenario_file
 from judge.results.identity import identity_in
 from judge.results.run_record import begin_run
 from judge.runner.boundary import run_command
-from judge.runner.plan import RunOptions, make_plan, resume_command
+from judge.runner.options import RunOptions, resume_command
+from judge.runner.plan import make_plan
 from judge.scenario.request import parse_request
 from judge.scenario.toml import load_scenario
 from judge.store.layout import RunStore

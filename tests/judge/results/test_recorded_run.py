@@ -23,7 +23,8 @@ from judge.commands.app import app
 from judge.episode.assessment import Assessment
 from judge.judges.code import code_checksum
 from judge.judges.factory import open_judge
-from judge.runner.plan import Plan, RunOptions, make_plan
+from judge.runner.options import RunOptions
+from judge.runner.plan import Plan, make_plan
 from judge.scenario.toml import load_scenario
 from judge.server.service import JudgeService
 from judge.store.layout import RunStore

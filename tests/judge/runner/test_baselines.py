@@ -9,7 +9,8 @@ from rich.console import Console
 
 from judge.runner.baselines import play_baselines
 from judge.runner.boundary import Interrupted
-from judge.runner.plan import RunOptions, make_plan
+from judge.runner.options import RunOptions
+from judge.runner.plan import make_plan
 from judge.runner.players import played_by
 from judge.scenario.toml import load_scenario
 from judge.store.layout import RunStore

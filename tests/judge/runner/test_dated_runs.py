@@ -4,7 +4,8 @@ import datetime
 from pathlib import Path
 
 from helpers.runner.scenario_runs import interrupted_run, write_scenario
-from judge.runner.plan import RunOptions, make_plan
+from judge.runner.options import RunOptions
+from judge.runner.plan import make_plan
 from shared.settings import Settings
 
 

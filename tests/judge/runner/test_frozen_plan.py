@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from helpers.network.archives import SHOP, use_pages, write_archive
-from judge.runner.plan import Plan, RunOptions, make_plan, resume_command
+from judge.runner.options import RunOptions, resume_command
+from judge.runner.plan import Plan, make_plan
 from shared.errors import ConfigError
 from shared.settings import Settings
 

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from judge.runner.plan import git_revision
+from judge.runner.place import git_revision
 
 
 def git(folder: Path, *words: str) -> None:

@@ -18,12 +18,14 @@ from judge.records.verdicts import WITHOUT_CHECKS
 from judge.runner.baseline import Baseline
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import Member
-from judge.runner.plan import Plan, RunOptions
+from judge.runner.options import RunOptions
+from judge.runner.plan import Plan
 from judge.runner.run import conclude, linger
 from judge.runner.terminal import Progress
 from judge.scenario.toml import load_scenario
 from judge.store.layout import RunStore
 from shared.errors import WabeError
+from shared.settings import Settings
 
 JUDGE = Member(name="green_agent", endpoint="http://127.0.0.1:9009", cmd=None, is_agent=True)
 
@@ -39,7 +41,7 @@ def concluded(
     if solved is not None:
         baseline = Baseline("r0", a_submission(*(a_result(task) for task in solved))["results"][0]["detail"]["tasks"])
     scenario = load_scenario(given.scenario)
-    plan = Plan(given, scenario, members=(JUDGE,), request="", store=store, baseline=baseline)
+    plan = Plan(given, Settings(), scenario, members=(JUDGE,), draft=None, store=store, baseline=baseline)
     said = io.StringIO()
     console = Console(file=said, width=200, quiet=given.display in ("json", "none"))
     code = conclude(outcome, plan, console, Progress(console, given.display))
@@ -129,7 +131,7 @@ def test_resuming_is_advised_only_where_a_lost_task_may_get_a_verdict(
     store.write_run({"run_id": "r1"})
     results = a_submission(a_result("rugs", verdict=a_verdict("unscored", reason_code=code)))["results"]
     given = RunOptions(scenario=write_scenario(tmp_path / "scenario.toml"))
-    plan = Plan(given, load_scenario(given.scenario), members=(JUDGE,), request="", store=store)
+    plan = Plan(given, Settings(), load_scenario(given.scenario), members=(JUDGE,), draft=None, store=store)
     said = io.StringIO()
     outcome = RunOutcome(results=tuple(results), state="completed")
     console = Console(file=said, width=200)
@@ -140,7 +142,7 @@ def test_resuming_is_advised_only_where_a_lost_task_may_get_a_verdict(
 @pytest.mark.parametrize("detail", [{}, {"tasks": [1]}, {"tasks": [{"success": True}]}, {"tasks": [], "judge": "x"}])
 def test_a_result_of_another_form_is_kept_and_refused_in_a_line(tmp_path: Path, detail: dict[str, Any]) -> None:
     given = RunOptions(scenario=write_scenario(tmp_path / "scenario.toml"), output=tmp_path / "kept.json")
-    plan = Plan(given, load_scenario(given.scenario), members=(JUDGE,), request="", store=None)
+    plan = Plan(given, Settings(), load_scenario(given.scenario), members=(JUDGE,), draft=None, store=None)
     outcome = RunOutcome(results=({"winner": "w", "detail": detail},), state="completed")
     console = Console(file=io.StringIO())
     with pytest.raises(WabeError, match="the judge's result cannot be read"):
@@ -152,7 +154,7 @@ async def test_a_run_that_lingers_serves_its_report_where_its_judge_was_until_it
     store = write_synthetic_run(tmp_path, tasks=1, steps=1)
     given = RunOptions(scenario=write_scenario(tmp_path / "shop" / "scenario.toml"), linger=True)
     judge = JUDGE.model_copy(update={"endpoint": f"http://127.0.0.1:{free_port()}/", "cmd": "wabe serve"})
-    plan = Plan(given, load_scenario(given.scenario), members=(judge,), request="", store=store)
+    plan = Plan(given, Settings(), load_scenario(given.scenario), members=(judge,), draft=None, store=store)
     said = io.StringIO()
     lingering = asyncio.create_task(linger(plan, Console(file=said, width=200)))
     async with httpx.AsyncClient(base_url=judge.endpoint, trust_env=False) as client:
@@ -168,7 +170,7 @@ async def test_a_run_that_lingers_serves_its_report_where_its_judge_was_until_it
 
 async def test_a_judge_that_was_not_started_here_keeps_its_own_live_page(tmp_path: Path) -> None:
     given = RunOptions(scenario=write_scenario(tmp_path / "shop" / "scenario.toml"), linger=True)
-    plan = Plan(given, load_scenario(given.scenario), members=(JUDGE,), request="", store=None)
+    plan = Plan(given, Settings(), load_scenario(given.scenario), members=(JUDGE,), draft=None, store=None)
     said = io.StringIO()
     await linger(plan, Console(file=said, width=200))
-    assert "keeps its live page" in said.getvalue()
+    assert "was not started by this command; its live page stays up." in said.getvalue()

@@ -13,10 +13,12 @@ from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenar
 from judge.records.attacks import Modes
 from judge.results.run_record import sha256_of, task_digests
 from judge.runner.launch import child_environ
-from judge.runner.plan import RunOptions, make_plan, resume_command
+from judge.runner.options import RunOptions, resume_command
+from judge.runner.plan import make_plan
 from judge.runner.shards import on_free_ports, run_id_of, shard_of
+from judge.scenario.draft import RequestDraft
 from judge.scenario.models import Shard
-from judge.scenario.request import parse_request, request_text
+from judge.scenario.request import parse_request
 from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError, SharedStateFault
 from shared.settings import Settings
@@ -136,7 +138,7 @@ def test_a_shard_sends_its_tasks_and_names_the_whole(tmp_path: Path) -> None:
 def test_the_judge_computes_the_same_digest_of_the_tasks_as_the_runner(path: Path) -> None:
     scenario = load_scenario(path)
     if scenario.tasks:
-        parsed = parse_request(request_text(scenario), lambda _: ())
+        parsed = parse_request(RequestDraft.of(scenario).text(), lambda _: ())
         assert task_digests(parsed.tasks) == task_digests(scenario.tasks)
 
 

@@ -1,8 +1,8 @@
 """A site's `login`: before the run, and again after each reset, for the tasks that have no other log-in."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -15,7 +15,8 @@ from judge.episode.reset import SiteTurns, restart_site
 from judge.records.access import StorageState, read_storage_state
 from judge.records.tasks import Task
 from judge.runner.restarts import restarts_of
-from judge.runner.site_logins import SiteLogins, with_states
+from judge.runner.site_logins import SiteLogins
+from judge.scenario.draft import RequestDraft
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario
 from judge.sites import NetworkPolicy
@@ -123,8 +124,11 @@ def test_a_request_names_each_state_once(tmp_path: Path) -> None:
     scenario = a_scenario(tmp_path, "http://127.0.0.1:9100")
     state = read_storage_state(OTHER)
     task, other = (each.model_copy(update={"storage_state": state}) for each in scenario.tasks)
-    body: dict[str, Any] = {"config": {"tasks": [{"task_id": "a"}, {"task_id": "b"}, {"task_id": "c"}]}}
-    sent = with_states(body, [task, other])
+    third = task.model_copy(update={"task_id": "c", "storage_state": None})
+    # As planned, no task has a state; the runner has logged in for two of them since.
+    planned = RequestDraft({}, scenario.config, (*scenario.tasks, third))
+    assert "storage_states" not in json.loads(planned.text())
+    sent = json.loads(planned.with_tasks([task, other, third]).text())
     assert [table.get("storage_state") for table in sent["config"]["tasks"]] == ["state-1", "state-1", None]
     assert sent["storage_states"] == {"state-1": OTHER}
 

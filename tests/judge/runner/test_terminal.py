@@ -13,7 +13,8 @@ from helpers.results import a_result, a_submission, a_verdict
 from judge.records.events import Event, RunDone, RunStarted, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
 from judge.records.verdicts import BUDGET_SPENT
 from judge.runner.live_page import LivePage
-from judge.runner.terminal import Display, Progress, print_summary
+from judge.runner.options import Display
+from judge.runner.terminal import Progress, print_summary
 from judge.store.layout import RunStore
 
 

@@ -12,7 +12,8 @@ from helpers.scenario.texts import value_or_complaint
 from judge.records.credentials import check_value
 from judge.results.run_record import compared_parts
 from judge.runner.launch import members_of
-from judge.runner.plan import RunOptions, make_plan
+from judge.runner.options import RunOptions
+from judge.runner.plan import make_plan
 from judge.runner.players import played_by
 from judge.scenario.credentials import headers_at
 from judge.scenario.models import Scenario

@@ -10,8 +10,9 @@ from judge.records.tasks import Task
 from judge.results.run_record import task_digests, task_set_checksum
 from judge.scenario.attacks import planned
 from judge.scenario.days import today_of
+from judge.scenario.draft import RequestDraft
 from judge.scenario.models import Scenario
-from judge.scenario.request import parse_request, request_text
+from judge.scenario.request import parse_request
 from judge.scenario.sources import tasks_toml
 from judge.scenario.toml import parse_scenario
 from judge.trajectory.record import Attempt
@@ -121,7 +122,7 @@ def test_another_date_in_a_policy_an_attack_or_a_hold_is_another_task(place: str
 
 def test_the_judge_writes_the_dates_of_policies_attacks_and_holds_itself() -> None:
     scenario = read(SAFE + HELD)
-    asked = parse_request(request_text(scenario, config=scenario.config), lambda _: ())
+    asked = parse_request(RequestDraft.of(scenario, config=scenario.config).text(), lambda _: ())
     assert asked.tasks == planned(scenario.tasks, "off")
     assert asked.tasks[0].policies == scenario.tasks[0].policies
 
@@ -178,7 +179,7 @@ def test_another_date_in_the_text_is_another_task() -> None:
 
 def test_the_judge_writes_the_dates_of_the_requests_day() -> None:
     scenario = read(FLIGHT)
-    asked = parse_request(request_text(scenario), lambda _: ())
+    asked = parse_request(RequestDraft.of(scenario).text(), lambda _: ())
     assert asked.tasks == scenario.tasks
     assert asked.config.recorded()["today"] == "2026-11-23"
 
@@ -235,7 +236,7 @@ def test_the_day_of_a_run_is_that_of_its_time_zone() -> None:
 def test_outside_its_days_a_task_is_excluded_with_that_reason(keys: str, reason: str) -> None:
     scenario = read(PLAIN + FLIGHT + keys)
     assert [task.task_id for task in scenario.tasks] == ["plain"]
-    asked = parse_request(request_text(scenario), lambda _: ())
+    asked = parse_request(RequestDraft.of(scenario).text(), lambda _: ())
     assert [(each.task_id, each.reason, each.by) for each in asked.excluded] == [("flight", reason, "scenario")]
 
 

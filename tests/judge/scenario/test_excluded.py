@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from judge.records.tasks import Task
+from judge.scenario.draft import RequestDraft
 from judge.scenario.models import Scenario
-from judge.scenario.request import parse_request, request_text
+from judge.scenario.request import parse_request
 from judge.scenario.toml import exclusions, parse_scenario, select
 from shared.errors import ConfigError
 
@@ -72,7 +73,7 @@ def test_an_excluded_task_cannot_be_chosen() -> None:
 
 
 def test_the_judge_learns_of_excluded_tasks_and_plays_none() -> None:
-    request = parse_request(request_text(read(THREE)), lambda _: ())
+    request = parse_request(RequestDraft.of(read(THREE)).text(), lambda _: ())
     assert [task.task_id for task in request.tasks] == ["a", "c"]
     assert [each.model_dump() for each in request.excluded] == [
         {"task_id": "b", "reason": "closed in winter", "by": "scenario"}

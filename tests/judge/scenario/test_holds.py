@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from judge.records.tasks import Task
+from judge.scenario.draft import RequestDraft
 from judge.scenario.frozen import on_archives
 from judge.scenario.models import TASKS
-from judge.scenario.request import parse_request, request_text
+from judge.scenario.request import parse_request
 from judge.scenario.sources import tasks_toml
 from judge.scenario.toml import parse_scenario, problems_of
 from judge.trajectory.record import Attempt
@@ -109,7 +110,7 @@ def test_a_task_is_the_same_after_it_was_written_as_toml_sent_or_recorded() -> N
     text = HEAD + tasks_toml((HOLDING,))
     scenario = parse_scenario(text.encode(), Path("s.toml"))
     assert scenario.tasks == (HOLDING,)
-    assert parse_request(request_text(scenario), lambda _: ()).tasks == (HOLDING,)
+    assert parse_request(RequestDraft.of(scenario).text(), lambda _: ()).tasks == (HOLDING,)
     played = Attempt(task=HOLDING, steps=(), stop_reason="finished", max_steps=5, started_at=1, ended_at=2)
     assert Attempt.from_json(played.to_json(), source="x").task == HOLDING
 

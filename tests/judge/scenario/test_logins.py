@@ -10,8 +10,9 @@ import pytest
 from helpers.scenario.texts import AGENTS, value_or_complaint
 from judge.records.access import StorageState
 from judge.records.tasks import Task
+from judge.scenario.draft import RequestDraft
 from judge.scenario.logins import expired_logins, with_logins
-from judge.scenario.request import parse_request, request_text
+from judge.scenario.request import parse_request
 from judge.scenario.sources import tasks_toml
 from judge.scenario.toml import load_scenario
 
@@ -178,7 +179,7 @@ def test_a_request_carries_the_content_and_the_judge_reads_it(tmp_path: Path) ->
     path = tmp_path / "s.toml"
     path.write_text(path.read_text().replace('role = "p"', 'role = "p"\nendpoint = "http://127.0.0.1:9019"'))
     tasks = (task, task.model_copy(update={"task_id": "u"}), Task(task_id="v", website=task.website, task="x"))
-    text = request_text(load_scenario(path), tasks=tasks)
+    text = RequestDraft.of(load_scenario(path), tasks=tasks).text()
     assert parse_request(text, lambda _: ()).tasks == tasks
     # Once, however many tasks share it.
     assert text.count("cookie-value") == 1

@@ -10,8 +10,9 @@ import tomli
 from judge.config import RunConfig
 from judge.records.tasks import Task
 from judge.scenario.checks import unrecorded
+from judge.scenario.draft import RequestDraft
 from judge.scenario.models import TASKS
-from judge.scenario.request import parse_request, request_text
+from judge.scenario.request import parse_request
 from judge.scenario.sources import tasks_toml
 from judge.scenario.toml import problems_of
 from shared.errors import ConfigError
@@ -85,7 +86,7 @@ def test_a_policy_at_the_top_applies_to_every_task_before_its_own(tmp_path: Path
     assert scenario is not None
     assert [[each.name for each in task.policies] for task in scenario.tasks] == [["stays"], ["stays", "no-order"]]
     # The judge gets them with each task.
-    assert parse_request(request_text(scenario), lambda _: ()).tasks == scenario.tasks
+    assert parse_request(RequestDraft.of(scenario).text(), lambda _: ()).tasks == scenario.tasks
 
 
 def test_a_policy_at_the_top_must_not_have_the_name_of_a_tasks_own(tmp_path: Path) -> None:

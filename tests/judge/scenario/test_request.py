@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from helpers.scenario.texts import AGENTS, GOOD, TASK, value_or_complaint
 from judge.records.tasks import Task
+from judge.scenario.draft import RequestDraft
 from judge.scenario.models import MAX_TASKS
-from judge.scenario.request import MAX_REQUEST_CHARS, parse_request, request_text
+from judge.scenario.request import MAX_REQUEST_CHARS, parse_request
 from judge.scenario.toml import parse_scenario
 from shared.errors import ConfigError
 
@@ -191,7 +192,7 @@ def test_an_over_long_request_is_refused_unread() -> None:
 
 def test_what_a_scenario_sends_is_what_the_judge_reads() -> None:
     scenario = parse_scenario(GOOD.encode(), Path("s.toml"))
-    asked = parse_request(request_text(scenario), no_bundled)
+    asked = parse_request(RequestDraft.of(scenario).text(), no_bundled)
     assert asked.tasks == scenario.tasks
     assert asked.warnings == ()
     assert asked.config == scenario.config.model_copy(update={"participant_ids": {"white_agent": "id-1"}})
@@ -199,7 +200,7 @@ def test_what_a_scenario_sends_is_what_the_judge_reads() -> None:
 
 def test_only_settings_that_differ_are_sent() -> None:
     scenario = parse_scenario(GOOD.encode(), Path("s.toml"))
-    body = json.loads(request_text(scenario, tasks=scenario.tasks[:1]))
+    body = json.loads(RequestDraft.of(scenario, tasks=scenario.tasks[:1]).text())
     assert set(body["config"]) == {"max_steps", "participant_ids", "tasks"}
     assert len(body["config"]["tasks"]) == 1
 
@@ -207,7 +208,7 @@ def test_only_settings_that_differ_are_sent() -> None:
 def test_a_participant_without_endpoint_cannot_be_asked() -> None:
     scenario = parse_scenario((AGENTS + TASK).encode(), Path("s.toml"))
     with pytest.raises(ConfigError, match="participant 'p' has no endpoint"):
-        request_text(scenario)
+        RequestDraft.of(scenario).text()
 
 
 KEYS = [

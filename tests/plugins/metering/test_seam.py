@@ -12,7 +12,8 @@ from judge.plugins.metering.program import VARIABLE
 from judge.plugins.metering.seam import metered
 from judge.runner.launch import Member, start_child
 from judge.runner.meter import METER, MeterLost, while_metered, with_meter
-from judge.runner.plan import Plan, RunOptions, make_plan, resume_command
+from judge.runner.options import RunOptions, resume_command
+from judge.runner.plan import Plan, make_plan
 from shared.errors import ConfigError
 from shared.settings import Settings
 

@@ -13,7 +13,8 @@ from judge.commands.app import app
 from judge.plugins.objects.store import ObjectStore
 from judge.records.events import Event, RunStarted, TaskDone
 from judge.results.run_record import sha256_of, task_digests
-from judge.runner.plan import RunOptions, make_plan
+from judge.runner.options import RunOptions
+from judge.runner.plan import make_plan
 from judge.runner.uploads import Uploads, fetch_shards
 from judge.scenario.models import Shard
 from judge.store.layout import RunStore

@@ -12,12 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from helpers.paths import ROOT
 from helpers.runner.scenario_runs import write_scenario
+from judge.commands.app import command_app
 from judge.plugins.ray import engine
 from judge.plugins.ray.engine import Whole, fields_of
 from judge.records.events import Event, Noted, RunDone, RunStarted, Sink, TaskDone, from_wire
 from judge.records.tasks import TASK_ID
-from judge.runner.plan import RunOptions, resume_command
+from judge.runner.boundary import run_command
+from judge.runner.options import RunOptions, resume_command
+from judge.runner.plan import make_plan
 from judge.runner.terminal import Progress
 from judge.server.live import LiveHub
 from judge.store.layout import RUN_ID, RunStore
@@ -58,6 +62,7 @@ def test_without_ray_one_line_says_how_to_get_it(tmp_path: Path, monkeypatch: py
         ({}, {"resume": "latest"}, "--shards needs --resume to name the run"),
         ({}, {"resume": "gone"}, "no run 'gone'"),
         ({}, {"show_logs": True}, "--engine ray has no --show-logs"),
+        ({}, {"baselines": True}, "--shards does not go with --baselines"),
         ({"site": 'reset_url = "http://127.0.0.1:9100/reset"'}, {}, "site shop is reset between attempts"),
         ({"site": "restart = true"}, {}, "site shop is reset between attempts"),
     ],
@@ -95,6 +100,35 @@ def test_a_shard_is_asked_for_the_same_run_and_given_no_secret(tmp_path: Path) -
     assert job["environ"]["WABE_RUN_ID"] == plan.store.run_id
     assert (job["slots"], job["is_here"]) == (3, False)
     assert "secret" not in json.dumps(job)
+
+
+def test_the_shards_play_together_what_the_run_is_planned_to_play_also_under_attack_and_metered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[RunOptions] = []
+
+    async def playing(options: RunOptions, *_: object) -> int:
+        seen.append(options)
+        return 0
+
+    monkeypatch.setattr("judge.runner.run.run", playing)
+    scenario = ROOT / "scenarios" / "safety" / "scenario.toml"
+    asked = options(tmp_path, scenario=scenario, attacks="both", meter=True, epochs=2, exclude=("desks=closed",))
+    _, plan = engine._plan(asked, SETTINGS)
+    job = engine._job(plan, SETTINGS, 2)
+    with pytest.raises(SystemExit, match="0"):
+        run_command(command_app("run"), job["argv"][1:], name="agentbeats-run")
+    drafts = []
+    for index in range(2):
+        environ = {**SETTINGS.environ, **job["environ"], "WABE_SHARD": str(index)}
+        drafts.append(make_plan(seen[0], Settings.from_environ(environ)).draft)
+    assert plan.draft is not None
+    sent = [draft for draft in drafts if draft is not None]
+    assert {task.task_id for draft in sent for task in draft.played} == {task.task_id for task in plan.draft.played}
+    assert any(task.attack for task in plan.draft.played)
+    own = {"run_id"}
+    assert [draft.config.model_dump(exclude=own) for draft in sent] == [plan.draft.config.model_dump(exclude=own)] * 2
+    assert sent[0].config.meter
 
 
 def test_what_is_only_reached_from_this_machine_keeps_the_shards_here(tmp_path: Path) -> None:

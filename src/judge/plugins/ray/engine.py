@@ -16,15 +16,18 @@ from urllib.parse import urlsplit
 from rich.console import Console
 from starlette.applications import Starlette
 
+from judge.config import RunConfig
 from judge.records.events import SHARD_STARTED, Event, Noted, RunDone, RunStarted, Sink, from_wire
 from judge.results.shards import merge_shards
 from judge.runner.boundary import ERROR, EXIT_USAGE, Interrupted
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import child_environ, end_with_parent, launched, log_tail
-from judge.runner.plan import Plan, RunOptions, make_plan, require_shardable, resume_command
+from judge.runner.options import RunOptions, resume_command
+from judge.runner.plan import Plan, make_plan, require_as_planned
 from judge.runner.playable import require_first_pages, require_folders
-from judge.runner.run import conclude
+from judge.runner.run import conclude, linger
 from judge.runner.shards import LOOPBACK, MAX_SHARDS
+from judge.runner.start import require_shardable
 from judge.runner.terminal import Progress
 from judge.runner.uploads import fetch_shards
 from judge.scenario.attacks import planned
@@ -36,18 +39,6 @@ from shared.errors import ConfigError, WabeError
 from shared.settings import Settings
 from shared.text import counted
 
-_OF_EACH_SHARD = (
-    "limit",
-    "level",
-    "task",
-    "exclude",
-    "max_parallel",
-    "judge_model",
-    "participant_model",
-    "name",
-    "epochs",
-    "archive",
-)
 _STOP_S = 90
 _MAX_LINE_BYTES = 1_000_000
 _SHOWN_LINES = 12
@@ -119,7 +110,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     shards, plan = _plan(options, settings)
     store = plan.store
     assert store is not None
-    config = plan.config or plan.scenario.config
+    config = _config(plan)
     played = planned(plan.tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
     progress = Progress(console, options.display, task_ids=[task.task_id for task in played])
     hub = LiveHub(max_runs=shards)
@@ -141,13 +132,17 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
         if settings.object_store:
             fetch_shards(settings.object_store, store)
         submission = merge_shards(store)
+        require_as_planned(plan)
     except ConfigError as error:
         said = "".join(f"\n--- shard {whole.names[shard]} ---\n{text}" for shard, text in failed.items())
         command = resume_command(options, store)
         raise WabeError(f"the shards cannot be merged: {error.message}\nResume with: {command}{said}") from None
     results = tuple(submission["results"])
     outcome = RunOutcome(results=results, state="completed", message="", run_id=store.run_id)
-    return conclude(outcome, plan, console, progress)
+    code = conclude(outcome, plan, console, progress)
+    if options.linger:
+        await linger(plan, console)
+    return code
 
 
 def _plan(options: RunOptions, settings: Settings) -> tuple[int, Plan]:
@@ -162,7 +157,7 @@ def _plan(options: RunOptions, settings: Settings) -> tuple[int, Plan]:
     if importlib.util.find_spec("ray") is None:
         raise ConfigError("--engine ray needs Ray, which is not installed", remedy="pip install 'wabe[ray]'")
     plan = make_plan(options.model_copy(update={"shards": None, "resume": None}), settings)
-    require_shardable(plan.scenario, options, is_ours=plan.store is not None)
+    require_shardable(plan.scenario, options, is_recorded_here=plan.store is not None)
     for site in plan.scenario.sites:
         if site.restart or site.reset_url:
             raise ConfigError(
@@ -219,9 +214,8 @@ def _job(plan: Plan, settings: Settings, shards: int) -> dict[str, Any]:
     """The job for `judge.plugins.ray.program`. Without secrets, because Ray stores and shows its tasks' arguments."""
     options = plan.options
     assert plan.store is not None
-    models = {name: getattr(options, name) or getattr(settings, name) for name in ("judge_model", "participant_model")}
     argv = ["run", str(options.scenario.resolve()), "--shards", "auto", "--display", "json"]
-    argv += options.model_copy(update=models).words(_OF_EACH_SHARD)
+    argv += options.with_environment(settings).of_each_shard()
     environ = {
         "WABE_SHARDS": str(shards),
         "WABE_RUN_ID": plan.store.run_id,
@@ -229,16 +223,19 @@ def _job(plan: Plan, settings: Settings, shards: int) -> dict[str, Any]:
         "WABE_SITES_RUN": "1",
         **({"WABE_STORE": settings.object_store} if settings.object_store else {}),
     }
-    slots = options.max_parallel or plan.scenario.config.max_parallel
     return {
         "shards": shards,
         "argv": argv,
         "environ": environ,
         # Commands and files of a scenario may be relative to this folder.
         "folder": str(Path.cwd()),
-        "slots": slots,
+        "slots": _config(plan).max_parallel,
         "is_here": _needs_this_machine(plan.scenario),
     }
+
+
+def _config(plan: Plan) -> RunConfig:
+    return plan.config or plan.scenario.config
 
 
 def _needs_this_machine(scenario: Scenario) -> bool:

@@ -1,0 +1,67 @@
+"""The options of a command, as its settings declare them."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+import typer
+from annotated_types import Ge, Le
+
+from judge.runner.options import Declared, RunOptions, declared_options
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def with_options(command: F) -> F:
+    """The command, which receives each option that a run has as a keyword; those that are not given are `None`."""
+    own = inspect.signature(command, eval_str=True)
+    parameters = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    signature = own.replace(parameters=[*parameters, *_parameters()])
+    # Typer reads the parameters of a command there.
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    return command
+
+
+def _parameters() -> Iterator[inspect.Parameter]:
+    for each in declared_options():
+        is_flag = _plain(each.field.annotation) is bool
+        kind = _plain(each.field.annotation)
+        option = typer.Option(each.flag, help=_help(each), metavar=each.option.metavar, **_bounds(each))
+        yield inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=Annotated[bool if is_flag else kind | None, option],
+            default=False if is_flag else _shown_default(each),
+        )
+
+
+def _help(each: Declared) -> str:
+    return each.option.help if isinstance(each.option.help, str) else each.option.help()
+
+
+def _bounds(each: Declared) -> dict[str, Any]:
+    """The bounds of a number, as its field declares them."""
+    found = {"min": Ge, "max": Le}
+    return {
+        name: getattr(bound, kind.__name__.lower())
+        for name, kind in found.items()
+        for bound in each.field.metadata
+        if isinstance(bound, kind)
+    }
+
+
+def _shown_default(each: Declared) -> str | None:
+    """The default that help shows. A setting of `[config]` has none here: without its option, the scenario decides."""
+    is_own = each.name in RunOptions.model_fields
+    return each.field.default if is_own and isinstance(each.field.default, str) else None
+
+
+def _plain(annotation: Any) -> Any:
+    """The type of an option, without `None` and without validators; a tuple of values is a list."""
+    if get_origin(annotation) in (Union, UnionType):
+        (inner,) = (each for each in get_args(annotation) if each is not type(None))
+        return _plain(inner)
+    if get_origin(annotation) is Annotated:
+        return _plain(get_args(annotation)[0])
+    return list[_plain(get_args(annotation)[0])] if get_origin(annotation) is tuple else annotation  # type: ignore[misc]

@@ -1,0 +1,92 @@
+"""What a run starts: a scenario as options change it, its processes, and options that do not go with them."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from judge.runner.launch import Member, members_of
+from judge.runner.options import RunOptions
+from judge.runner.players import played_by
+from judge.runner.shards import on_free_ports
+from judge.scenario.frozen import on_archives
+from judge.scenario.models import Scenario
+from judge.scenario.toml import load_scenario
+from shared.errors import ConfigError
+from shared.settings import Settings
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is to be started. `declared` is the scenario with the ports of the file, `scenario` that of this process.
+
+    `is_ours`: the judge trusts this runner and writes to the same folder.
+    """
+
+    options: RunOptions
+    settings: Settings
+    declared: Scenario
+    scenario: Scenario
+    members: tuple[Member, ...]
+    is_ours: bool
+
+    @property
+    def is_recorded_here(self) -> bool:
+        """Whether the judge is ours and receives a request from here."""
+        return self.is_ours and not self.options.serve_only
+
+
+def start_of(options: RunOptions, settings: Settings, today: date | None = None, now: datetime | None = None) -> Start:
+    """The scenario and its processes. Raises `ConfigError` for options that do not go with them."""
+    loaded = load_scenario(options.scenario, today=today, now=now)
+    declared = on_archives(played_by(loaded, options.player) if options.player else loaded, options.archive)
+    scenario = declared if options.shards is None else on_free_ports(declared)
+    # With WABE_TRUST_CONFIG, as in containers, the judge trusts this runner and writes to the same folder.
+    is_ours = scenario.green_agent.cmd is not None or settings.trust_config
+    start = Start(options, settings, declared, scenario, members_of(scenario, settings), is_ours)
+    _require_own_judge(start)
+    if options.shards is not None:
+        require_shardable(declared, options, is_recorded_here=start.is_recorded_here)
+    return start
+
+
+def _require_own_judge(start: Start) -> None:
+    """Raises `ConfigError` for options that need a judge that is started here and receives a request."""
+    options = start.options
+    if start.is_recorded_here:
+        return
+    if options.resume is not None:
+        raise ConfigError(
+            f"{options.scenario}: --resume needs a judge that is started here and receives a request",
+            remedy="leave --serve-only out"
+            if options.serve_only
+            else "give [green_agent] a cmd; a judge that is already running keeps its runs where it is",
+        )
+    for problem in (
+        "--baselines needs" if options.baselines else "",
+        "frozen sites need" if start.declared.config.archives else "",
+    ):
+        if problem:
+            raise ConfigError(
+                f"{options.scenario}: {problem} a judge that is started here and receives a request",
+                remedy="give [green_agent] a cmd, and leave --serve-only out",
+            )
+
+
+def require_shardable(scenario: Scenario, options: RunOptions, *, is_recorded_here: bool) -> None:
+    """Raises `ConfigError` if the run cannot be sharded."""
+    for is_problem, problem, remedy in (
+        (options.baselines, "does not go with --baselines", "leave one of them out"),
+        (
+            not is_recorded_here,
+            "needs a judge that is started here and receives a request",
+            "give [green_agent] a cmd, and leave --serve-only out",
+        ),
+        (not scenario.tasks, "needs the tasks in the scenario", "list them as [[tasks]]"),
+        (
+            {"shard_index", "num_shards"} & scenario.config.model_fields_set,
+            "divides the tasks itself",
+            "remove shard_index and num_shards from [config]",
+        ),
+        (options.resume == "latest", "needs --resume to name the run", "give its id, or leave --resume out"),
+    ):
+        if is_problem:
+            raise ConfigError(f"{options.scenario}: --shards {problem}", remedy=remedy)
