@@ -296,5 +296,5 @@ def test_a_file_goes_before_a_bundled_set_of_its_name(tmp_path: Path, monkeypatc
 def test_an_unknown_name_is_an_error_that_names_the_sets(fails: Callable[..., str], name: str) -> None:
     said = fails(name)
     assert name in said
-    assert ("demo, docs, frozen, held, live" in said) == (name == "dmeo")
+    assert ("demo, docs, frozen, held, hire, live" in said) == (name == "dmeo")
     assert ("did you mean 'demo'?" in said) == (name == "dmeo")
