@@ -19,6 +19,7 @@ from judge.results.submission import TaskSummary, counts_of, detail_of
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt, read_result, read_steps
 from judge.trajectory.record import Attempt, evidence_sha256
+from shared.claims import ClaimedUsage
 
 RECORDED = ROOT / "tests" / "fixtures" / "recorded_facts"
 KINDS = ("demo", "held", "safety", "miniwob", "hosted", "frozen", "shards")
@@ -116,7 +117,9 @@ def test_digests_of_foreign_folders_are_as_they_were(tmp_path: Path, layout: str
 
 def test_an_attempt_with_any_facts_is_written_as_it_was() -> None:
     for each in recorded("attempts"):
-        assert written(Attempt.model_validate(each["attempt"])) == each["result"]
+        facts = each["attempt"]
+        claimed = facts["claimed_usage"] and ClaimedUsage.model_validate(facts["claimed_usage"])
+        assert written(Attempt.model_validate({**facts, "claimed_usage": claimed})) == each["result"]
 
 
 def test_an_attempt_with_any_facts_is_read_and_written_again_unchanged() -> None:
