@@ -1,6 +1,7 @@
 """What a change costs: a fact that is added in one line, in a copy of the code, is found everywhere."""
 
 import json
+import lzma
 import os
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from helpers.paths import ROOT
 
@@ -87,3 +90,53 @@ def test_a_recorded_fact_is_one_line_in_the_record_and_one_in_the_row(
     assert found["rows"].count(7) == 6
     assert "Gusts</th>" in found["page"]
     assert 'data-v="7.0">7</td>' in found["page"]
+
+
+KEEP_NOTES = """
+import json, shutil, subprocess, sys
+from pathlib import Path
+from judge.results.removal import remove
+from judge.results.shards import merge_shards
+from judge.results.signing import sign_run, verify_signature
+from judge.runner.uploads import Uploads, fetch_shards, open_store
+from judge.store.layout import run_of
+
+run, url, key = run_of(Path(sys.argv[1])), sys.argv[2], Path(sys.argv[3])
+for shard in run.shards():
+    # The last line is torn.
+    (shard.folder / "notes.jsonl").write_text(json.dumps(shard.run_id))
+    with Uploads(open_store(url), shard).finished():
+        pass
+shutil.rmtree(run.folder)
+fetch_shards(url, run)
+fetched = [(shard.folder / "notes.jsonl").read_text() for shard in run.shards()]
+merge_shards(run)
+notes = run.folder / "notes.jsonl"
+merged = notes.read_text()
+sign_run(run, key)
+notes.write_text("changed")
+changed = verify_signature(run, key).mismatches
+remove(run)
+print(json.dumps([fetched, merged, changed, run.folder.exists()]))
+"""
+
+
+@pytest.mark.slow
+def test_a_file_of_a_run_is_one_line_and_is_uploaded_merged_signed_and_removed(copy: Path, tmp_path: Path) -> None:
+    declared = copy / "judge" / "store" / "run_files.py"
+    add_below(declared, "    METERING,\n", '    RunFile("notes.jsonl", uploaded="grows", has_lines=True),\n')
+    text = lzma.decompress((ROOT / "tests/fixtures/recorded_facts/runs.json.xz").read_bytes())
+    for name, content in json.loads(text)["files"].items():
+        if name.startswith("shards/shards/"):
+            path = tmp_path / "runs" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+    key = tmp_path / "key.pem"
+    key.write_bytes(Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    fetched, merged, changed, is_there = run_in(
+        copy, KEEP_NOTES, tmp_path / "runs" / "shards", (tmp_path / "objects").as_uri(), key
+    )
+    assert fetched == ['"shards/shards/000-of-002"', '"shards/shards/001-of-002"']
+    assert merged == "".join(f"{each}\n" for each in fetched)
+    assert changed == ["notes.jsonl: changed since it was signed"]
+    assert not is_there

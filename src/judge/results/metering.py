@@ -15,11 +15,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError
 
 from judge.store.layout import RunStore
+from judge.store.run_files import METERING
 from judge.trajectory.record import Attempt
 from shared.files import opened, read_errors, read_json
 from shared.models import Record
 
-LEDGER = "metering.jsonl"
+LEDGER = METERING.name
 # In a submission's detail; `METERED` says how the figures were obtained.
 PARTICIPANT_COST, PARTICIPANT_USAGE, METERED = "participant_cost_usd", "participant_usage", "metered, lower bound"
 # A million calls; a line has no content and so a bounded length.
@@ -177,8 +178,9 @@ class Metering:
     @classmethod
     def of(cls, store: RunStore) -> Self | None:
         """What was metered in a run and its shards; `None` if it was not metered."""
-        paths = (store.folder / LEDGER, *sorted(store.folder.glob(f"shards/*/{LEDGER}")))
-        found = [path for path in paths if path.exists()]
+        own = store.folder / LEDGER
+        # Merging joins those of the shards; older versions did not.
+        found = [own] if own.exists() else sorted(store.folder.glob(f"shards/*/{LEDGER}"))
         if not found:
             return None
         calls = tuple(call for path in found for call in read_ledger(path))
