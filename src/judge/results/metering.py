@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError
 from judge.store.layout import RunStore
 from judge.store.run_files import METERING
 from judge.trajectory.record import Attempt
+from shared.fields import without_none
 from shared.files import opened, read_errors, read_json
 from shared.models import Record
 
@@ -139,7 +140,7 @@ class Metered:
     def published(self) -> dict[str, Any]:
         """As in a submission's detail: a cost that is not known is absent."""
         return {
-            **({} if self.cost_usd is None else {PARTICIPANT_COST: round(self.cost_usd, 6)}),
+            **without_none(participant_cost_usd=None if self.cost_usd is None else round(self.cost_usd, 6)),
             PARTICIPANT_USAGE: {
                 "basis": METERED,
                 "calls": self.calls,

@@ -28,9 +28,9 @@ from judge.results.rates import COVERAGES, Counted, Rate
 from judge.results.rows import EXCLUDED, Played, entry_of
 from judge.results.statistics import repeats_of, tallies_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
-from judge.trajectory.record import ATTACK, POLICIES, SELF_RECORDED, Attempt
+from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
-from shared.fields import Invalid, as_mapping, as_mappings, shown
+from shared.fields import Invalid, as_mapping, as_mappings, shown, without_none
 from shared.files import read_errors, read_json, sha256_json
 from shared.text import clip, counted
 from shared.validation import validated
@@ -164,8 +164,7 @@ def _entry(attempt: Attempt, judge_id: str | None) -> dict[str, Any]:
         "action_history": [clip(line, _MAX_ACTION_CHARS) for line in attempt.action_history[:_MAX_ENTRIES]],
         "screenshots": screenshots[:_MAX_ENTRIES],
         "settle": attempt.settle,
-        **({POLICIES: policy_entries(attempt)} if attempt.policies else {}),
-        **({ATTACK: attack} if (attack := attack_entry(attempt)) else {}),
+        **without_none(policies=policy_entries(attempt) or None, attack=attack_entry(attempt) or None),
         # Without defaults, so that keys added to tasks in later versions do not change existing digests.
         "task_sha256": sha256_json(task.declared(exclude_defaults=True)),
     }
@@ -297,15 +296,14 @@ def detail_of(
         "judge": dict(judge),
         "cost_usd": cost_usd,
         "provenance": dict(provenance),
-        **({SELF_RECORDED: True} if any(SELF_RECORDED in (entry.get("flags") or ()) for entry in entries) else {}),
+        **without_none(self_recorded=any(SELF_RECORDED in (entry.get("flags") or ()) for entry in entries) or None),
         "tasks": [_within(entry, MAX_ENTRIES_BYTES // len(entries)) for entry in entries],
         "by_truth": by_truth,
         **of_attempts,
-        **({"repeats": repeats} if repeats else {}),
+        **without_none(repeats=repeats or None),
         **(policies.published() if policies else {}),
         **(attacks.published() if attacks else {}),
-        **({"progress": round(progress[0] / 100, 4)} if progress else {}),
-        **({EXCLUDED: left_out} if left_out else {}),
+        **without_none(progress=round(progress[0] / 100, 4) if progress else None, excluded=left_out or None),
     }
 
 

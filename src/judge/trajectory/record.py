@@ -89,7 +89,7 @@ def _claimed_in(value: object) -> object:
 
 
 def _with_basis(usage: ClaimedUsage | None) -> dict[str, Any] | None:
-    return usage and {"basis": _CLAIMED, **usage.model_dump(mode="json")}
+    return None if usage is None else {"basis": _CLAIMED, **usage.model_dump(mode="json")}
 
 
 # With the basis of the figures, which is not the judge's measurement.
