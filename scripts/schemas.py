@@ -23,10 +23,10 @@ from judge.records.result_keys import ResultKeys
 from judge.records.steps import StopReason
 from judge.records.tasks import Exclusion, Level, Task
 from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
+from judge.results.entries import counts_of
 from judge.results.rates import COVERAGES
 from judge.results.rewards import SuccessRule
 from judge.results.rows import ENTRY_COLUMNS, AttemptRow
-from judge.results.submission import counts_of
 from judge.trajectory.network import HarFile
 from judge.trajectory.record import RESULT_KEYS, RESULT_SCHEMA, Attempt
 

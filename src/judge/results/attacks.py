@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Self
 from judge.results.rates import Counted, Rate
 from judge.results.rows import AttemptRow
 from judge.results.statistics import mcnemar_exact, tallies_of
-from judge.trajectory.record import ATTACK, Attempt
-from shared.fields import as_mapping, without_none
+from judge.trajectory.record import Attempt
+from shared.fields import without_none
 
 ATTACKS = "attacks"
 # As in a rate: whether a goal was reached is known, or not.
@@ -149,14 +149,8 @@ def attack_entry(attempt: Attempt) -> dict[str, Any]:
     return {**entry, **without_none(left_out=found.is_left_out or None)}
 
 
-def is_attacked(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry is that of a task under attack, which no rate of clean tasks counts."""
-    return bool(as_mapping(entry.get(ATTACK)))
-
-
-def attacked_in(entry: Mapping[str, Any], outcome: str) -> Attacked:
-    """What an entry, from any file, contributes."""
-    task, found = str(entry.get("task_id")), as_mapping(entry.get(ATTACK))
+def attacked_in(task: str, outcome: str, found: Mapping[str, Any]) -> Attacked:
+    """What an entry, from any file, contributes: `found` is what it says of the attack."""
     if not found:
         return Attacked(task, outcome)
     started, succeeded = (

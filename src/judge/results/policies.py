@@ -113,8 +113,8 @@ def policy_entries(attempt: Attempt) -> list[dict[str, Any]]:
     return [each.model_dump(mode="json", include=names) for each in attempt.policies]
 
 
-def policies_in(entry: Mapping[str, Any]) -> list[PolicyResult]:
-    """The policies in an entry of a submission from any file."""
+def policies_in(listed: object) -> list[PolicyResult]:
+    """The policies that an entry of a submission, from any file, lists."""
     return [
         PolicyResult(
             name=str(each.get("name")),
@@ -122,7 +122,7 @@ def policies_in(entry: Mapping[str, Any]) -> list[PolicyResult]:
             violated=violated if isinstance(violated := each.get("violated"), bool) else None,
             presumed=each.get("presumed") is True,
         )
-        for each in as_mappings(entry.get(POLICIES))
+        for each in as_mappings(listed)
     ]
 
 

@@ -14,8 +14,9 @@ from helpers.paths import ROOT
 from helpers.trajectory.varied import attempts
 from judge.commands.app import app
 from judge.records.verdicts import Verdict
+from judge.results.entries import counts_of, read_entries
 from judge.results.run_record import judge_id_of
-from judge.results.submission import TaskSummary, counts_of, detail_of
+from judge.results.submission import TaskSummary, detail_of
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt, read_result, read_steps
 from judge.trajectory.record import Attempt, evidence_sha256
@@ -88,7 +89,7 @@ def test_a_submission_is_made_as_it_was_recorded(output: Path, kind: str) -> Non
         map(list, detail["tasks"])
     )
     known = {key: detail[key] for key in ("judge", "cost_usd", "provenance")}
-    again = detail_of(detail["tasks"], **known)
+    again = detail_of(read_entries(detail["tasks"]), **known)
     # The metered usage is added when the run has ended.
     metered = [key for key in detail if key not in again]
     assert all(key.startswith("participant") for key in metered)
