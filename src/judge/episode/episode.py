@@ -5,9 +5,10 @@ Retries are in `judge.episode.assessment`: within an attempt, an executed action
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
 from uuid import uuid4
 
 from judge.browser.action_lines import MAX_DOWNLOADS, acted_on, action_line, with_downloads
