@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Entry:
+class TaskEntry:
     """An attempt as a submission lists it; a value that cannot be used is as if it were absent.
 
     `value` is the entry as it stands in the file. `repeated` is the task whose repeats the entry is one of: in files
@@ -102,12 +102,12 @@ class Entry:
         return Counted(self.repeated, self.outcome, self.is_finished, self.coverage)
 
 
-def read_entries(values: Iterable[Mapping[str, Any]]) -> list[Entry]:
+def read_entries(values: Iterable[Mapping[str, Any]]) -> list[TaskEntry]:
     """The entries of one submission."""
-    return [Entry.read(value, place) for place, value in enumerate(values)]
+    return [TaskEntry.read(value, place) for place, value in enumerate(values)]
 
 
-def rate_of(entries: Iterable[Entry]) -> Rate:
+def rate_of(entries: Iterable[TaskEntry]) -> Rate:
     """The rate of the entries of clean tasks, computed from the entries alone."""
     return Rate.of(each.counted for each in entries if not each.is_attacked)
 
@@ -117,7 +117,7 @@ def counts_of(values: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return rate_of(read_entries(values)).published()
 
 
-def decided(entries: Iterable[Entry]) -> dict[str, int]:
+def decided(entries: Iterable[TaskEntry]) -> dict[str, int]:
     """The number of entries decided by each kind of judge; those of older files are left out."""
     counts = Counter(entry.decided_by for entry in entries)
     return {truth: counts[truth] for truth in get_args(Truth) if counts[truth]}

@@ -5,7 +5,7 @@ from typing import Any
 
 from judge.config import MAX_EPOCHS
 from judge.records.ids import problem_of
-from judge.results.entries import Entry, rate_of, read_entries
+from judge.results.entries import TaskEntry, rate_of, read_entries
 from judge.results.rows import EXCLUDED
 from judge.results.submission import Submission, detail_of, total_cost
 from shared.errors import ConfigError
@@ -38,7 +38,7 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
     judging = next((part for part in parts if part["judge"] and not _is_of_checks(part)), None)
     judging = judging or next((part for part in parts if part["judge"]), first)
     playing = next((part for part in parts if part["tasks"]), first)
-    entries: dict[str, tuple[Entry, str]] = {}
+    entries: dict[str, tuple[TaskEntry, str]] = {}
     for part in parts:
         judge = part if _judged_nothing(part) or _differs_by_truth(part, judging) else judging
         expected = {"participants": first, "winner": first, "judge": judge}

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 from judge.records.tasks import Level, Task
 from judge.records.verdicts import JudgeInfo, TaskOutcome
 from judge.results.attacks import ATTACKS, AttackTotals, attack_entry
-from judge.results.entries import Entry, decided, rate_of, read_entries
+from judge.results.entries import TaskEntry, decided, rate_of, read_entries
 from judge.results.policies import PolicyTotals, policy_entries
 from judge.results.progress import mean_progress
 from judge.results.rates import COVERAGES
@@ -162,7 +162,7 @@ def _entry(attempt: Attempt, judge_id: str | None) -> dict[str, Any]:
     return {key: entry[key] for key in (*_FIRST_KEYS, *entry)}
 
 
-def repeats_in(entries: Iterable[Entry]) -> dict[str, Any] | None:
+def repeats_in(entries: Iterable[TaskEntry]) -> dict[str, Any] | None:
     """The statistics of repeats (`repeats_of`) of clean tasks."""
     return repeats_of(tallies_of((each.repeated, each.outcome) for each in entries if not each.is_attacked))
 
@@ -221,7 +221,7 @@ def coverage_note(detail: Mapping[str, Any]) -> str:
 
 
 def detail_of(
-    entries: Sequence[Entry],
+    entries: Sequence[TaskEntry],
     *,
     judge: Mapping[str, Any],
     cost_usd: float | None,
@@ -269,7 +269,7 @@ def detail_of(
     }
 
 
-def _excluded_by_run(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+def _excluded_by_run(entries: Iterable[TaskEntry]) -> list[dict[str, Any]]:
     """The tasks that were excluded before the first attempt, each once."""
     reasons = {entry.task_id: entry.excluded for entry in entries if entry.excluded is not None}
     return [{"task_id": task_id, "reason": reason, "by": "run"} for task_id, reason in reasons.items()]

@@ -7,7 +7,7 @@ from typing import Any
 
 from judge.report.data import TaskRow
 from judge.report.totals import Comparison, compare
-from judge.results.entries import Entry, read_entries
+from judge.results.entries import TaskEntry, read_entries
 from judge.results.statistics import tallies_of
 from judge.results.submission import read_submissions
 from judge.store.layout import find_run
@@ -24,7 +24,7 @@ class Baseline:
     """An earlier run's task entries. `name` identifies it: the run's id, or the path of a submission."""
 
     name: str
-    entries: Sequence[Entry]
+    entries: Sequence[TaskEntry]
 
 
 class Compared(Record):
@@ -116,16 +116,16 @@ def compared(baseline: Baseline, submission: Mapping[str, Any]) -> Compared:
     )
 
 
-def _entries(path: Path) -> list[Entry]:
+def _entries(path: Path) -> list[TaskEntry]:
     return _of(read_submissions(path)[0])
 
 
-def _of(submission: Mapping[str, Any]) -> list[Entry]:
+def _of(submission: Mapping[str, Any]) -> list[TaskEntry]:
     values = (entry for result in submission["results"][:1] for entry in result["detail"]["tasks"])
     return [entry for entry in read_entries(values) if not entry.is_attacked]
 
 
-def _row(entry: Entry, texts: Mapping[str, tuple[str, str]]) -> TaskRow:
+def _row(entry: TaskEntry, texts: Mapping[str, tuple[str, str]]) -> TaskRow:
     """The parts of a row that are compared. Older submissions have no texts, so ids are compared."""
     task, website = (entry.text, entry.website) if entry.text else texts.get(entry.task_id, ("", ""))
     return TaskRow.without_attempt(task_id=entry.task_id, task=task, website=website, verdict=entry.outcome)

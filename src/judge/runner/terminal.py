@@ -30,7 +30,7 @@ from judge.records.events import (
 )
 from judge.records.verdicts import BUDGET_SPENT, WITHOUT_CHECKS
 from judge.results.attacks import attack_text
-from judge.results.entries import Entry, rate_of, read_entries
+from judge.results.entries import TaskEntry, rate_of, read_entries
 from judge.results.policies import policy_text
 from judge.results.rows import EXCLUDED
 from judge.results.statistics import repeats_text
@@ -83,7 +83,7 @@ class Progress:
         self._width = _id_width(task_ids)
         self._rows: dict[str, _Row] = {}
         self._counts = dict.fromkeys(OUTCOME_STYLES, 0)
-        self._kept: Mapping[str, Entry] = {}
+        self._kept: Mapping[str, TaskEntry] = {}
         self._kept_counts: Counter[str] = Counter()
         self._run: RunStarted | None = None
         self._began = self._phase_began = clock()
@@ -316,7 +316,7 @@ def print_summary(
     return EXIT_LOST if lost else EXIT_DONE
 
 
-def _budget_note(tasks: list[Entry], store: RunStore | None) -> str:
+def _budget_note(tasks: list[TaskEntry], store: RunStore | None) -> str:
     """What to do about a spent budget, in one line; empty if none was spent."""
     count = sum(task.reason_code == BUDGET_SPENT for task in tasks)
     if not count:
@@ -331,7 +331,7 @@ def _budget_note(tasks: list[Entry], store: RunStore | None) -> str:
     return f"{left}: wabe score {store.run_id} with a higher {' or '.join(limited)}"
 
 
-def _print_tasks(console: Console, tasks: list[Entry]) -> None:
+def _print_tasks(console: Console, tasks: list[TaskEntry]) -> None:
     width = _id_width(task.key for task in tasks)
     for task in tasks:
         _print_task(console, width, task.outcome, task.key, task.steps_taken, task.max_steps, task.why)
@@ -342,7 +342,7 @@ def _print_line(console: Console, line: Text) -> None:
     console.print(line, soft_wrap=not console.is_terminal, highlight=False)
 
 
-def _truth_lines(detail: dict[str, Any], tasks: list[Entry]) -> list[Text]:
+def _truth_lines(detail: dict[str, Any], tasks: list[TaskEntry]) -> list[Text]:
     """The rate for each kind of verdict if there are several, and the numbers of tasks whose evidence may be poor."""
     by_truth = detail.get("by_truth") or {}
     model = (detail.get("judge") or {}).get("model")
@@ -361,13 +361,13 @@ def _truth_lines(detail: dict[str, Any], tasks: list[Entry]) -> list[Text]:
     return lines
 
 
-def _lost(detail: dict[str, Any], tasks: list[Entry]) -> dict[str, int]:
+def _lost(detail: dict[str, Any], tasks: list[TaskEntry]) -> dict[str, int]:
     """The numbers of unscored and aborted attempts: the judge's counts, or those of its entries if higher."""
     found = Counter(task.outcome for task in tasks)
     return {name: max(int(detail.get(f"{name}_tasks") or 0), found[name]) for name in ("unscored", "aborted")}
 
 
-def _rates_line(role: str, detail: dict[str, Any], tasks: list[Entry]) -> Text:
+def _rates_line(role: str, detail: dict[str, Any], tasks: list[TaskEntry]) -> Text:
     text = Text.assemble((f"{role}: {rate_text(detail)}", "bold"))
     if detail["scored_tasks"] and (interval := detail.get("confidence_interval_95")):
         text.append(" (95 % interval {} to {})".format(*interval), style="dim")

@@ -156,7 +156,9 @@ def test_a_run_is_signed_and_verified_in_any_folder(tmp_path: Path, key: Path, n
     made = a_finished_run(tmp_path / "out", a_result("t1"), a_result("t2", "max_steps"))
     copied = Path(shutil.move(made.folder, tmp_path / name))
     signed = CliRunner().invoke(app, ["sign", str(copied), "--key", str(key)])
-    assert (signed.exit_code, f"{copied}/{ENVELOPE.name}" in signed.output.replace("\n", "")) == (0, True), signed.output
+    assert (signed.exit_code, f"{copied}/{ENVELOPE.name}" in signed.output.replace("\n", "")) == (0, True), (
+        signed.output
+    )
     again = shutil.copytree(copied, tmp_path / "elsewhere")
     found = CliRunner().invoke(app, ["verify", str(again), "--key", str(public_of(key))])
     # Their judge is made up.
