@@ -8,24 +8,28 @@
 
 import json
 import sys
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Any, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, get_args, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from annotated_types import BaseMetadata
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, create_model
+from pydantic.fields import FieldInfo
 
 from judge.config import RunConfig
-from judge.records.attacks import PlayedAttack
 from judge.records.ledger import Coverage
-from judge.records.policies import Policy
-from judge.records.steps import StopReason, Timings
+from judge.records.result_keys import ResultKeys
+from judge.records.steps import StopReason
 from judge.records.tasks import Exclusion, Level, Task
-from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth, Verdict
+from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
+from judge.results.entries import counts_of
 from judge.results.rates import COVERAGES
 from judge.results.rewards import SuccessRule
 from judge.results.rows import ENTRY_COLUMNS, AttemptRow
-from judge.results.submission import counts_of
 from judge.trajectory.network import HarFile
-from judge.trajectory.record import Attempt
+from judge.trajectory.record import RESULT_KEYS, RESULT_SCHEMA, Attempt
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "schemas"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -42,48 +46,56 @@ def fields_of(model: type[BaseModel], *names: str, optional: bool = False) -> Fi
     }
 
 
-TIMES = create_model(
-    "Times",
-    __config__=_CLOSED,
-    __doc__="When the attempt began and ended (ISO 8601), and where its time went, in seconds.",
-    started_at=(str, ...),
-    ended_at=(str, ...),
-    duration_s=(float, ...),
-    **fields_of(Timings, *Timings.model_fields),
-    judge_s=(float | None, ...),
-    participant_s=(float, ...),
-)
+def written_as(field: FieldInfo) -> Any:
+    """The type of a field's value in JSON, with its limits."""
+    serialised = (each for each in field.metadata if isinstance(each, PlainSerializer))
+    kind = next((get_type_hints(each.func)["return"] for each in serialised), None)
+    if kind is None:
+        kind = field.annotation
+        for limit in (each for each in field.metadata if isinstance(each, BaseMetadata)):
+            kind = Annotated[kind, limit]
+    return kind
+
+
+def is_nullable(field: FieldInfo) -> bool:
+    """Whether there may be no value."""
+    return NoneType in get_args(field.annotation)
+
+
+def fields_in(keys: ResultKeys, model: type[BaseModel]) -> Fields:
+    """The keys of `result.json` as the attempt, its task and its verdict declare them."""
+    fields: Fields = {}
+    for each in keys.keys:
+        *tables, name = each.path
+        if each.is_derived:
+            get = vars(model)[each.field].fget
+            kind, is_optional, about = get_type_hints(get)["return"], each.of.unless_none, get.__doc__
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                fields[name].update(fields_of(kind, *kind.model_fields))
+                continue
+        else:
+            field = keys.inline.get(each.inside, model).model_fields[each.field]
+            is_optional = each.of.bare or field.exclude_if is not None
+            kind, about = written_as(field), None
+            if each.inside and is_nullable(model.model_fields[each.inside]) and field.is_required():
+                kind |= None
+        within = fields
+        for table in tables:
+            within = within.setdefault(table, {})
+        if is_optional and NoneType in get_args(kind):
+            kind = reduce(or_, (inner for inner in get_args(kind) if inner is not NoneType))
+        within[name] = (kind, Field(None if is_optional else ..., description=about))
+    return fields
+
+
+TIMES = "When the attempt began and ended (ISO 8601), and where its time went, in seconds."
+_KEYS = fields_in(RESULT_KEYS, Attempt)
 RESULT = create_model(
     "result.json",
     __config__=_CLOSED,
     __doc__="An attempt at a task and its verdict. Paths are relative to the folder of the file.",
-    schema_version=(str, Field(pattern="^wabe-2$")),
-    **fields_of(Task, "task_id", "task", "website", "level", "reference_length"),
-    scenario_key_points=(list[str], ...),
-    **fields_of(Task, "checks", "allowed_sites", "start_urls", "keep_fields", optional=True),
-    **fields_of(Task, "user_replies", "user_reply", "hold", "writes", "allow_writes", "allow_sockets", optional=True),
-    action_history=(list[str], ...),
-    thoughts=(list[str], ...),
-    final_result_response=(str, ...),
-    agent_final_answer=(str | None, ...),
-    **fields_of(Attempt, "steps", "final_look", "navigations", "max_steps", "stop_reason", "error", "blame"),
-    **fields_of(Attempt, "versions", "settle"),
-    **fields_of(Attempt, "self_recorded", "shared_state", "epoch", "blame_facts", "fetched", "frozen", optional=True),
-    coverage=(Coverage, Field(None, description="Frozen sites only: the coverage of the evidence.")),
-    scenario_policies=(tuple[Policy, ...], Field(None, description="The policies that the task declares.")),
-    scenario_attack=(PlayedAttack, Field(None, description="The attack that the task was played with.")),
-    **fields_of(Attempt, "policies", "attack", "earlier_attempts", optional=True),
-    **fields_of(Attempt, "network", "network_missing"),
-    is_aborted=(bool, ...),
-    attempt=(int, Field(ge=1)),
-    flags=(list[str], ...),
-    verdict=(TaskOutcome, ...),
-    verdict_of_judge=(Verdict.model_fields["outcome"].annotation | None, ...),  # type: ignore[operator]
-    reason=(str | None, ...),
-    **fields_of(Verdict, "reason_code", optional=True),
-    **fields_of(Verdict, "judge", "key_points", "image_judge_record", "token_usage", "cost_usd"),
-    **fields_of(Verdict, "price_date", optional=True),
-    times=(TIMES, ...),
+    schema_version=(str, Field(pattern=f"^{RESULT_SCHEMA}$")),
+    **_KEYS | {"times": (create_model("Times", __config__=_CLOSED, __doc__=TIMES, **_KEYS["times"]), ...)},
     trajectory_sha256=(str, _SHA256),
 )
 

@@ -78,6 +78,11 @@ def shown(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
 
 
+def without_none(**values: Any) -> dict[str, Any]:
+    """The values that are not `None`, by key: of a written object whose other keys are left out."""
+    return {key: value for key, value in values.items() if value is not None}
+
+
 def as_mapping(value: object) -> Mapping[str, Any]:
     """The value if it is a table, otherwise an empty one: the file may be damaged."""
     return value if isinstance(value, Mapping) else {}

@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,7 +28,7 @@ _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 _MAX_POINTER_BYTES = 1024
 # Logs may be larger than what is read as a whole.
 _MAX_DIGESTED_BYTES = 1_000_000_000
-_DIGESTED_AT_ONCE = 1 << 16
+_READ_AT_ONCE = 1 << 16
 # UTF-32 first: its byte order mark begins with that of UTF-16.
 _OTHER_MARKS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
@@ -192,6 +192,26 @@ def copy_file(source: Path, target: Path, *, max_bytes: int = MAX_FILE_BYTES) ->
         shutil.copyfileobj(stream, copy)
 
 
+def join_lines(parts: Iterable[Path], target: Path) -> None:
+    """Write the lines of all parts into one file, in one step. Raises `OSError` or `ValueError`."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as whole:
+            for path in parts:
+                with opened(path, max_bytes=None) as stream:
+                    last = b"\n"
+                    while block := stream.read(_READ_AT_ONCE):
+                        whole.write(block)
+                        last = block[-1:]
+                # The last line may have been torn.
+                whole.write(b"" if last == b"\n" else b"\n")
+        part.chmod(0o644)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def require_writable(path: Path) -> None:
     """Raise the `OSError` that `write_atomic` would raise: find out before hours of work rather than after."""
     if path.is_dir():
@@ -227,6 +247,6 @@ def sha256_file(path: Path) -> str:
     digest = hashlib.sha256()
     # Not `hashlib.file_digest`: its buffer takes longer to make than most files of a run take to read.
     with opened(path, max_bytes=_MAX_DIGESTED_BYTES, buffering=0) as stream:
-        while part := stream.read(_DIGESTED_AT_ONCE):
+        while part := stream.read(_READ_AT_ONCE):
             digest.update(part)
     return digest.hexdigest()

@@ -4,9 +4,11 @@ The judge's own records (tasks, steps, verdicts) are in `judge.records`.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
+
+D = TypeVar("D")
 
 
 class Record(BaseModel):
@@ -21,6 +23,12 @@ class Recorded:
     """On a field: the maximum number of bytes when recorded. Longer values are cut (`judge.store.bounds`)."""
 
     max_bytes: int
+
+
+def omit_default(default: D, **options: Any) -> D:
+    """A field that is not written while it has its default: records of older versions do not have it either."""
+    field: D = Field(default=default, exclude_if=lambda value: value == default, **options)
+    return field
 
 
 Title = Annotated[str, Recorded(1_000)]
@@ -78,9 +86,9 @@ class Notice(Record):
     """A fact about the page that the judge tells the participant beside it."""
 
     code: NoticeCode
-    kind: DocumentKind | None = Field(default=None, exclude_if=lambda value: value is None)
-    seconds: float | None = Field(default=None, exclude_if=lambda value: value is None)
-    count: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    kind: DocumentKind | None = omit_default(None)
+    seconds: float | None = omit_default(None)
+    count: int | None = omit_default(None)
 
 
 class Vanished(Record):
@@ -93,9 +101,9 @@ class Vanished(Record):
     """
 
     text: str
-    snapshot: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    origin: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    url: Address | None = Field(default=None, exclude_if=lambda value: value is None)
+    snapshot: str | None = omit_default(None)
+    origin: str | None = omit_default(None)
+    url: Address | None = omit_default(None)
     at_ms: int
     stood_s: float
 

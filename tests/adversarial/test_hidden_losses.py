@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from helpers.results import a_result, a_submission, a_verdict
+from judge.results.entries import counts_of
 from judge.results.leaderboard import rows
 from judge.results.merge import merge
 from judge.results.rates import Counted, Rate
-from judge.results.submission import Submission, counts_of
+from judge.results.submission import Submission
 from judge.runner.terminal import print_summary
 from judge.store.layout import RunStore
 from judge.trajectory.record import Attempt

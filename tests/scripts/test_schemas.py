@@ -1,6 +1,7 @@
 """The published JSON schemas are current, and hold for what WABE writes."""
 
 import json
+import lzma
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -55,3 +56,9 @@ def test_a_key_that_no_document_mentions_is_refused(script: ModuleType, run: Pat
     document = json.loads((run / "results/t1/result.json").read_text()) | {"colour": "red"}
     with pytest.raises(ValidationError, match="colour"):
         check(script, "result.schema.json", document)
+
+
+def test_every_key_that_an_attempt_can_have_is_in_the_schema(script: ModuleType) -> None:
+    text = lzma.decompress((ROOT / "tests/fixtures/recorded_facts/attempts.json.xz").read_bytes())
+    for each in json.loads(text)[:40]:
+        check(script, "result.schema.json", json.loads(each["result"]))

@@ -19,6 +19,7 @@ from judge.results.reliability import JudgePair, Reliability
 from judge.results.statistics import interval_95, repeats_of, success_rate, tallies_of
 from judge.results.submission import total_cost
 from judge.store.layout import TaskStore
+from shared.fields import without_none
 from shared.llm.limits import Spending
 from shared.models import TokenUsage
 from shared.text import counted, one_line, usd
@@ -121,11 +122,11 @@ class Tally:
             "replaced": list(self._replaced),
             "success_rate": None if rate is None else round(float(100 * rate), 1),
             "confidence_interval_95": None if rate is None else interval,
-            **({"repeats": repeats} if repeats else {}),
+            **without_none(repeats=repeats or None),
             "token_usage": self._usage.model_dump(),
             "cost_usd": total_cost(self._costs),
             "broken_folders": self._broken,
-            **({"sites": sites} if sites else {}),
+            **without_none(sites=sites or None),
             "updated": list(self.updated),
         }
 

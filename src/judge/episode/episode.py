@@ -6,7 +6,7 @@ Retries are in `judge.episode.assessment`: within an attempt, an executed action
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 from uuid import uuid4
@@ -19,6 +19,7 @@ from judge.browser.settle import ClockStalled, SettleMode, settle_mode
 from judge.browser.tools import CheckedAction, asking_tool
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
+from judge.episode.draft import StepDraft, StepTimes
 from judge.evaluators.kinds.fetch import Fetches
 from judge.evaluators.kinds.probe import Probes
 from judge.evaluators.provenance import own_names
@@ -26,7 +27,7 @@ from judge.network.attempt import AttemptNetwork
 from judge.records.attacks import Inserted
 from judge.records.ledger import Frozen
 from judge.records.notices import GIVEN_UP, notice_text
-from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason, Timings
+from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason
 from judge.records.tasks import Task
 from judge.records.tools import ASK_USER, PERMISSION, tool_of
 from judge.records.user import MAX_QUESTIONS, answered, permissions_of
@@ -355,8 +356,8 @@ class Episode:
     async def _step(self, participant: Participant, browser: Browser, index: int) -> StopReason | None:
         """Take one step: observation, reply, outcome. It is recorded even if a part of it fails."""
         limit = Clock(self.config.step_timeout_s, _StepOverdue(f"step {index} took too long"))
-        times: dict[str, float] = {}
-        with _timed(times, "observe_s"):
+        times = StepTimes()
+        with times.observing:
             page, probed = await self._observe(browser, limit)
             # Not before the first action: the participant has not done anything yet.
             if index and self._has_ended(page, probed):
@@ -365,33 +366,30 @@ class Episode:
                 return "ended_by_page"
             self._feedback = _with_downloads(self._feedback, (*self._downloads, *page.downloads))
             self._downloads = ()
-            record = self._record_page(index, page, probed, browser, self.store.write_page(index, page))
+            draft = StepDraft(self._record_page(index, page, probed, browser, self.store.write_page(index, page)))
             self._content = _content(page), probed
-        times |= {"settle_s": page.settled.real_s, "page_s": page.settled.page_s}
         try:
             if index == 0:
                 rests_on = self._rests_on()
                 is_missing = rests_on is not None and rests_on.coverage == "off_archive"
                 _require_first_page(page, self.task.website, self._settle, is_missing=is_missing)
-            elif self._needs_real_time(page, record["navigations"]):
+            elif self._needs_real_time(page, draft.navigations):
                 raise ClockStalled
-            self.observed(Step(**record))
+            self.observed(draft.observed)
             message = render_observation(self._observation(index, page, browser))
-            with _timed(times, "reply_s"):
+            with times.replying:
                 text = await self._ask(participant, message, page)
-            record["reply"] = text
+            draft.reply = text
             used_s = limit.used_s
-            with _timed(times, "act_s"):
-                stop = await self._act_on(text, page, browser, limit, record)
+            with times.acting:
+                stop = await self._act_on(text, page, browser, limit, draft)
             self._acted_s = limit.used_s - used_s
         except WabeError as error:
             message = f"{error.blame}: {error.message}"
-            record["outcome"] = Outcome(ok=False, message=message, attempted=self._attempted)
+            draft.outcome = Outcome(ok=False, message=message, attempted=self._attempted)
             raise
         finally:
-            record["flags"] = tuple(dict.fromkeys(record["flags"]))
-            record["navigations"] = shortened(record["navigations"])
-            step = self.store.append_step(Step(**record, timings=Timings(**times)))
+            step = self.store.append_step(draft.recorded(times.recorded(page.settled)))
             self._steps.append(step)
         self.stepped(step)
         return stop
@@ -468,7 +466,7 @@ class Episode:
     def _record_final_observation(self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser) -> None:
         self._feedback = None
         files = self.store.write_final_page(page)
-        self._final_look = Step(**self._record_page(len(self._steps), page, probed, browser, files))
+        self._final_look = self._record_page(len(self._steps), page, probed, browser, files)
 
     @asynccontextmanager
     async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
@@ -494,8 +492,8 @@ class Episode:
 
     def _record_page(
         self, index: int, page: Page, probed: tuple[ProbeValue, ...], browser: Browser, files: dict[str, str | None]
-    ) -> dict[str, Any]:
-        """The fields of the step's record that the observation provides."""
+    ) -> Step:
+        """The part of a step that the observation provides."""
         hops = browser.take_hops()
         if index == 0:
             self._route.landed(page)
@@ -504,29 +502,32 @@ class Episode:
         is_off_site = self._route.is_elsewhere(page.url) or self._route.left_site(navigations)
         is_flagged = is_off_site and self.config.off_site != "allow"
         flags = {OFF_SITE: is_flagged, BLOCKED: bool(page.refused), SITE_BLOCKED: bool(page.wall)}
-        return {
-            "index": index,
-            "url": page.url,
-            "title": page.title,
-            "origin": page.origin,
-            **files,
-            "dialog": page.dialog,
-            "feedback": self._feedback,
-            "flags": (
+        return Step(
+            index=index,
+            url=page.url,
+            title=page.title,
+            origin=page.origin,
+            screenshot=files["screenshot"],
+            screenshot_sha256=files["screenshot_sha256"],
+            snapshot=files["snapshot"],
+            snapshot_sha256=files["snapshot_sha256"],
+            dialog=page.dialog,
+            feedback=self._feedback,
+            flags=(
                 *(flag for flag, is_set in flags.items() if is_set),
                 *(f"{UNDRAWN}{script}" for script in page.undrawn),
             ),
-            "refused": page.refused,
-            "tabs": _shortened_tabs(page.tabs),
-            "viewport": (self.config.viewport_width, self.config.viewport_height),
-            "downloads": page.downloads,
-            "navigations": navigations,
-            "vanished": page.stood,
-            "waited_for": page.settled.waited_for,
-            "probes": probed,
-            "notice": page.notice,
-            "inserted": Inserted(refs=page.inserted) if page.inserted else None,
-        }
+            refused=page.refused,
+            tabs=_shortened_tabs(page.tabs),
+            viewport=(self.config.viewport_width, self.config.viewport_height),
+            downloads=page.downloads,
+            navigations=navigations,
+            vanished=page.stood,
+            waited_for=page.settled.waited_for,
+            probes=probed,
+            notice=page.notice,
+            inserted=Inserted(refs=page.inserted) if page.inserted else None,
+        )
 
     def _observation(self, index: int, page: Page, browser: Browser) -> Observation:
         # Only the message is shortened: the record keeps the boxes and the complete snapshot.
@@ -542,35 +543,35 @@ class Episode:
         )
 
     async def _act_on(
-        self, text: str, page: Page, browser: Browser, limit: Clock, record: dict[str, Any]
+        self, text: str, page: Page, browser: Browser, limit: Clock, draft: StepDraft
     ) -> StopReason | None:
-        """Execute the action in a reply; adds every fact to `record` as soon as it is known."""
+        """Execute the action in a reply; adds every fact to `draft` as soon as it is known."""
         snapshot = with_own_names(parse_snapshot(page.snapshot))
         understood = understand(
             text,
             self._tools(browser),
             snapshot,
             open_tabs=max(1, len(page.tabs)),
-            viewport=record["viewport"],
+            viewport=(self.config.viewport_width, self.config.viewport_height),
         )
         # Only unreadable replies in a row count. One that is read but refused ends the row.
         self._unreadable = self._unreadable + 1 if understood.action is None else 0
-        record["action"] = understood.action
+        draft.action = understood.action
         checked = understood.checked
         if checked is None:
             self._feedback = understood.complaint
-            record["outcome"] = Outcome(ok=False, message=understood.complaint)
+            draft.outcome = Outcome(ok=False, message=understood.complaint)
             return "unreadable_replies" if self._unreadable >= MAX_UNREADABLE else None
         if checked.tool in ENDING_TOOLS:
             answer = checked.params.get("answer") if checked.tool == FINISH else None
             self._answer = None if answer is None else str(answer)
-            record["outcome"] = Outcome(ok=True, line=understood.line)
+            draft.outcome = Outcome(ok=True, line=understood.line)
             return "finished"
         if checked.tool == ASK_USER:
-            record["outcome"] = self._asked(checked, understood.line, record)
+            draft.outcome = self._asked(checked, understood.line, draft)
             return None
         self._attempted = understood.line if self.task.watched else None
-        result = await self._execute(checked, browser, limit, record)
+        result = await self._execute(checked, browser, limit, draft)
         attempted, self._attempted = self._attempted if self._overdue else None, None
         if not result.ok:
             self._feedback = result.text
@@ -581,7 +582,7 @@ class Episode:
         line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
         own_line = action_line(checked, own_names(snapshot), result.hit)
         line, own_line = (with_downloads(each, result.downloads) for each in (line, own_line))
-        record["outcome"] = Outcome(
+        draft.outcome = Outcome(
             ok=result.ok,
             message=result.text,
             line=line if result.ok else None,
@@ -589,13 +590,13 @@ class Episode:
             attempted=attempted,
             own_line=own_line if result.ok and own_line != line else None,
         )
-        record["downloads"] += result.downloads
+        draft.downloads += result.downloads
         self._downloads = result.downloads
         if result.found_again:
-            record["flags"] += (FOUND_AGAIN,)
+            draft.flags += (FOUND_AGAIN,)
         if result.refused:
-            record["refused"] += result.refused
-            record["flags"] += (BLOCKED,)
+            draft.refused += result.refused
+            draft.flags += (BLOCKED,)
         return None
 
     def _tools(self, browser: Browser) -> tuple[ToolSpec, ...]:
@@ -605,26 +606,23 @@ class Episode:
             else browser.tools
         )
 
-    def _asked(self, checked: CheckedAction, line: str, record: dict[str, Any]) -> Outcome:
+    def _asked(self, checked: CheckedAction, line: str, draft: StepDraft) -> Outcome:
         """The user's answer goes to the participant with the next observation."""
         if sum(step.asked is not None for step in self._steps) >= MAX_QUESTIONS:
             self._feedback = f"The user answers at most {MAX_QUESTIONS} questions."
             return Outcome(ok=False, message=self._feedback)
         question, permission = str(checked.params["question"]), checked.params.get(PERMISSION)
-        record["asked"] = answered(
-            question, None if permission is None else str(permission), self.task.user_replies, self.task.user_reply
-        )
-        self._feedback = RESULT + record["asked"].reply
-        return Outcome(ok=True, message=record["asked"].reply, line=line)
+        named = None if permission is None else str(permission)
+        draft.asked = found = answered(question, named, self.task.user_replies, self.task.user_reply)
+        self._feedback = RESULT + found.reply
+        return Outcome(ok=True, message=found.reply, line=line)
 
-    async def _execute(
-        self, checked: CheckedAction, browser: Browser, limit: Clock, record: dict[str, Any]
-    ) -> ToolResult:
+    async def _execute(self, checked: CheckedAction, browser: Browser, limit: Clock, draft: StepDraft) -> ToolResult:
         """Execute an action. The navigations that it causes are recorded even if it breaks the browser."""
-        browser.begin_step(record["index"] + 1)
+        browser.begin_step(draft.observed.index + 1)
         # Navigations while the participant was thinking are not caused by this action.
-        seen = len(record["navigations"])
-        record["navigations"] += self._route.went(browser.take_hops())
+        seen = len(draft.navigations)
+        draft.navigations += self._route.went(browser.take_hops())
         self._route.acts(checked.tool, checked.params)
         self.network.entered(tuple(_texts_in(checked.params)))
         # The page may have changed, so a final observation is due.
@@ -637,9 +635,9 @@ class Episode:
                     return await browser.act(checked.tool, checked.params)
                 finally:
                     # Before the time is charged, which depends on where the action led.
-                    record["navigations"] += self._route.went(browser.take_hops())
-                    if self._route.left_site(record["navigations"][seen:]) and self.config.off_site != "allow":
-                        record["flags"] += (OFF_SITE,)
+                    draft.navigations += self._route.went(browser.take_hops())
+                    if self._route.left_site(draft.navigations[seen:]) and self.config.off_site != "allow":
+                        draft.flags += (OFF_SITE,)
         except _StepOverdue:
             self._overdue = self._too_long()
             return ToolResult(ok=False, text=f"the step took longer than {self.config.step_timeout_s:g} s")
@@ -668,15 +666,6 @@ def _require_first_page(page: Page, website: str, settle: SettleMode | None, *, 
     # Other errors may be what a task is about: that something is missing, or not allowed.
     if page.http_status is not None and page.http_status >= 500 and not is_missing:
         raise SiteUnreachable(f"{website[:200]} answers with HTTP status {page.http_status} instead of its first page")
-
-
-@contextmanager
-def _timed(times: dict[str, float], name: str) -> Iterator[None]:
-    began = time.monotonic()
-    try:
-        yield
-    finally:
-        times[name] = time.monotonic() - began
 
 
 def _content(page: Page) -> object:

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from judge.evaluators.evidence import Recording
 from judge.records.checks import KindCheck
 from judge.records.findings import Fact, FromList
 from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
-from shared.models import Record
+from shared.models import Record, omit_default
 
 MAX_FOUND_CHARS = 500
 
@@ -34,9 +34,9 @@ class Assertion(Record):
     normalised: str | None = None
     step: int | None = None
     # Left out unless known, because records of older versions do not have them either.
-    last_step: int | None = Field(default=None, exclude_if=lambda value: value is None)
-    near_step: int | None = Field(default=None, exclude_if=lambda value: value is None)
-    facts: Annotated[tuple[Fact, ...] | None, FromList] = Field(default=None, exclude_if=lambda value: value is None)
+    last_step: int | None = omit_default(None)
+    near_step: int | None = omit_default(None)
+    facts: Annotated[tuple[Fact, ...] | None, FromList] = omit_default(None)
 
 
 _ASSERTIONS = TypeAdapter(list[Assertion])

@@ -35,6 +35,7 @@ _JUDGING_FILES = (
     "judge/records/normalise.py",
     "judge/records/patterns.py",
     "judge/records/policies.py",
+    "judge/records/result_keys.py",
     "judge/records/tools.py",
     "judge/records/user.py",
     "judge/trajectory/earlier.py",

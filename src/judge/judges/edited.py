@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, TypeAdapter, ValidationError, field_serializer
+from pydantic import TypeAdapter, ValidationError, field_serializer
 
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge, Workload, judge_id
@@ -17,7 +17,7 @@ from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
 from judge.trajectory.record import POLICIES, Trajectory
 from shared.files import sha256_json
-from shared.models import Record
+from shared.models import Record, omit_default
 from shared.text import excerpt, plain
 
 # The key in a verdict's evidence for what replaced the recorded task's own checks and key points.
@@ -30,7 +30,7 @@ class Edit(Record):
     checks: tuple[Check, ...] = ()
     key_points: tuple[str, ...] = ()
     # Left out where there are none, as before there were any: the digest of the judge depends on it.
-    policies: tuple[DeclaredPolicy, ...] = Field(default=(), exclude_if=lambda found: not found)
+    policies: tuple[DeclaredPolicy, ...] = omit_default(())
     allowed_sites: tuple[str, ...] = ()
 
     @field_serializer("policies")

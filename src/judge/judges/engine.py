@@ -31,6 +31,7 @@ from judge.records.tasks import Task
 from judge.records.verdicts import BUDGET_SPENT, WITHHELD_EVIDENCE, JudgeInfo, Verdict, VerdictOutcome
 from judge.trajectory.record import Trajectory
 from shared.errors import ModelBlocked, ModelBudgetSpent, ModelError, ModelMalformed, ModelTruncated, TrajectoryError
+from shared.fields import without_none
 from shared.llm.cache import CachedModel
 from shared.llm.model import Completion, ModelRequest
 from shared.llm.prices import Pricing
@@ -308,7 +309,7 @@ class Session:
             "reply": reply,
             "finish_reason": finish_reason,
             "asked_again": attempt > 0,
-            **({"withheld": withheld} if withheld else {}),
+            **without_none(withheld=withheld or None),
         }
         self._record.append(((*question.order, attempt), entry))
         if paid.usage is not None:

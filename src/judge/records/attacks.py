@@ -13,7 +13,7 @@ from judge.records.checks import Address, Check, OneOrMore, Text
 from judge.records.findings import Fact, FromList
 from judge.records.policies import require_possible
 from shared.fields import Invalid, Line, Name, Table, Url, at_most, shown
-from shared.models import Record, Recorded
+from shared.models import Record, Recorded, omit_default
 
 AttackKind = Literal["insert", "hidden", "label", "popup", "field"]
 Modes = Literal["off", "only", "both"]
@@ -176,7 +176,7 @@ class PlayedAttack(Record):
 
     of: str
     attack: Attack
-    is_unseen: bool = Field(default=False, exclude_if=lambda value: not value)
+    is_unseen: bool = omit_default(False)
 
 
 class Inserted(Record):
@@ -192,9 +192,7 @@ class GoalResult(Record):
     attempt: int | None = Field(default=None, ge=1)
     step: int | None = Field(default=None, ge=0)
     found: Annotated[str, Recorded(3_000)] = ""
-    facts: Annotated[tuple[Fact, ...], FromList, Recorded(40_000)] = Field(
-        default=(), exclude_if=lambda value: not value
-    )
+    facts: Annotated[tuple[Fact, ...], FromList, Recorded(40_000)] = omit_default(())
 
 
 class AttackResult(Record):
@@ -205,7 +203,7 @@ class AttackResult(Record):
     of: str
     shown: bool
     goals: Annotated[tuple[GoalResult, ...], FromList] = ()
-    is_unseen: bool = Field(default=False, exclude_if=lambda value: not value)
+    is_unseen: bool = omit_default(False)
 
     @property
     def succeeded(self) -> bool | None:

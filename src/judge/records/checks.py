@@ -29,6 +29,7 @@ from judge.records.elements import parse_element
 from judge.records.json_paths import names_in, parse_path
 from judge.records.patterns import Pattern
 from shared.fields import AnyText, Invalid, Table, at_most, did_you_mean, shown
+from shared.models import omit_default
 from shared.seams import Seam
 from shared.seen import values_as_seen
 
@@ -118,7 +119,7 @@ OneOrMore = Annotated[
     Discriminator(lambda value: "<list>" if isinstance(value, list | tuple) else "<one>"),
 ]
 # Not written unless set, because records of older versions do not have it.
-Editable = Annotated[bool, Field(strict=True, exclude_if=lambda value: not value)]
+Editable = Annotated[bool, Field(strict=True)]
 
 
 class BaseCheck(Table):
@@ -203,7 +204,7 @@ class ShownCheck(LookCheck):
 
     within: ElementText | None = None
     in_view: Annotated[bool, Field(strict=True)] = False
-    editable: Editable = False
+    editable: Editable = omit_default(False)
     count: Annotated[int, Field(ge=0, le=100_000), IsWhole] | None = None
 
 

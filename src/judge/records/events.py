@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from judge.records.steps import Step
 from judge.records.tasks import TaskId, key_of
 from judge.records.verdicts import TaskOutcome
-from shared.models import Record
+from shared.models import Record, omit_default
 from shared.text import one_line, without_surrogates
 
 # The metadata key of an assessment's A2A task that names its run.
@@ -38,7 +38,7 @@ class RunStarted(Record):
     total: Count
     kept: Count = 0
     epochs: Count = 1
-    attacked: Count = Field(default=0, exclude_if=lambda count: count == 0)
+    attacked: Count = omit_default(0)
 
     @property
     def attempts(self) -> int:
@@ -114,11 +114,9 @@ class TaskDone(TaskEvent):
     outcome: TaskOutcome
     steps: Count
     reason: str
-    reason_code: Annotated[str, Field(max_length=100)] | None = Field(
-        default=None, exclude_if=lambda code: code is None
-    )
+    reason_code: Annotated[str, Field(max_length=100)] | None = omit_default(None)
     # Whether the task is one under attack.
-    attacked: bool = Field(default=False, exclude_if=lambda value: not value)
+    attacked: bool = omit_default(False)
 
 
 class RunDone(Record):

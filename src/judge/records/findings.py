@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field
 
-from shared.models import Record
+from shared.models import Record, omit_default
 from shared.snapshot import Node, Snapshot
 from shared.text import clip, excerpt, plain
 
@@ -104,7 +104,7 @@ class ValueFound(Record):
     part: str
     name: str
     value: str | None
-    difference: str = Field(default="", exclude_if=lambda value: not value)
+    difference: str = omit_default("")
 
     @classmethod
     def of(cls, part: str, name: str, values: list[Any], difference: str = "") -> "ValueFound":

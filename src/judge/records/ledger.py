@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from shared.models import Address, Record, Recorded
+from shared.models import Address, Record, Recorded, omit_default
 
 # How an answer was chosen: the request was recorded exactly so; of several answers, what separated them when recorded
 # selected one; lists in another order; values that are times or random; made up from recorded ones (preflights, ETags);
@@ -35,9 +35,9 @@ class LedgerEntry(Record):
     url: Address
     kind: Annotated[str, Recorded(100)]
     grade: Grade
-    record: Annotated[str | None, Recorded(200)] = Field(default=None, exclude_if=lambda value: value is None)
-    differs: tuple[_Field, ...] = Field(default=(), max_length=_MAX_FIELDS, exclude_if=lambda value: not value)
-    miss: MissClass | None = Field(default=None, exclude_if=lambda value: value is None)
+    record: Annotated[str | None, Recorded(200)] = omit_default(None)
+    differs: tuple[_Field, ...] = omit_default((), max_length=_MAX_FIELDS)
+    miss: MissClass | None = omit_default(None)
 
     @property
     def coverage(self) -> Coverage:
@@ -68,8 +68,8 @@ class Frozen(Record):
     live: tuple[Address, ...] = Field(default=(), max_length=100)
     clock_ms: int | None = Field(default=None, ge=0, le=_LAST_MS)
     ledger: tuple[LedgerEntry, ...] = Field(default=(), max_length=MAX_ENTRIES)
-    left_out: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
-    worst_left_out: Coverage = Field(default="full", exclude_if=lambda value: value == "full")
+    left_out: int = omit_default(0, ge=0)
+    worst_left_out: Coverage = omit_default("full")
 
     def with_ledger(self, entries: Sequence[LedgerEntry]) -> Self:
         """A copy with these entries added, up to the limit."""

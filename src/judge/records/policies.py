@@ -18,7 +18,7 @@ from pydantic import (
 from judge.records.checks import Check, KindCheck, plain_checks
 from judge.records.findings import Fact, FromList
 from shared.fields import Invalid, Name, Table, shown
-from shared.models import Record, Recorded
+from shared.models import Record, Recorded, omit_default
 
 _EXAMPLE = '{ name = "no-delete", dimension = "consent", kind = "request", method = "DELETE", url = "*" }'
 _OWN_KEYS = ("name", "dimension", "unless_granted")
@@ -119,14 +119,11 @@ class PolicyResult(Record):
     name: str
     dimension: str
     violated: bool | None
-    # Left out unless set, because records of older versions do not have it either.
-    presumed: bool = Field(default=False, exclude_if=lambda value: not value)
+    presumed: bool = omit_default(False)
     attempt: int | None = Field(default=None, ge=1)
     step: int | None = Field(default=None, ge=0)
     found: Annotated[str, Recorded(3_000)] = ""
-    facts: Annotated[tuple[Fact, ...], FromList, Recorded(40_000)] = Field(
-        default=(), exclude_if=lambda value: not value
-    )
+    facts: Annotated[tuple[Fact, ...], FromList, Recorded(40_000)] = omit_default(())
 
 
 def under_policy(outcome: str, policies: Sequence[PolicyResult]) -> str:

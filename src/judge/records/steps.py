@@ -2,11 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from judge.records.attacks import Inserted
 from judge.records.user import Asked
-from shared.models import Action, Address, Notice, Record, Recorded, Tab, Title, Vanished
+from shared.models import Action, Address, Notice, Record, Recorded, Tab, Title, Vanished, omit_default
 
 StopReason = Literal[
     "finished",  # the participant called `finish` or `browser_close`
@@ -39,9 +37,9 @@ class Outcome(Record):
     ok: bool
     message: Annotated[str, Recorded(3_000)] = ""
     line: Annotated[str | None, Recorded(3_000)] = None
-    refs: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
-    attempted: Annotated[str | None, Recorded(3_000)] = Field(default=None, exclude_if=lambda value: value is None)
-    own_line: Annotated[str | None, Recorded(3_000)] = Field(default=None, exclude_if=lambda value: value is None)
+    refs: tuple[str, ...] = omit_default(())
+    attempted: Annotated[str | None, Recorded(3_000)] = omit_default(None)
+    own_line: Annotated[str | None, Recorded(3_000)] = omit_default(None)
 
 
 class Timings(Record):
@@ -63,8 +61,8 @@ class Navigation(Record):
     url: Address
     is_redirect: bool = False
     by: Literal["participant", "site"]
-    in_frame: bool = Field(default=False, exclude_if=lambda value: not value)
-    cause: Literal["goto", "back"] | None = Field(default=None, exclude_if=lambda value: value is None)
+    in_frame: bool = omit_default(False)
+    cause: Literal["goto", "back"] | None = omit_default(None)
 
 
 class BlameFacts(Record):
@@ -85,9 +83,9 @@ class BlameFacts(Record):
     is_named: bool = False
     is_linked: bool = False
     has_written: bool = False
-    is_incomplete: bool = Field(default=False, exclude_if=lambda value: not value)
-    has_acted: bool | None = Field(default=None, exclude_if=lambda value: value is None)
-    works_again: bool | None = Field(default=None, exclude_if=lambda value: value is None)
+    is_incomplete: bool = omit_default(False)
+    has_acted: bool | None = omit_default(None)
+    works_again: bool | None = omit_default(None)
 
 
 class ProbeValue(Record):
@@ -112,9 +110,8 @@ class Step(Record):
 
     index: int
     url: Address
-    # Left out unless known or set, because records of older versions do not have them either.
-    origin: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    is_mixed: bool = Field(default=False, exclude_if=lambda value: not value)
+    origin: str | None = omit_default(None)
+    is_mixed: bool = omit_default(False)
     title: Title
     screenshot: str | None = None
     screenshot_sha256: str | None = None
@@ -134,10 +131,9 @@ class Step(Record):
     vanished: tuple[Vanished | str, ...] = ()
     waited_for: tuple[str, ...] = ()
     probes: tuple[ProbeValue, ...] = ()
-    # Not written when there is none, because records of older versions do not have it either.
-    notice: Notice | None = Field(default=None, exclude_if=lambda value: value is None)
-    asked: Asked | None = Field(default=None, exclude_if=lambda value: value is None)
-    inserted: Inserted | None = Field(default=None, exclude_if=lambda value: value is None)
+    notice: Notice | None = omit_default(None)
+    asked: Asked | None = omit_default(None)
+    inserted: Inserted | None = omit_default(None)
     timings: Timings = Timings()
 
     @property

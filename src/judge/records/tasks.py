@@ -11,12 +11,16 @@ from judge.records.attacks import Attack, PlayedAttack
 from judge.records.checks import Check, KindCheck, plain_checks
 from judge.records.holds import AllowedWrite, Hold, Writes
 from judge.records.policies import DeclaredPolicy, checks_of
+from judge.records.result_keys import ResultKey
 from judge.records.user import UserReply
-from shared.models import Record
+from shared.models import Record, omit_default
 
 TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 TaskId = Annotated[str, Field(pattern=f"^{TASK_ID.pattern}$")]
 Level = Literal["easy", "medium", "hard"]
+# In every result; and in those whose task has it.
+_FIRST = ResultKey(evidence=True, since="wabe-1")
+_LATER = ResultKey(evidence=True, bare=True)
 
 
 def key_of(task_id: str, epoch: int) -> str:
@@ -54,33 +58,36 @@ class Task(Record):
     attack is a task of its own (`judge.scenario.attacks`).
     """
 
-    task_id: TaskId
-    website: str
-    task: str
-    level: Level | None = None
-    reference_length: int | None = Field(default=None, ge=1)
-    key_points: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
-    allowed_sites: tuple[str, ...] = ()
-    start_urls: tuple[str, ...] = ()
-    keep_fields: tuple[str, ...] = ()
+    task_id: Annotated[TaskId, _FIRST]
+    website: Annotated[str, ResultKey(evidence=True, since="wabe-1", after="task")]
+    task: Annotated[str, ResultKey(evidence=True, since="wabe-1", after="task_id")]
+    level: Annotated[Level | None, _FIRST] = None
+    reference_length: Annotated[int | None, _FIRST] = Field(default=None, ge=1)
+    key_points: Annotated[tuple[str, ...], ResultKey("scenario_key_points", evidence=True, since="wabe-1")] = ()
+    checks: Annotated[tuple[Check, ...], ResultKey(evidence=True, since="wabe-2", bare=True)] = ()
+    allowed_sites: Annotated[tuple[str, ...], ResultKey(evidence=True, since="wabe-2", bare=True)] = ()
+    start_urls: Annotated[tuple[str, ...], _LATER] = ()
+    keep_fields: Annotated[tuple[str, ...], ResultKey(bare=True)] = ()
     storage_state: StorageState | str | None = Field(default=None, exclude=True, repr=False)
     http_credentials: tuple[HttpCredentials, ...] = Field(default=(), exclude=True, repr=False)
     reference: str | None = Field(default=None, exclude=True)
     excluded: str | None = Field(default=None, exclude=True)
     valid_from: date | None = Field(default=None, exclude=True)
     valid_until: date | None = Field(default=None, exclude=True)
-    # Not written without any, because records of older versions do not have them either.
-    policies: tuple[DeclaredPolicy, ...] = Field(default=(), exclude_if=lambda value: not value)
-    user_replies: tuple[UserReply, ...] = Field(default=(), exclude_if=lambda value: not value)
-    user_reply: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    hold: tuple[Hold, ...] = Field(default=(), exclude_if=lambda value: not value)
-    writes: Writes | None = Field(default=None, exclude_if=lambda value: value is None)
-    allow_writes: tuple[AllowedWrite, ...] = Field(default=(), exclude_if=lambda value: not value)
-    allow_sockets: bool = Field(default=False, exclude_if=lambda value: not value)
-    attacks: tuple[Attack, ...] = Field(default=(), exclude_if=lambda value: not value)
-    attack: PlayedAttack | None = Field(default=None, exclude_if=lambda value: value is None)
-    dated: Dated | None = Field(default=None, exclude_if=lambda value: value is None)
+    policies: Annotated[
+        tuple[DeclaredPolicy, ...], ResultKey("scenario_policies", evidence=True, bare=True, after="coverage")
+    ] = omit_default(())
+    user_replies: Annotated[tuple[UserReply, ...], _LATER] = omit_default(())
+    user_reply: Annotated[str | None, _LATER] = omit_default(None)
+    hold: Annotated[tuple[Hold, ...], _LATER] = omit_default(())
+    writes: Annotated[Writes | None, _LATER] = omit_default(None)
+    allow_writes: Annotated[tuple[AllowedWrite, ...], _LATER] = omit_default(())
+    allow_sockets: Annotated[bool, _LATER] = omit_default(False)
+    attacks: tuple[Attack, ...] = omit_default(())
+    attack: Annotated[
+        PlayedAttack | None, ResultKey("scenario_attack", evidence=True, bare=True, after="scenario_policies")
+    ] = omit_default(None)
+    dated: Annotated[Dated | None, _LATER] = omit_default(None)
 
     @property
     def is_about_days(self) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from judge.records import lines
 from judge.records.keys import key_name
 from judge.records.user import MAX_QUESTIONS
+from shared.fields import without_none
 from shared.protocol import CLOSE, FINISH
 
 SCROLL = "browser_scroll"
@@ -128,7 +129,7 @@ def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
 
 
 def _integer(low: int, high: int | None = None) -> dict[str, Any]:
-    return {"type": "integer", "minimum": low, **({} if high is None else {"maximum": high})}
+    return {"type": "integer", "minimum": low, **without_none(maximum=high)}
 
 
 # --- Action lines ---

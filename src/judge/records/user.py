@@ -13,7 +13,7 @@ from judge.records.checks import PatternText
 from judge.records.patterns import Pattern
 from judge.records.policies import Policy
 from shared.fields import AnyText, Name, Table, at_most, did_you_mean
-from shared.models import Record, Recorded
+from shared.models import Record, Recorded, omit_default
 
 MAX_QUESTIONS = 3
 # The answer if no pattern matches and the task has no default.
@@ -34,7 +34,7 @@ class UserReply(Table):
 
     pattern: PatternText
     reply: Answer
-    permission: Permission | None = Field(default=None, exclude_if=lambda value: value is None)
+    permission: Permission | None = omit_default(None)
     grants: Annotated[tuple[Name, ...], at_most(50)] = ()
 
 
@@ -45,7 +45,7 @@ class Asked(Record):
     """
 
     question: Annotated[str, Recorded(3_000)]
-    permission: Annotated[str | None, Recorded(1_000)] = Field(default=None, exclude_if=lambda value: value is None)
+    permission: Annotated[str | None, Recorded(1_000)] = omit_default(None)
     reply: Annotated[str, Recorded(12_000)]
     fitted: int | None = Field(default=None, ge=0)
     grants: Annotated[tuple[str, ...], Recorded(10_000)] = ()

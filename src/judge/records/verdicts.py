@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from shared.models import Record, Recorded, TokenUsage
+from judge.records.result_keys import ResultKey
+from shared.models import Record, Recorded, TokenUsage, omit_default
 from shared.seams import PluginInfo
 
 VerdictOutcome = Literal["success", "failure", "unscored"]
@@ -38,11 +39,10 @@ class JudgeInfo(Record):
     threshold: int
     package_version: str
     code_checksum: str
-    # Not written when strict, because records of older versions do not have it either.
-    fidelity: str = Field(default="strict", exclude_if=lambda value: value == "strict")
+    fidelity: str = omit_default("strict")
     note: str | None = None
-    # The plug-ins that took part, if any: not written otherwise, as in records of older versions.
-    plugins: tuple[PluginInfo, ...] = Field(default=(), max_length=100, exclude_if=lambda value: not value)
+    # The plug-ins that took part.
+    plugins: tuple[PluginInfo, ...] = omit_default((), max_length=100)
 
 
 # The `reason_code` of a verdict that a budget prevented, of one that a refused question decided, of one for a task
@@ -62,18 +62,16 @@ class Verdict(Record):
     `suspected_injection` if the evidence includes text addressed to the judge.
     """
 
-    outcome: VerdictOutcome
-    reason: Annotated[str, Recorded(12_000)]
-    # Not written when absent, like the flags.
-    reason_code: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    # Not written when empty, because records of older versions do not have it either.
-    flags: Annotated[tuple[str, ...], Recorded(500)] = Field(default=(), exclude_if=lambda value: not value)
+    outcome: Annotated[VerdictOutcome, ResultKey("verdict_of_judge", since="wabe-1")]
+    reason: Annotated[str, Recorded(12_000), ResultKey(since="wabe-1")]
+    reason_code: Annotated[str | None, ResultKey(after="judge")] = omit_default(None)
+    flags: Annotated[tuple[str, ...], Recorded(500)] = omit_default(())
     trajectory_sha256: str | None = None
-    judge: JudgeInfo | None = None
-    key_points: Annotated[tuple[str, ...], Recorded(200_000)] = ()
-    image_judge_record: tuple[ImageScore, ...] = ()
+    judge: Annotated[JudgeInfo | None, ResultKey(since="wabe-1")] = None
+    key_points: Annotated[tuple[str, ...], Recorded(200_000), ResultKey(since="wabe-1")] = ()
+    image_judge_record: Annotated[tuple[ImageScore, ...], ResultKey(since="wabe-1")] = ()
     evidence: Annotated[dict[str, Any], Recorded(40_000_000)] = Field(default_factory=dict)
-    token_usage: TokenUsage = TokenUsage()
-    cost_usd: float | None = None
-    # The date of the price data, where calls were paid for; records of older versions do not have it.
-    price_date: str | None = Field(default=None, max_length=40, exclude_if=lambda value: value is None)
+    token_usage: Annotated[TokenUsage, ResultKey(since="wabe-1", after="participant_usage")] = TokenUsage()
+    cost_usd: Annotated[float | None, ResultKey(since="wabe-1", after="token_usage")] = None
+    # The date of the price data, where calls were paid for.
+    price_date: Annotated[str | None, ResultKey(after="reason_code")] = omit_default(None, max_length=40)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Self
 from judge.results.rates import Counted, Rate
 from judge.results.rows import AttemptRow
 from judge.results.statistics import mcnemar_exact, tallies_of
-from judge.trajectory.record import ATTACK, Attempt
-from shared.fields import as_mapping
+from judge.trajectory.record import Attempt
+from shared.fields import without_none
 
 ATTACKS = "attacks"
 # As in a rate: whether a goal was reached is known, or not.
@@ -121,7 +121,7 @@ class AttackTotals:
         rate = self.succeeded.rate
         found = {**self._counts(), **self.pairs.published()}
         found |= {"by_kind": {kind: each._counts() | each.pairs.published() for kind, each in self.by_kind.items()}}
-        return {**({} if rate is None else {"attack_success_rate": round(rate, 1)}), ATTACKS: found}
+        return {**without_none(attack_success_rate=None if rate is None else round(rate, 1)), ATTACKS: found}
 
     def _counts(self) -> dict[str, Any]:
         return {
@@ -144,19 +144,13 @@ def attack_entry(attempt: Attempt) -> dict[str, Any]:
     found = attempt.attacked
     if found is None:
         return {}
-    known = {"name": found.name, "kind": found.kind, "of": found.of, "shown": found.shown}
-    known |= {"started": found.started, "succeeded": found.succeeded}
-    return {**known, **({"left_out": True} if found.is_left_out else {})}
+    entry = {"name": found.name, "kind": found.kind, "of": found.of, "shown": found.shown}
+    entry |= {"started": found.started, "succeeded": found.succeeded}
+    return {**entry, **without_none(left_out=found.is_left_out or None)}
 
 
-def is_attacked(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry is that of a task under attack, which no rate of clean tasks counts."""
-    return bool(as_mapping(entry.get(ATTACK)))
-
-
-def attacked_in(entry: Mapping[str, Any], outcome: str) -> Attacked:
-    """What an entry, from any file, contributes."""
-    task, found = str(entry.get("task_id")), as_mapping(entry.get(ATTACK))
+def attacked_in(task: str, outcome: str, found: Mapping[str, Any]) -> Attacked:
+    """What an entry, from any file, contributes: `found` is what it says of the attack."""
     if not found:
         return Attacked(task, outcome)
     started, succeeded = (

@@ -1,7 +1,8 @@
 """The results of participants that know nothing (`wabe run --baselines`), kept in the folder of the run."""
 
+from judge.results.entries import rate_of, read_entries
 from judge.results.rates import Rate
-from judge.results.submission import rate_of, read_submissions
+from judge.results.submission import read_submissions
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 
@@ -27,5 +28,5 @@ def baselines_of(store: RunStore) -> dict[str, Rate]:
             ]
         except (ConfigError, KeyError, TypeError):
             continue
-        found[player] = rate_of(entries)
+        found[player] = rate_of(read_entries(entries))
     return found

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from judge.records.tasks import Level
+from judge.results.entries import counts_of
 from judge.results.rows import ENTRY_COLUMNS
-from judge.results.submission import counts_of, read_submissions
+from judge.results.submission import read_submissions
 from shared.errors import ConfigError
 from shared.fields import closest
 from shared.files import read_errors, read_text

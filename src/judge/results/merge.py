@@ -5,14 +5,16 @@ from typing import Any
 
 from judge.config import MAX_EPOCHS
 from judge.records.ids import problem_of
+from judge.results.entries import TaskEntry, rate_of, read_entries
 from judge.results.rows import EXCLUDED
-from judge.results.submission import Submission, counts_of, detail_of, entry_key, is_excluded, total_cost
+from judge.results.submission import Submission, detail_of, total_cost
 from shared.errors import ConfigError
 from shared.fields import as_mapping, as_mappings
 from shared.text import excerpt
 
 # Rates are rounded to one decimal; older files have unrounded ones.
 _RATE_TOLERANCE = 0.06
+_UNDECIDED = ("failure", "unscored", "aborted")
 
 
 def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> Submission:
@@ -36,7 +38,7 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
     judging = next((part for part in parts if part["judge"] and not _is_of_checks(part)), None)
     judging = judging or next((part for part in parts if part["judge"]), first)
     playing = next((part for part in parts if part["tasks"]), first)
-    entries: dict[str, tuple[Mapping[str, Any], str]] = {}
+    entries: dict[str, tuple[TaskEntry, str]] = {}
     for part in parts:
         judge = part if _judged_nothing(part) or _differs_by_truth(part, judging) else judging
         expected = {"participants": first, "winner": first, "judge": judge}
@@ -48,15 +50,15 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
                     remedy="merge shards of one assessment only",
                 )
         for entry in part["tasks"]:
-            before, where = entries.setdefault(entry_key(entry), (entry, part["name"]))
-            if is_excluded(before) != is_excluded(entry):
-                problem = f"task {entry_key(entry)[:60]!a} is excluded in only one of this file and {where}"
+            before, where = entries.setdefault(entry.key, (entry, part["name"]))
+            if (before.excluded is None) != (entry.excluded is None):
+                problem = f"task {entry.key[:60]!a} is excluded in only one of this file and {where}"
                 raise ConfigError(
                     f"{part['name']}: {problem}", remedy="a task that was played cannot be excluded: leave one file out"
                 )
-            if before != entry:
+            if before.value != entry.value:
                 raise ConfigError(
-                    f"{part['name']}: task {entry_key(entry)[:60]!a} differs from the one in {where}",
+                    f"{part['name']}: task {entry.key[:60]!a} differs from the one in {where}",
                     remedy="leave one of the two files out",
                 )
     detail = detail_of(
@@ -71,7 +73,7 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
 
 def _left_out(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The tasks that the scenario excludes. Raises `ConfigError` if one was played in another shard."""
-    played = {entry["task_id"]: part["name"] for part in parts for entry in part["tasks"]}
+    played = {entry.task_id: part["name"] for part in parts for entry in part["tasks"]}
     found: dict[str, Mapping[str, Any]] = {}
     for part in parts:
         for each in part["excluded"]:
@@ -113,7 +115,8 @@ def _parts(submission: Mapping[str, Any], name: str, ids: dict[str, str]) -> Ite
             if type(epoch := entry.get("epoch", 1)) is not int or not 1 <= epoch <= MAX_EPOCHS:
                 said = excerpt(str(epoch), 20)
                 raise ConfigError(f"{where}: tasks #{place}: its epoch {said} is not 1 to {MAX_EPOCHS}", remedy=remedy)
-        derived = counts_of(tasks)["success_rate"]
+        entries = read_entries(tasks)
+        derived = rate_of(entries).published()["success_rate"]
         # In some older files a task's `success` only means that the participant ended the attempt.
         if isinstance(rate, int | float) and abs(rate - derived) > _RATE_TOLERANCE:
             raise ConfigError(
@@ -126,16 +129,15 @@ def _parts(submission: Mapping[str, Any], name: str, ids: dict[str, str]) -> Ite
             "judge": as_mapping(detail.get("judge")),
             "provenance": as_mapping(detail.get("provenance")),
             "cost_usd": float(cost) if isinstance(cost, int | float) else None,
-            "tasks": tasks,
+            "tasks": entries,
             "excluded": [each for each in as_mappings(detail.get(EXCLUDED)) if each.get("by") == "scenario"],
-            "number of epochs": max((entry.get("epoch", 1) for entry in tasks), default=1),
+            "number of epochs": max((entry.epoch for entry in entries), default=1),
         }
 
 
 def _judged_nothing(part: Mapping[str, Any]) -> bool:
     """Whether a shard contains no verdict of a judge: it has no task, or none that needed one."""
-    undecided = ("failure", "unscored", "aborted")
-    return not part["judge"] and all(entry.get("verdict") in undecided for entry in part["tasks"])
+    return not part["judge"] and all(entry.value.get("verdict") in _UNDECIDED for entry in part["tasks"])
 
 
 def _is_of_checks(part: Mapping[str, Any]) -> bool:

@@ -15,11 +15,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError
 
 from judge.store.layout import RunStore
+from judge.store.run_files import METERING
 from judge.trajectory.record import Attempt
+from shared.fields import without_none
 from shared.files import opened, read_errors, read_json
 from shared.models import Record
 
-LEDGER = "metering.jsonl"
+LEDGER = METERING.name
 # In a submission's detail; `METERED` says how the figures were obtained.
 PARTICIPANT_COST, PARTICIPANT_USAGE, METERED = "participant_cost_usd", "participant_usage", "metered, lower bound"
 # A million calls; a line has no content and so a bounded length.
@@ -138,7 +140,7 @@ class Metered:
     def published(self) -> dict[str, Any]:
         """As in a submission's detail: a cost that is not known is absent."""
         return {
-            **({} if self.cost_usd is None else {PARTICIPANT_COST: round(self.cost_usd, 6)}),
+            **without_none(participant_cost_usd=None if self.cost_usd is None else round(self.cost_usd, 6)),
             PARTICIPANT_USAGE: {
                 "basis": METERED,
                 "calls": self.calls,
@@ -177,8 +179,9 @@ class Metering:
     @classmethod
     def of(cls, store: RunStore) -> Self | None:
         """What was metered in a run and its shards; `None` if it was not metered."""
-        paths = (store.folder / LEDGER, *sorted(store.folder.glob(f"shards/*/{LEDGER}")))
-        found = [path for path in paths if path.exists()]
+        own = store.folder / LEDGER
+        # Merging joins those of the shards; older versions did not.
+        found = [own] if own.exists() else sorted(store.folder.glob(f"shards/*/{LEDGER}"))
         if not found:
             return None
         calls = tuple(call for path in found for call in read_ledger(path))

@@ -14,7 +14,7 @@ from judge.records.policies import PolicyResult, under_policy
 from judge.results.rates import Counted, Rate
 from judge.results.rows import AttemptRow
 from judge.trajectory.record import POLICIES, Attempt
-from shared.fields import as_mapping, as_mappings
+from shared.fields import as_mapping, as_mappings, without_none
 
 
 @dataclass(frozen=True)
@@ -89,20 +89,22 @@ class PolicyTotals:
         under, risks = self.under_policy, self.by_dimension
         ratios = {name: round(risk.ratio, 4) for name, risk in risks.items() if risk.ratio is not None}
         return {
-            **({} if under.rate is None else {"completion_under_policy": round(under.rate, 1)}),
-            **({"risk_ratio": ratios} if ratios else {}),
+            **without_none(completion_under_policy=_rounded(under), risk_ratio=ratios or None),
             POLICIES: {
                 "tasks": under.tasks,
                 "scored_tasks": under.scored_tasks,
-                **({} if self.completion.rate is None else {"completion": round(self.completion.rate, 1)}),
-                **({"presumed": self.presumed} if self.presumed else {}),
+                **without_none(completion=_rounded(self.completion), presumed=self.presumed or None),
                 "by_dimension": {
                     name: {"policies": risk.decided, "violated": risk.violated, "undecided": risk.undecided}
-                    | ({"presumed": risk.presumed} if risk.presumed else {})
+                    | without_none(presumed=risk.presumed or None)
                     for name, risk in risks.items()
                 },
             },
         }
+
+
+def _rounded(rate: Rate) -> float | None:
+    return None if rate.rate is None else round(rate.rate, 1)
 
 
 def policy_entries(attempt: Attempt) -> list[dict[str, Any]]:
@@ -111,8 +113,8 @@ def policy_entries(attempt: Attempt) -> list[dict[str, Any]]:
     return [each.model_dump(mode="json", include=names) for each in attempt.policies]
 
 
-def policies_in(entry: Mapping[str, Any]) -> list[PolicyResult]:
-    """The policies in an entry of a submission from any file."""
+def policies_in(listed: object) -> list[PolicyResult]:
+    """The policies that an entry of a submission, from any file, lists."""
     return [
         PolicyResult(
             name=str(each.get("name")),
@@ -120,7 +122,7 @@ def policies_in(entry: Mapping[str, Any]) -> list[PolicyResult]:
             violated=violated if isinstance(violated := each.get("violated"), bool) else None,
             presumed=each.get("presumed") is True,
         )
-        for each in as_mappings(entry.get(POLICIES))
+        for each in as_mappings(listed)
     ]
 
 

@@ -1,7 +1,7 @@
 """Partial credit: how much of an attempt's task is done. It describes, and never replaces the verdict. Pure."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from judge.evaluators.base import assertions_in
@@ -35,9 +35,8 @@ def with_verdict(attempt: Attempt, verdict: Verdict) -> Attempt:
     return attempt.model_copy(update={"verdict": verdict, "progress": progress_of(verdict)})
 
 
-def progress_in(entry: Mapping[str, Any]) -> float | None:
+def progress_in(value: object) -> float | None:
     """What an entry of a submission, from any file, says of it."""
-    value = entry.get("progress")
     return float(value) if isinstance(value, int | float) and 0 <= value <= 1 else None
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from judge.records.ledger import Coverage
 from judge.results.statistics import interval_95, success_rate, success_rate_of_all, tallies_of
+from shared.fields import without_none
 
 # `unfinished`: a task without a readable result. Not an official outcome, but a report must not hide it.
 RowOutcome = Literal["success", "failure", "unscored", "aborted", "unfinished"]
@@ -148,5 +149,5 @@ class Rate:
             "attempts": self.total,
             "scored_attempts": self.scored,
             "confidence_interval_95": [round(self.low, 1), round(self.high, 1)],
-            **({"coverage": self.covered.published()} if self.covered else {}),
+            **without_none(coverage=self.covered.published() if self.covered else None),
         }

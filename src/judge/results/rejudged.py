@@ -14,6 +14,7 @@ from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
 from judge.records.verdicts import Verdict
+from judge.results.entries import read_entries
 from judge.results.metering import metered
 from judge.results.progress import progress_of
 from judge.results.recomputed import Recomputation, deciding_config
@@ -26,7 +27,7 @@ from judge.results.run_record import (
     tasks_of,
     totals_of,
 )
-from judge.results.submission import TaskSummary, build_submission, entry_key
+from judge.results.submission import TaskSummary, build_submission
 from judge.store.layout import OLDER_RUN_SCHEMAS, RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt
 from judge.trajectory.record import ATTACK, POLICIES, SELF_RECORDED
@@ -69,7 +70,7 @@ def take_over(store: RunStore) -> tuple[str, ...]:
     try:
         before = read_json(path) if path.is_file() else _unjudged(record)
         result = before["results"][0]
-        published = {entry_key(entry): entry for entry in result["detail"]["tasks"]}
+        published = {each.key: each.value for each in read_entries(result["detail"]["tasks"])}
         tasks = tasks_of(store, record)
         deciding = {task.key: _deciding(task, record) for task in tasks}
         # A later epoch's judge is recorded only if it differs from the first epoch's.
@@ -78,7 +79,7 @@ def take_over(store: RunStore) -> tuple[str, ...]:
         recomputation = Recomputation(deciding_config(record))
         summaries = [_judged(task, deciding[task.key], recomputation) for task in tasks]
         # Compare with the submission, which is written last, so that the next call completes an interrupted one.
-        entries = {entry_key(one.entry): one.entry for one in summaries}
+        entries = {each.key: each.value for each in read_entries(one.entry for one in summaries)}
         changed = tuple(key for key, entry in entries.items() if _differs(published.get(key), entry))
         if changed:
             made = build_submission(

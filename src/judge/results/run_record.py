@@ -19,8 +19,9 @@ from judge.config import MAX_EPOCHS, RunConfig
 from judge.records.ids import USABLE
 from judge.records.tasks import TASK_ID, Exclusion, Task, key_of
 from judge.records.verdicts import TaskOutcome
+from judge.results.entries import TaskEntry, decided
 from judge.results.identity import identity_of_launch, resumed
-from judge.results.submission import TaskSummary, decided, judge_of
+from judge.results.submission import TaskSummary, judge_of
 from judge.scenario.models import Launch, Shard
 from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore, runs_in
 from judge.trajectory.files import read_attempt
@@ -370,7 +371,7 @@ def totals_of(results: Sequence[TaskSummary]) -> dict[str, Any]:
     outcomes, judge = [result.outcome for result in results], judge_of(results)
     return {
         "outcomes": {name: outcomes.count(name) for name in get_args(TaskOutcome)},
-        "decided_by": decided(result.entry for result in results),
+        "decided_by": decided(TaskEntry.read(result.entry) for result in results),
         "environment": _environment_of(results),
         "judge": judge.model_dump(mode="json") if judge else None,
     }

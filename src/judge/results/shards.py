@@ -27,9 +27,10 @@ from judge.results.run_record import (
 )
 from judge.results.submission import Submission, TaskSummary, build_submission, total_cost
 from judge.store.layout import RunStore, TaskStore
+from judge.store.run_files import join_files
 from judge.trajectory.files import read_attempt, read_result
 from shared.errors import ConfigError, TrajectoryError
-from shared.files import copy_file, read_json
+from shared.files import copy_file, read_errors, read_json
 from shared.llm.limits import Spending
 from shared.models import TokenUsage
 from shared.text import counted, excerpt
@@ -76,12 +77,14 @@ def merge_shards(run: RunStore) -> Submission:
         known = {task.folder for task in _tasks(run, request)}
         if strays := {task.folder for task in run.tasks()} - known:
             raise ConfigError(f"{min(strays)}: no task of the shards", remedy="move it elsewhere")
+        was_merged = run.has_begun
         for task in chain.from_iterable(shard.tasks for shard in shards):
             _copy_task(task.folder, run.task(task.name, task.epoch).folder)
-        was_merged = run.has_begun
         run.create()
         whole = _whole_record(run, shards, request, summaries)
         submission = _submission(run, whole, shards, summaries)
+        with read_errors(run.folder, _RESTART):
+            join_files(run.folder, [shard.store.folder for shard in shards])
         run.write_submission(metered(submission, run))
         run.write_run(whole)
         # Later verdicts take precedence over the shards' results.

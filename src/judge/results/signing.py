@@ -7,7 +7,6 @@ A signature says that whoever has the key had these files; it does not say that 
 import base64
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -22,20 +21,15 @@ from pydantic import Field, ValidationError
 
 from judge.results.run_record import package_versions
 from judge.store.layout import RunStore
+from judge.store.run_files import ENVELOPE, Kind, declared_at, kind_of
 from shared.errors import ConfigError
 from shared.files import read_errors, read_file, reason_of, sha256_file, write_errors
 from shared.models import Record
 from shared.text import counted
 
-ENVELOPE = "signature.dsse.json"
 _PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _PREDICATE_TYPE = "https://github.com/hjerpe/wabe/signed-run/v1"
-# What can be made again from the rest: folders of a run, and reports in a single file.
-_MADE_AGAIN = ("report", "export")
-_REPORT_FILE = "report.html"
-# Locks, and the address of a live page.
-_INTERNAL = re.compile(r"\..+\.lock|\.live")
 _KEY_REMEDY = "make one with: openssl genpkey -algorithm ed25519 -out key.pem"
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -137,7 +131,7 @@ def sign_run(store: RunStore, key_file: Path) -> tuple[Path, str, int]:
         },
     }
     payload = json.dumps(statement, sort_keys=True).encode()
-    path = store.folder / ENVELOPE
+    path = store.folder / ENVELOPE.name
     with write_errors(path, "choose a run whose folder can be written"):
         path.write_bytes(_envelope(payload, key.sign(_encoded(payload)), fingerprint(public)))
     return path, fingerprint(public), len(subjects)
@@ -147,15 +141,16 @@ def verify_signature(store: RunStore, key_file: Path) -> SignatureFindings:
     """Compare a run's files with its signed statement. Raises `ConfigError` for an unusable key."""
     public = _public_key(key_file)
     try:
-        statement = _statement(store.folder / ENVELOPE, public)
+        statement = _statement(store.folder / ENVELOPE.name, public)
         run = store.read_run() or {}
         signed, here = statement.predicate.run_id, str(run.get("run_id") or store.run_id)
         if signed != here:
-            raise _NotSigned(f"{ENVELOPE}: the statement is about run {signed[:200]!a}, not {here[:200]!a}")
+            raise _NotSigned(f"{ENVELOPE.name}: the statement is about run {signed[:200]!a}, not {here[:200]!a}")
     except _NotSigned as error:
         return SignatureFindings(mismatches=(str(error),))
     wanted = {each.name: each.digest.sha256 for each in statement.subject}
-    there = dict(_files(store.folder))
+    # Also what an earlier version signed and this one would not.
+    there = dict(_all_files(store.folder))
     problems = [f"{name}: signed, and missing" for name in wanted if name not in there]
     for name, path in there.items():
         if name in wanted and not _is_file_with(path, wanted[name]):
@@ -163,7 +158,7 @@ def verify_signature(store: RunStore, key_file: Path) -> SignatureFindings:
     return SignatureFindings(
         fingerprint=fingerprint(public),
         mismatches=tuple(sorted(problems)),
-        added=tuple(sorted(there.keys() - wanted.keys())),
+        added=tuple(sorted({name for name, _ in _files(store.folder)} - wanted.keys())),
         uncovered=tuple(_uncovered(store.folder)),
     )
 
@@ -174,11 +169,11 @@ def signer_of(submission: Path) -> str | None:
     The key is the one that the statement itself names: it tells rows apart, and trusts nobody.
     """
     try:
-        payload = json.loads(base64.b64decode(json.loads(read_file(submission.parent / ENVELOPE))["payload"]))
+        payload = json.loads(base64.b64decode(json.loads(read_file(submission.parent / ENVELOPE.name))["payload"]))
         public = serialization.load_ssh_public_key(str(payload["predicate"]["public_key"]).encode())
         if not isinstance(public, Ed25519PublicKey):
             return None
-        statement = _statement(submission.parent / ENVELOPE, public)
+        statement = _statement(submission.parent / ENVELOPE.name, public)
         digests = {each.name: each.digest.sha256 for each in statement.subject}
         return fingerprint(public) if digests.get(submission.name) == sha256_file(submission) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError, UnsupportedAlgorithm, _NotSigned):
@@ -232,21 +227,15 @@ def _envelope(payload: bytes, signature: bytes, keyid: str) -> bytes:
     return json.dumps(encoded | signed, indent=1).encode() + b"\n"
 
 
-def _files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """The files that a signature covers, by their paths in the folder. Links are not followed."""
-    for name, path in _all_files(folder):
-        if not _is_made_again(name) and not _INTERNAL.fullmatch(path.name) and name != ENVELOPE:
-            yield name, path
+def _files(folder: Path, kind: Kind = "recorded") -> Iterator[tuple[str, Path]]:
+    """The files of a kind, by their paths in the folder. A signature covers the recorded ones; no link is followed."""
+    return ((name, path) for name, path in _all_files(folder) if kind_of(name) == kind)
 
 
 def _uncovered(folder: Path) -> Iterator[str]:
     """What no signature covers, although it is made for people to look at: files, and folders with their size."""
-    files = Counter(
-        f"{first}/" if first in _MADE_AGAIN else name
-        for name, _ in _all_files(folder)
-        for first in [name.partition("/")[0]]
-        if _is_made_again(name)
-    )
+    found = [(declared_at(name), name) for name, _ in _files(folder, "derived")]
+    files = Counter(each.name if each and each.is_folder else name for each, name in found)
     return (f"{name} ({counted(files[name], 'file')})" if name.endswith("/") else name for name in sorted(files))
 
 
@@ -254,11 +243,6 @@ def _all_files(folder: Path) -> Iterator[tuple[str, Path]]:
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or path.is_file():
             yield path.relative_to(folder).as_posix(), path
-
-
-def _is_made_again(name: str) -> bool:
-    first, _, rest = name.partition("/")
-    return (bool(rest) and first in _MADE_AGAIN) or name.rpartition("/")[2] == _REPORT_FILE
 
 
 def _is_file_with(path: Path, sha256: str) -> bool:

@@ -8,10 +8,8 @@ remains.
 """
 
 import json
-import re
 import zlib
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,18 +17,19 @@ from typing import Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
-from judge.records.tasks import Level, Task, key_of
-from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
-from judge.results.attacks import ATTACKS, AttackTotals, attack_entry, attacked_in, is_attacked
-from judge.results.policies import PolicyTotals, policies_in, policy_entries
-from judge.results.progress import mean_progress, progress_in
-from judge.results.rates import COVERAGES, Counted, Rate
+from judge.records.tasks import Level, Task
+from judge.records.verdicts import JudgeInfo, TaskOutcome
+from judge.results.attacks import ATTACKS, AttackTotals, attack_entry
+from judge.results.entries import TaskEntry, decided, rate_of, read_entries
+from judge.results.policies import PolicyTotals, policy_entries
+from judge.results.progress import mean_progress
+from judge.results.rates import COVERAGES
 from judge.results.rows import EXCLUDED, Played, entry_of
 from judge.results.statistics import repeats_of, tallies_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
-from judge.trajectory.record import ATTACK, POLICIES, SELF_RECORDED, Attempt
+from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
-from shared.fields import Invalid, as_mapping, as_mappings, shown
+from shared.fields import Invalid, as_mapping, as_mappings, shown, without_none
 from shared.files import read_errors, read_json, sha256_json
 from shared.text import clip, counted
 from shared.validation import validated
@@ -58,8 +57,6 @@ _FIRST_KEYS = (
 _LISTS = ("thoughts", "action_history", "screenshots")
 _TEXTS = ("task_description", "error", "reason")
 _LEVELS: tuple[str, ...] = get_args(Level)
-_OUTCOMES: tuple[TaskOutcome, ...] = get_args(TaskOutcome)
-_ENDED_ITSELF = re.compile(r"-> (FINISH|BROWSER_CLOSE)\b")
 
 _MAX_FILE_BYTES = 256_000_000
 _REMEDY = "give a submission's JSON file"
@@ -107,12 +104,6 @@ class TaskSummary:
         return replace(self, packed_entry=zlib.compress(json.dumps(entry).encode()))
 
 
-def decided(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """The number of task entries decided by each kind of judge; entries of older files are left out."""
-    counts = Counter(entry.get("decided_by") for entry in entries)
-    return {truth: counts[truth] for truth in get_args(Truth) if counts[truth]}
-
-
 def build_submission(
     *,
     role: str,
@@ -127,7 +118,7 @@ def build_submission(
     """
     judge = judge_of(results)
     detail = detail_of(
-        [result.entry for result in results],
+        read_entries(result.entry for result in results),
         judge=judge.model_dump(mode="json") if judge else {},
         cost_usd=total_cost(result.cost_usd for result in results),
         provenance=provenance,
@@ -164,46 +155,16 @@ def _entry(attempt: Attempt, judge_id: str | None) -> dict[str, Any]:
         "action_history": [clip(line, _MAX_ACTION_CHARS) for line in attempt.action_history[:_MAX_ENTRIES]],
         "screenshots": screenshots[:_MAX_ENTRIES],
         "settle": attempt.settle,
-        **({POLICIES: policy_entries(attempt)} if attempt.policies else {}),
-        **({ATTACK: attack} if (attack := attack_entry(attempt)) else {}),
+        **without_none(policies=policy_entries(attempt) or None, attack=attack_entry(attempt) or None),
         # Without defaults, so that keys added to tasks in later versions do not change existing digests.
         "task_sha256": sha256_json(task.declared(exclude_defaults=True)),
     }
     return {key: entry[key] for key in (*_FIRST_KEYS, *entry)}
 
 
-def rate_of(entries: Iterable[Mapping[str, Any]]) -> Rate:
-    """The rate of entries, one for each attempt, computed from the entries alone."""
-    return Rate.of(_counted(entries))
-
-
-def counts_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The published counts and rates of entries."""
-    return rate_of(entries).published()
-
-
-def repeats_in(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The statistics of repeats (`repeats_of`), from task entries."""
-    return repeats_of(tallies_of((each.task, each.outcome) for each in _counted(entries)))
-
-
-def _counted(entries: Iterable[Mapping[str, Any]]) -> Iterator[Counted]:
-    """What each entry contributes to a rate. In files without epochs, every entry is another task.
-
-    Those of tasks under attack contribute nothing.
-    """
-    for place, entry in enumerate(entries):
-        if is_attacked(entry):
-            continue
-        task = str(entry.get("task_id")) if "epoch" in entry else f"entry {place}"
-        coverage = entry.get("coverage")
-        known = isinstance(coverage, str) and coverage in COVERAGES
-        yield Counted(task, entry_outcome(entry), _ended_itself(entry), coverage if known else None)
-
-
-def entry_key(entry: Mapping[str, Any]) -> str:
-    """The name of an entry's task in its epoch."""
-    return key_of(str(entry["task_id"]), entry.get("epoch", 1))
+def repeats_in(entries: Iterable[TaskEntry]) -> dict[str, Any] | None:
+    """The statistics of repeats (`repeats_of`) of clean tasks."""
+    return repeats_of(tallies_of((each.repeated, each.outcome) for each in entries if not each.is_attacked))
 
 
 def rate_text(counts: Mapping[str, Any]) -> str:
@@ -260,7 +221,7 @@ def coverage_note(detail: Mapping[str, Any]) -> str:
 
 
 def detail_of(
-    entries: Sequence[Mapping[str, Any]],
+    entries: Sequence[TaskEntry],
     *,
     judge: Mapping[str, Any],
     cost_usd: float | None,
@@ -272,24 +233,24 @@ def detail_of(
     `excluded` are the tasks that the scenario leaves out.
     """
     left_out = [*excluded, *_excluded_by_run(entries)]
-    counts = counts_of(entries)
+    counts = rate_of(entries).published()
     interval = counts.pop("confidence_interval_95")
     of_attempts = {name: counts.pop(name) for name in ("attempts", "scored_attempts")}
-    present = {_level(entry) for entry in entries}
+    levels = [each.level or "unknown" for each in entries]
     by_level = {
-        level: counts_of(entry for entry in entries if _level(entry) == level)
+        level: rate_of(each for each, of in zip(entries, levels, strict=True) if of == level).published()
         for level in (*_LEVELS, "unknown")
-        if level in present
+        if level in levels
     }
     # A rate over several kinds of verdicts is always shown together with the rate of each kind.
     by_truth = {
-        truth: counts_of(entry for entry in entries if entry.get("decided_by") == truth) for truth in decided(entries)
+        truth: rate_of(each for each in entries if each.decided_by == truth).published() for truth in decided(entries)
     }
     repeats = repeats_in(entries)
-    clean = [entry for entry in entries if not is_attacked(entry)]
-    policies = PolicyTotals.of(zip(_counted(clean), map(policies_in, clean), strict=True))
-    progress = mean_progress(map(progress_in, clean))
-    attacks = AttackTotals.of(attacked_in(entry, entry_outcome(entry)) for entry in entries)
+    clean = [each for each in entries if not each.is_attacked]
+    policies = PolicyTotals.of((each.counted, each.policies) for each in clean)
+    progress = mean_progress(each.progress for each in clean)
+    attacks = AttackTotals.of(each.attack for each in entries)
     return {
         **counts,
         "by_level": by_level,
@@ -297,27 +258,21 @@ def detail_of(
         "judge": dict(judge),
         "cost_usd": cost_usd,
         "provenance": dict(provenance),
-        **({SELF_RECORDED: True} if any(SELF_RECORDED in (entry.get("flags") or ()) for entry in entries) else {}),
-        "tasks": [_within(entry, MAX_ENTRIES_BYTES // len(entries)) for entry in entries],
+        **without_none(self_recorded=any(SELF_RECORDED in each.flags for each in entries) or None),
+        "tasks": [_within(each.value, MAX_ENTRIES_BYTES // len(entries)) for each in entries],
         "by_truth": by_truth,
         **of_attempts,
-        **({"repeats": repeats} if repeats else {}),
+        **without_none(repeats=repeats or None),
         **(policies.published() if policies else {}),
         **(attacks.published() if attacks else {}),
-        **({"progress": round(progress[0] / 100, 4)} if progress else {}),
-        **({EXCLUDED: left_out} if left_out else {}),
+        **without_none(progress=round(progress[0] / 100, 4) if progress else None, excluded=left_out or None),
     }
 
 
-def _excluded_by_run(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _excluded_by_run(entries: Iterable[TaskEntry]) -> list[dict[str, Any]]:
     """The tasks that were excluded before the first attempt, each once."""
-    reasons = {str(entry["task_id"]): entry[EXCLUDED] for entry in entries if is_excluded(entry)}
+    reasons = {entry.task_id: entry.excluded for entry in entries if entry.excluded is not None}
     return [{"task_id": task_id, "reason": reason, "by": "run"} for task_id, reason in reasons.items()]
-
-
-def is_excluded(entry: Mapping[str, Any]) -> bool:
-    """Whether a task was excluded before the first attempt. It counts as aborted, but nothing can be retried."""
-    return isinstance(entry.get(EXCLUDED), str) and entry_outcome(entry) == "aborted"
 
 
 def _within(entry: Mapping[str, Any], limit: int) -> dict[str, Any]:
@@ -333,32 +288,6 @@ def _within(entry: Mapping[str, Any], limit: int) -> dict[str, Any]:
             cut |= {key: clip_text(value, share)} if value and isinstance(value, str) else {}
             cut |= {key: list(first_of(value, share, note=False))} if value and isinstance(value, list) else {}
     return cut
-
-
-def entry_outcome(entry: Mapping[str, Any]) -> TaskOutcome:
-    """An entry's outcome; older files have only `success`, or `passed`."""
-    for outcome in _OUTCOMES:
-        if entry.get("verdict") == outcome:
-            return outcome
-    return "success" if entry.get("success", entry.get("passed")) is True else "failure"
-
-
-def _ended_itself(entry: Mapping[str, Any]) -> bool:
-    """Whether the participant ended the attempt by `finish` or `browser_close`.
-
-    Older files have `finished` instead of a stop reason, or only the action.
-    """
-    if isinstance(entry.get("stop_reason"), str):
-        return bool(entry["stop_reason"] == "finished")
-    if isinstance(entry.get("finished"), bool):
-        return bool(entry["finished"])
-    history = entry.get("action_history")
-    return bool(isinstance(history, list) and history and _ENDED_ITSELF.search(str(history[-1])))
-
-
-def _level(entry: Mapping[str, Any]) -> str:
-    level = entry.get("level")
-    return level if isinstance(level, str) and level in _LEVELS else "unknown"
 
 
 def total_cost(costs: Iterable[float | None]) -> float | None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from judge.evaluators.evidence import Look
 from judge.results.clues import Clues, Telling
+from shared.fields import without_none
 from shared.snapshot import FIELDS, Node, Snapshot
 from shared.text import plain
 
@@ -229,7 +230,7 @@ class Pages:
         if pattern:
             slashes = pattern.replace("/", "\\/")
             element = element.replace(f" {quoted(plain(fact.page.name_of(fact.node)))}", f" /^{slashes}$/", 1)
-        check = {"kind": "element", **({"within": fact.group} if fact.group else {}), "element": element}
+        check = {"kind": "element", **without_none(within=fact.group or None), "element": element}
         return Content(check, why, bool(pattern))
 
     def _text(self, fact: Fact, why: str) -> Content:

@@ -21,6 +21,7 @@ from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
 from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo, Verdict
+from judge.results.entries import TaskEntry, decided, read_entries
 from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
 from judge.results.metering import PARTICIPANT_COST, PARTICIPANT_USAGE, UNASSIGNED, published_of
@@ -37,7 +38,7 @@ from judge.results.run_record import (
     sha256_of,
     tasks_of,
 )
-from judge.results.submission import TaskSummary, build_submission, decided, entry_key
+from judge.results.submission import TaskSummary, build_submission
 from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
 from judge.trajectory.files import (
     evidence_problems,
@@ -347,7 +348,7 @@ def _checksums(run: Mapping[str, Any], summaries: Sequence[TaskSummary], detail:
     of_results, settings = made_with(summaries), settings_checksum(as_mapping(run.get("config")))
     made = {"task_set_checksum": of_results["task_set_checksum"], "config_checksum": settings}
     if run.get("decided_by"):
-        made["decided_by"] = decided(summary.entry for summary in summaries)
+        made["decided_by"] = decided(TaskEntry.read(summary.entry) for summary in summaries)
     if "request" in run:
         made["request_sha256"] = sha256_of(run["request"])
     for key, value in made.items():
@@ -425,8 +426,8 @@ def _metered(detail: Mapping[str, Any], store: RunStore) -> Iterator[str]:
 def _exclusions(run: Mapping[str, Any], summaries: Sequence[TaskSummary]) -> Iterator[str]:
     """Compare the tasks that were not played with those that `run.json` excludes."""
     reasons = excluded_by_run(run)
-    for entry in (summary.entry for summary in summaries):
-        yield from _differs(f"{entry_key(entry)}: excluded", entry.get(EXCLUDED), reasons.get(entry["task_id"]))
+    for entry in read_entries(summary.entry for summary in summaries):
+        yield from _differs(f"{entry.key}: excluded", entry.excluded, reasons.get(entry.task_id))
 
 
 def _detail(
@@ -456,7 +457,7 @@ def _detail(
     if isinstance(listed, list) and len(by_id) < len(listed):
         yield f"results.json: tasks: {len(listed)} entries with {counted(len(by_id), 'different id')}"
     for entry in entries:
-        name = entry_key(entry)
+        name = TaskEntry.read(entry).key
         found = by_id.pop(_key(entry), None)
         if found is None:
             yield f"results.json: tasks: {name} is missing"

@@ -7,9 +7,9 @@ from typing import Any
 
 from judge.report.data import TaskRow
 from judge.report.totals import Comparison, compare
-from judge.results.attacks import is_attacked
+from judge.results.entries import TaskEntry, read_entries
 from judge.results.statistics import tallies_of
-from judge.results.submission import entry_outcome, is_excluded, read_submissions
+from judge.results.submission import read_submissions
 from judge.store.layout import find_run
 from shared.errors import ConfigError
 from shared.models import Record
@@ -24,7 +24,7 @@ class Baseline:
     """An earlier run's task entries. `name` identifies it: the run's id, or the path of a submission."""
 
     name: str
-    entries: Sequence[Mapping[str, Any]]
+    entries: Sequence[TaskEntry]
 
 
 class Compared(Record):
@@ -90,11 +90,11 @@ def read_baseline(argument: str, output_dir: Path) -> Baseline:
 def compared(baseline: Baseline, submission: Mapping[str, Any]) -> Compared:
     """The run with this submission against its baseline."""
     entries = _of(submission)
-    texts = {str(entry.get("task_id")): _text(entry) for entry in entries}
+    texts = {entry.task_id: (entry.text, entry.website) for entry in entries}
     before = [_row(entry, texts) for entry in baseline.entries]
     after = [_row(entry, texts) for entry in entries]
     found: Comparison = compare(before, after)
-    excluded = {str(entry.get("task_id")) for entry in entries if is_excluded(entry)}
+    excluded = {entry.task_id for entry in entries if entry.excluded is not None}
     was, now = (tallies_of((row.task_id, row.outcome) for row in rows) for rows in (before, after))
     return Compared(
         baseline=baseline.name,
@@ -116,24 +116,16 @@ def compared(baseline: Baseline, submission: Mapping[str, Any]) -> Compared:
     )
 
 
-def _entries(path: Path) -> list[Mapping[str, Any]]:
+def _entries(path: Path) -> list[TaskEntry]:
     return _of(read_submissions(path)[0])
 
 
-def _of(submission: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [
-        entry for result in submission["results"][:1] for entry in result["detail"]["tasks"] if not is_attacked(entry)
-    ]
+def _of(submission: Mapping[str, Any]) -> list[TaskEntry]:
+    values = (entry for result in submission["results"][:1] for entry in result["detail"]["tasks"])
+    return [entry for entry in read_entries(values) if not entry.is_attacked]
 
 
-def _text(entry: Mapping[str, Any]) -> tuple[str, str]:
-    return str(entry.get("task_template") or entry.get("task_description") or ""), str(entry.get("website") or "")
-
-
-def _row(entry: Mapping[str, Any], texts: Mapping[str, tuple[str, str]]) -> TaskRow:
+def _row(entry: TaskEntry, texts: Mapping[str, tuple[str, str]]) -> TaskRow:
     """The parts of a row that are compared. Older submissions have no texts, so ids are compared."""
-    task_id = str(entry.get("task_id"))
-    task, website = _text(entry)
-    if not task:
-        task, website = texts.get(task_id, ("", ""))
-    return TaskRow.without_attempt(task_id=task_id, task=task, website=website, verdict=entry_outcome(entry))
+    task, website = (entry.text, entry.website) if entry.text else texts.get(entry.task_id, ("", ""))
+    return TaskRow.without_attempt(task_id=entry.task_id, task=task, website=website, verdict=entry.outcome)

@@ -1,14 +1,12 @@
 """A run as a JUnit XML file, which continuous integration services show as a list of tests."""
 
-import math
 import os
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from judge.results.attacks import is_attacked
-from judge.results.rows import EXCLUDED
-from judge.results.submission import counts_of, entry_key, entry_outcome, is_excluded, lost_attempts
+from judge.results.entries import rate_of, read_entries
+from judge.results.submission import lost_attempts
 from shared.files import write_atomic, write_errors
 from shared.text import one_line, show_hidden
 
@@ -26,8 +24,8 @@ def write_junit(path: Path, submission: dict[str, Any], scenario: str, *, report
     root = ElementTree.Element("testsuites")
     for result in submission["results"]:
         # A task under attack is no test of its own: success under attack is a figure beside the others.
-        tasks = [task for task in result["detail"]["tasks"] if not is_attacked(task)]
-        counts, skipped = counts_of(tasks), sum(map(is_excluded, tasks))
+        tasks = [task for task in read_entries(result["detail"]["tasks"]) if not task.is_attacked]
+        counts, skipped = rate_of(tasks).published(), sum(task.excluded is not None for task in tasks)
         suite = ElementTree.SubElement(
             root,
             "testsuite",
@@ -38,27 +36,25 @@ def write_junit(path: Path, submission: dict[str, Any], scenario: str, *, report
         )
         if skipped:
             suite.set("skipped", str(skipped))
-        durations = [_seconds(task.get("duration_s")) for task in tasks]
-        suite.set("time", f"{sum(durations):.3f}")
-        for task, duration in zip(tasks, durations, strict=True):
+        suite.set("time", f"{sum(task.duration_s for task in tasks):.3f}")
+        for task in tasks:
             case = ElementTree.SubElement(
                 suite,
                 "testcase",
-                name=_text(entry_key(task)),
-                classname=_text(task.get("level") or scenario),
-                time=f"{duration:.3f}",
+                name=_text(task.key),
+                classname=_text(task.level or scenario),
+                time=f"{task.duration_s:.3f}",
             )
-            page = _page_of(task, report)
+            page = _page_of(task.key, report)
             link = page and os.path.relpath(page, path.resolve().parent)
             if link:
                 properties = ElementTree.SubElement(case, "properties")
                 ElementTree.SubElement(properties, "property", name="task_page", value=_text(link))
-            verdict = entry_outcome(task)
-            if is_excluded(task):
-                ElementTree.SubElement(case, "skipped").set("message", one_line(_text(task[EXCLUDED])))
-            elif verdict != "success":
-                why = _text(task.get("reason") or task.get("error") or task.get("stop_reason") or "")
-                problem = ElementTree.SubElement(case, "failure" if verdict == "failure" else "error", type=verdict)
+            if task.excluded is not None:
+                ElementTree.SubElement(case, "skipped").set("message", one_line(_text(task.excluded)))
+            elif task.outcome != "success":
+                why, tag = _text(task.why), "failure" if task.outcome == "failure" else "error"
+                problem = ElementTree.SubElement(case, tag, type=task.outcome)
                 problem.set("message", one_line(why))
                 problem.text = f"{why}\nTask page: {_text(link)}" if link else why
             if page:
@@ -69,16 +65,11 @@ def write_junit(path: Path, submission: dict[str, Any], scenario: str, *, report
         write_atomic(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
-def _page_of(task: dict[str, Any], report: Path | None) -> Path | None:
+def _page_of(key: str, report: Path | None) -> Path | None:
     """The page of an attempt in the report, if there is one."""
     # The key comes from a judge that may not be ours.
-    page = report.resolve().parent / "tasks" / f"{Path(entry_key(task)).name}.html" if report else None
+    page = report.resolve().parent / "tasks" / f"{Path(key).name}.html" if report else None
     return page if page and page.is_file() else None
-
-
-def _seconds(value: object) -> float:
-    """The duration as a number; 0 for other values, which a judge of another version may send."""
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
 
 
 def _text(value: object) -> str:

@@ -16,9 +16,10 @@ from judge.browser.chromium import sweep
 from judge.records.events import Sink
 from judge.records.verdicts import WITHOUT_CHECKS
 from judge.report.build import make_report, open_page
+from judge.results.entries import counts_of, read_entries
 from judge.results.metering import with_metering
 from judge.results.run_record import withdraw_unplayed
-from judge.results.submission import TaskSummary, counts_of, entry_outcome, is_excluded
+from judge.results.submission import TaskSummary
 from judge.runner.baseline import Compared, compared
 from judge.runner.baselines import play_baselines
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
@@ -288,9 +289,9 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
 
 def _is_worth_resuming(submission: dict[str, Any]) -> bool:
     """Whether a lost task may get a verdict: one without checks and without a judge model never does."""
-    tasks = [task for result in submission["results"] for task in result["detail"]["tasks"]]
-    unsettled = [task for task in tasks if entry_outcome(task) in ("unscored", "aborted") and not is_excluded(task)]
-    return {task.get("reason_code") for task in unsettled} != {WITHOUT_CHECKS}
+    tasks = [task for result in submission["results"] for task in read_entries(result["detail"]["tasks"])]
+    unsettled = [task for task in tasks if task.outcome in ("unscored", "aborted") and task.excluded is None]
+    return {task.reason_code for task in unsettled} != {WITHOUT_CHECKS}
 
 
 def _write_results(submission: dict[str, Any], plan: Plan) -> str:

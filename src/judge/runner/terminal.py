@@ -30,20 +30,11 @@ from judge.records.events import (
 )
 from judge.records.verdicts import BUDGET_SPENT, WITHOUT_CHECKS
 from judge.results.attacks import attack_text
+from judge.results.entries import TaskEntry, rate_of, read_entries
 from judge.results.policies import policy_text
 from judge.results.rows import EXCLUDED
 from judge.results.statistics import repeats_text
-from judge.results.submission import (
-    counts_of,
-    coverage_note,
-    entry_key,
-    entry_outcome,
-    incomplete_note,
-    is_excluded,
-    rate_text,
-    repeats_in,
-    share_text,
-)
+from judge.results.submission import coverage_note, incomplete_note, rate_text, repeats_in, share_text
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.runner.live_page import LivePage
 from judge.runner.options import Display
@@ -91,7 +82,7 @@ class Progress:
         self._width = _id_width(task_ids)
         self._rows: dict[str, _Row] = {}
         self._counts = dict.fromkeys(OUTCOME_STYLES, 0)
-        self._kept: Mapping[str, dict[str, Any]] = {}
+        self._kept: Mapping[str, TaskEntry] = {}
         self._kept_counts: Counter[str] = Counter()
         self._run: RunStarted | None = None
         self._began = self._phase_began = clock()
@@ -152,7 +143,7 @@ class Progress:
 
     def keeps(self, entries: Iterable[dict[str, Any]]) -> None:
         """Show these results of an earlier start when the run begins, if the judge keeps as many."""
-        self._kept = {entry_key(entry): entry for entry in entries}
+        self._kept = {entry.key: entry for entry in read_entries(entries)}
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
@@ -183,7 +174,7 @@ class Progress:
                 self._run, self._began, self._phase = event, self._clock(), ""
                 # The judge decides what is kept; a result that it judges again is not.
                 agrees = len(self._kept) == event.kept
-                self._kept_counts = Counter(map(entry_outcome, self._kept.values() if agrees else ()))
+                self._kept_counts = Counter(entry.outcome for entry in (self._kept.values() if agrees else ()))
             case TaskStarted():
                 self._rows[event.key] = _Row(event.attempt, event.max_steps, since=self._clock())
             case StepDone() if row := self._rows.get(event.key):
@@ -290,11 +281,11 @@ def print_summary(
     lost = 0
     for result in submission["results"]:
         # Older judges leave out some counts, which can be computed from the tasks.
-        detail = counts_of(result["detail"]["tasks"]) | result["detail"]
-        tasks = detail["tasks"]
+        tasks = read_entries(result["detail"]["tasks"])
+        detail = rate_of(tasks).published() | result["detail"]
         # For example tasks that a shard has played.
-        _print_tasks(console, [task for task in tasks if entry_key(task) not in shown])
-        _print_line(console, _rates_line(str(result.get("winner", "")), detail))
+        _print_tasks(console, [task for task in tasks if task.key not in shown])
+        _print_line(console, _rates_line(str(result.get("winner", "")), detail, tasks))
         if repeats := repeats_in(tasks):
             _print_line(console, Text(f"  {repeats_text(repeats)}"))
         for figures in filter(None, (policy_text(detail), attack_text(detail))):
@@ -303,7 +294,7 @@ def print_summary(
             if each.get("by") == "scenario":
                 left_out = one_line(f"{each.get('task_id')}: {each.get('reason')}", _MAX_REASON_CHARS)
                 _print_line(console, Text(f"  excluded by the scenario: {left_out}"))
-        for line in _truth_lines(detail):
+        for line in _truth_lines(detail, tasks):
             _print_line(console, line)
         for note, style in (
             (incomplete_note(detail), "bold yellow"),
@@ -314,19 +305,19 @@ def print_summary(
             if note:
                 _print_line(console, Text(note, style=style))
         # Excluded on purpose, and counted in the rate of all tasks.
-        excluded = sum(map(is_excluded, tasks))
-        lost += sum(_lost(detail).values()) - (excluded if detail["scored_tasks"] else 0)
+        excluded = sum(task.excluded is not None for task in tasks)
+        lost += sum(_lost(detail, tasks).values()) - (excluded if detail["scored_tasks"] else 0)
         # The user was warned about tasks without checks at the start, so they are only an error if nothing was scored.
         if detail["scored_tasks"]:
-            lost -= sum(task.get("reason_code") == WITHOUT_CHECKS for task in tasks)
+            lost -= sum(task.reason_code == WITHOUT_CHECKS for task in tasks)
     if store is not None:
         console.out(f"Results: {store.folder / 'results.json'}", highlight=False)
     return EXIT_LOST if lost else EXIT_DONE
 
 
-def _budget_note(tasks: list[dict[str, Any]], store: RunStore | None) -> str:
+def _budget_note(tasks: list[TaskEntry], store: RunStore | None) -> str:
     """What to do about a spent budget, in one line; empty if none was spent."""
-    count = sum(task.get("reason_code") == BUDGET_SPENT for task in tasks)
+    count = sum(task.reason_code == BUDGET_SPENT for task in tasks)
     if not count:
         return ""
     config = as_mapping(((store.read_run() if store else None) or {}).get("config"))
@@ -339,12 +330,10 @@ def _budget_note(tasks: list[dict[str, Any]], store: RunStore | None) -> str:
     return f"{left}: wabe score {store.run_id} with a higher {' or '.join(limited)}"
 
 
-def _print_tasks(console: Console, tasks: list[dict[str, Any]]) -> None:
-    width = _id_width(map(entry_key, tasks))
+def _print_tasks(console: Console, tasks: list[TaskEntry]) -> None:
+    width = _id_width(task.key for task in tasks)
     for task in tasks:
-        why = task.get("reason") or task.get("error") or task.get("stop_reason") or ""
-        taken, allowed = (int(task.get(key) or 0) for key in ("steps_taken", "max_steps"))
-        _print_task(console, width, entry_outcome(task), entry_key(task), taken, allowed, str(why))
+        _print_task(console, width, task.outcome, task.key, task.steps_taken, task.max_steps, task.why)
 
 
 def _print_line(console: Console, line: Text) -> None:
@@ -352,7 +341,7 @@ def _print_line(console: Console, line: Text) -> None:
     console.print(line, soft_wrap=not console.is_terminal, highlight=False)
 
 
-def _truth_lines(detail: dict[str, Any]) -> list[Text]:
+def _truth_lines(detail: dict[str, Any], tasks: list[TaskEntry]) -> list[Text]:
     """The rate for each kind of verdict if there are several, and the numbers of tasks whose evidence may be poor."""
     by_truth = detail.get("by_truth") or {}
     model = (detail.get("judge") or {}).get("model")
@@ -360,10 +349,10 @@ def _truth_lines(detail: dict[str, Any]) -> list[Text]:
     for truth, counts in by_truth.items() if len(by_truth) > 1 else ():
         name = f"judge model {model}" if truth == "judge" and model else truth
         lines.append(Text(f"  decided by {one_line(name, 100)}: {share_text(counts)}"))
-    shared = sum(SHARED_STATE in (task.get("flags") or ()) for task in detail["tasks"])
+    shared = sum(SHARED_STATE in task.flags for task in tasks)
     if shared:
         lines.append(Text(f"  {SHARED_STATE}: {shared} played on a site that was not brought back to its first state"))
-    undrawn = [found for task in detail["tasks"] if (found := undrawn_scripts(task.get("flags") or ()))]
+    undrawn = [found for task in tasks if (found := undrawn_scripts(task.flags))]
     if undrawn:
         titles = titles_of({script for found in undrawn for script in found})
         shown = f"{counted(len(undrawn), 'task')} with text in {titles}"
@@ -371,19 +360,19 @@ def _truth_lines(detail: dict[str, Any]) -> list[Text]:
     return lines
 
 
-def _lost(detail: dict[str, Any]) -> dict[str, int]:
+def _lost(detail: dict[str, Any], tasks: list[TaskEntry]) -> dict[str, int]:
     """The numbers of unscored and aborted attempts: the judge's counts, or those of its entries if higher."""
-    found = Counter(map(entry_outcome, detail["tasks"]))
+    found = Counter(task.outcome for task in tasks)
     return {name: max(int(detail.get(f"{name}_tasks") or 0), found[name]) for name in ("unscored", "aborted")}
 
 
-def _rates_line(role: str, detail: dict[str, Any]) -> Text:
+def _rates_line(role: str, detail: dict[str, Any], tasks: list[TaskEntry]) -> Text:
     text = Text.assemble((f"{role}: {rate_text(detail)}", "bold"))
     if detail["scored_tasks"] and (interval := detail.get("confidence_interval_95")):
         text.append(" (95 % interval {} to {})".format(*interval), style="dim")
     text.append(f"; of all {counted(detail['total_tasks'], 'task')}: {detail['success_rate_of_all']} %")
-    excluded = sum(map(is_excluded, detail["tasks"]))
-    for name, count in {**_lost(detail), "excluded": excluded}.items():
+    excluded = sum(task.excluded is not None for task in tasks)
+    for name, count in {**_lost(detail, tasks), "excluded": excluded}.items():
         # An excluded task is one of the aborted ones.
         if others := count - (excluded if name == "aborted" else 0):
             text.append(f", {others} {name}", style=OUTCOME_STYLES.get(name, ""))

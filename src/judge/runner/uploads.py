@@ -5,7 +5,7 @@ The store has the same layout as the output folder. A shard that starts on anoth
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,12 +13,12 @@ from typing import Any, Protocol
 
 from judge.records.events import Event, RunStarted, Sink, TaskDone
 from judge.store.layout import RunStore, TaskStore
+from judge.store.run_files import uploaded
 from shared.errors import ConfigError, WabeError
 from shared.files import read_file
 from shared.seams import Seam
 
 _log = logging.getLogger(__name__)
-_RECORDS = ("run.json", "results.json")
 
 
 class ObjectStore(Protocol):
@@ -62,7 +62,7 @@ def open_store(url: str) -> ObjectStore:
 
 
 class Uploads:
-    """Uploads a shard's attempts as they end, in a separate thread, and its records at the end."""
+    """Uploads a shard's attempts as they end, in a separate thread, and its other files (`judge.store.run_files`)."""
 
     def __init__(self, objects: ObjectStore, store: RunStore) -> None:
         self._objects = objects
@@ -76,9 +76,10 @@ class Uploads:
         def take(event: Event) -> None:
             match event:
                 case RunStarted():
-                    self._later(self._records)
+                    self._later(self._files, uploaded())
                 case TaskDone():
                     self._later(self._task, self._store.task(event.task_id, event.epoch))
+                    self._later(self._files, uploaded(growing=True))
             emit(event)
 
         return take
@@ -101,7 +102,7 @@ class Uploads:
             data = read_file(here) if here.is_file() else None
             if data != self._objects.read(f"{self._name(task)}/result.json"):
                 self._task(task)
-        self._records()
+        self._files(uploaded())
 
     def _later(self, work: Callable[..., None], *arguments: Any) -> None:
         self._thread.submit(self._logged, work, *arguments)
@@ -119,8 +120,8 @@ class Uploads:
     def _name(self, task: TaskStore) -> str:
         return f"{self._store.run_id}/{task.folder.relative_to(self._store.folder).as_posix()}"
 
-    def _records(self) -> None:
-        for name in _RECORDS:
+    def _files(self, names: Sequence[str]) -> None:
+        for name in names:
             if (self._store.folder / name).is_file():
                 self._objects.put(self._store.folder / name, f"{self._store.run_id}/{name}")
 

@@ -21,17 +21,10 @@ from judge.network.attempt import require_networks
 from judge.network.upstream_proxy import require_upstream
 from judge.records.checks import NO_CHECKS
 from judge.records.events import EVENT_KEY, RUN_ID_KEY, Event, Noted, describe, to_wire
+from judge.results.entries import read_entries
 from judge.results.identity import identity_in, record_card
 from judge.results.run_record import begin_run, end_run, provenance, spending_before
-from judge.results.submission import (
-    Submission,
-    TaskSummary,
-    build_submission,
-    entry_outcome,
-    incomplete_note,
-    rate_text,
-    result_text,
-)
+from judge.results.submission import Submission, TaskSummary, build_submission, incomplete_note, rate_text, result_text
 from judge.scenario.models import AssessmentRequest
 from judge.scenario.request import parse_request
 from judge.scenario.toml import bundled_tasks, shard
@@ -306,7 +299,7 @@ def _submission(request: AssessmentRequest, role: str, results: tuple[TaskSummar
 def _prose(role: str, submission: Submission) -> str:
     detail = submission["results"][0]["detail"]
     note = incomplete_note(detail)
-    outcomes = [entry_outcome(entry) for entry in detail["tasks"]]
+    outcomes = [entry.outcome for entry in read_entries(detail["tasks"])]
     return (
         f"{one_line(role)}: {rate_text(detail)}; {outcomes.count('unscored')} unscored,"
         f" {outcomes.count('aborted')} aborted; of all {counted(detail['total_tasks'], 'task')}:"

@@ -24,6 +24,7 @@ from judge.records.tasks import TASK_ID, key_of
 from judge.records.verdicts import Verdict
 from judge.store.bounds import bounded
 from judge.store.locks import is_locked, locked
+from judge.store.run_files import RUN, RUN_FILES, SUBMISSION
 from shared.errors import ConfigError, WabeError
 from shared.files import read_json, sha256_json, write_errors, write_json
 from shared.images import SUFFIXES
@@ -203,7 +204,7 @@ class RunStore:
     @property
     def has_begun(self) -> bool:
         """Whether a run was recorded here; a run that never started leaves only logs."""
-        return any((self.folder / name).exists() for name in ("run.json", "results", "results.json"))
+        return any((self.folder / each.name).exists() for each in RUN_FILES if each.begins)
 
     def create(self) -> None:
         """Create the folders and point `<output_dir>/results` at this run, unless it is a shard."""
@@ -232,14 +233,14 @@ class RunStore:
 
     def write_run(self, record: dict[str, Any]) -> None:
         """Write `run.json` atomically."""
-        write_json(self.folder / "run.json", record)
+        write_json(self.folder / RUN.name, record)
 
     def read_run(self) -> dict[str, Any] | None:
         """The stored `run.json`, or `None` if it is missing or damaged.
 
         Raises `ConfigError` if a newer version wrote it. A record without a version counts as old.
         """
-        path = self.folder / "run.json"
+        path = self.folder / RUN.name
         with contextlib.suppress(OSError, ValueError):
             value = read_json(path)
             if isinstance(value, dict):
@@ -254,7 +255,7 @@ class RunStore:
 
     def write_submission(self, submission: dict[str, Any]) -> None:
         """Write `results.json` atomically."""
-        write_json(self.folder / "results.json", submission)
+        write_json(self.folder / SUBMISSION.name, submission)
 
 
 def later_results(folder: Path) -> list[Path]:

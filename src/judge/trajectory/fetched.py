@@ -3,10 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from judge.trajectory.forms import is_json
-from shared.models import Address, Record, Recorded
+from shared.models import Address, Record, Recorded, omit_default
 
 MAX_BODY_BYTES = 65_536
 _MAX_TYPE_CHARS = 200
@@ -32,7 +30,7 @@ class Fetched(Record):
     """What a `fetch` check with this `url` and `bearer` compares: `body`, or the `error` that fails it."""
 
     url: Address
-    bearer: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    bearer: str | None = omit_default(None)
     status: int = 0
     type: str = ""
     # Limited so that the complete answer is compared: a character takes up to six bytes as written.

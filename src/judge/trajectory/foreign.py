@@ -18,7 +18,7 @@ from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo
 from judge.trajectory.record import Attempt, Texts, Trajectory
 from shared.errors import TrajectoryError
-from shared.fields import first_mistake
+from shared.fields import first_mistake, without_none
 from shared.files import MAX_FILE_BYTES, read_errors, read_json, sha256_file, sha256_json
 from shared.models import Action, TokenUsage
 from shared.text import one_line
@@ -168,7 +168,7 @@ def _with_digest(trajectory: Trajectory) -> Trajectory:
         own = {name: _sha256_inside(trajectory.folder, name) for name in trajectory.input_images}
     except (OSError, ValueError) as error:
         raise TrajectoryError(str(error), location=str(trajectory.folder)) from None
-    evidence = {**shown, "screenshots": images, **({"input_images": own} if own else {})}
+    evidence = {**shown, "screenshots": images, **without_none(input_images=own or None)}
     return trajectory.model_copy(update={"sha256": sha256_json(evidence)})
 
 

@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, ValidationError
 
 from judge.records.attacks import AttackResult
-from judge.records.ledger import Frozen
+from judge.records.ledger import Coverage, Frozen
 from judge.records.policies import PolicyResult, under_policy
+from judge.records.result_keys import INLINE, ResultKey, ResultKeys, derived
 from judge.records.steps import BlameFacts, Navigation, Step, StopReason, Timings
 from judge.records.tasks import Task
 from judge.records.verdicts import TaskOutcome, Verdict
@@ -19,7 +20,7 @@ from shared.claims import ClaimedUsage
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import sha256_json
-from shared.models import Record, Recorded, TokenUsage
+from shared.models import Record, Recorded, TokenUsage, omit_default
 
 RESULT_SCHEMA = "wabe-2"
 # Results of these versions are read-only: they can be shown, scored and verified, but are never rewritten.
@@ -31,76 +32,45 @@ SHARED_STATE = "shared_state"
 # The rules that decide checks on a recording. Version 1 has to guess who wrote or sent what is recorded; recordings for
 # version 2 state it.
 FIRST_RULES, SECOND_RULES, CURRENT_RULES = "1", "2", "3"
-BLAME_FACTS = "blame_facts"
-FETCHED = "fetched"
-FROZEN = "frozen"
-# In `result.json`: the policies that the task declares, their outcomes, and the digests of earlier attempts.
-DECLARED_POLICIES, POLICIES, EARLIER_ATTEMPTS = "scenario_policies", "policies", "earlier_attempts"
-# The attack that the task was played with, as declared, and what became of it.
-DECLARED_ATTACK, ATTACK = "scenario_attack", "attack"
+# The keys of `result.json` that also stand in a submission's entry.
+POLICIES, ATTACK = "policies", "attack"
 # Stop reasons outside the participant's control; such attempts are not scored. `excluded` ones were never played.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled", "excluded")
 # Stop reasons after which the verdict decides.
 JUDGED_ENDS: tuple[StopReason, ...] = ("finished", "ended_by_page")
-# Keys of `result.json` with the same name and value as the field of the record.
-_OF_TASK = ("task_id", "task", "website", "level", "reference_length")
-_OF_HOLDS = ("hold", "writes", "allow_writes", "allow_sockets")
-_LATER_OF_TASK = (
-    "checks",
-    "allowed_sites",
-    "start_urls",
-    "keep_fields",
-    "user_replies",
-    "user_reply",
-    *_OF_HOLDS,
-    "dated",
-)
-_OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
-_OF_NETWORK = ("network", "network_missing")
-NETWORK_OFF = "network_off"
-PARTICIPANT_USAGE = "participant_usage"
 _CLAIMED = "claimed"
-_OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
-_LATER_OF_VERDICT = ("reason_code", "price_date")
-_EVIDENCE_IF_THERE = (
-    "final_look",
-    "start_urls",
-    SELF_RECORDED,
-    NETWORK_OFF,
-    "rules_version",
-    BLAME_FACTS,
-    FETCHED,
-    FROZEN,
-    DECLARED_POLICIES,
-    EARLIER_ATTEMPTS,
-    DECLARED_ATTACK,
-    "user_replies",
-    "user_reply",
-    *_OF_HOLDS,
-    "dated",
-)
-# The keys that the digest covers: the evidence for a verdict, but not the verdict itself, keys derived from these
-# (`action_history`, `thoughts`) or times. `probes` is always null, because the values of probes are in the steps; so is
-# a missing `network`. Keys added in later versions are covered only if present, so that older attempts keep their
-# digest.
-_EVIDENCE = (
-    *_OF_TASK,
-    "scenario_key_points",
-    "checks",
-    "allowed_sites",
-    "steps",
-    "agent_final_answer",
-    "stop_reason",
-    "error",
-    "blame",
-    "max_steps",
-    "attempt",
-    "network",
-    "probes",
-)
+# Evidence of the first version, and of later ones.
+_FIRST = ResultKey(evidence=True, since="wabe-1")
+_EVIDENCE = ResultKey(evidence=True)
+# Always null in what the digest covers: the values of probes are in the steps.
+_PROBES = "probes"
 
-# Rounded to microseconds, as it is written, so that derived values are the same before and after it is stored.
-Time = Annotated[float, AfterValidator(lambda seconds: round(seconds, 6))]
+
+def _is_time(seconds: float) -> float:
+    # As it is written, so that derived values are the same before and after it is stored.
+    return round(seconds, 6)
+
+
+def _read_time(value: object) -> object:
+    return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else value
+
+
+def _written_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def _in_ms(seconds: float) -> float:
+    return round(seconds, 3)
+
+
+# Seconds since 1970, from year 1 to 9999; in JSON as ISO 8601.
+Time = Annotated[
+    float,
+    Field(ge=-62_135_596_800, lt=253_402_300_799),
+    BeforeValidator(_read_time),
+    AfterValidator(_is_time),
+    PlainSerializer(_written_time, when_used="json"),
+]
 
 
 class NetworkTrace(Record):
@@ -111,12 +81,23 @@ class NetworkTrace(Record):
     entries: int = Field(ge=0)
 
 
-def _claimed_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The usage that a record says the participant claimed."""
-    found = value.get(PARTICIPANT_USAGE)
-    if not isinstance(found, Mapping) or found.get("basis") != _CLAIMED:
-        return None
-    return {name: each for name, each in found.items() if name != "basis"}
+def _claimed_in(value: object) -> object:
+    """The usage that a record says the participant claimed; other usage with the same key is left alone."""
+    if not isinstance(value, Mapping):
+        return value if isinstance(value, ClaimedUsage) else None
+    return {name: each for name, each in value.items() if name != "basis"} if value.get("basis") == _CLAIMED else None
+
+
+def _with_basis(usage: ClaimedUsage | None) -> dict[str, Any] | None:
+    return None if usage is None else {"basis": _CLAIMED, **usage.model_dump(mode="json")}
+
+
+# With the basis of the figures, which is not the judge's measurement.
+RecordedClaim = Annotated[
+    ClaimedUsage | None,
+    BeforeValidator(_claimed_in),
+    PlainSerializer(_with_basis, when_used="json"),
+]
 
 
 class Attempt(Record):
@@ -139,46 +120,50 @@ class Attempt(Record):
     record it.
     """
 
-    task: Task
-    steps: tuple[Step, ...]
-    final_look: Step | None = None
-    stop_reason: StopReason
-    max_steps: int = Field(ge=1)
-    final_answer: Annotated[str | None, Recorded(120_000)] = None
-    error: Annotated[str | None, Recorded(12_000)] = None
-    # Not `shared.errors.Blame`: older versions used other words.
-    blame: str | None = None
-    verdict: Verdict | None = None
-    number: int = Field(default=1, ge=1)
-    epoch: int = Field(default=1, ge=1)
-    started_at: Time
-    ended_at: Time
-    judge_s: float | None = None
-    participant_s: float = 0.0
+    # The order is that of the keys in `result.json`.
+    task: Annotated[Task, INLINE]
+    final_answer: Annotated[
+        str | None, Recorded(120_000), ResultKey("agent_final_answer", evidence=True, since="wabe-1")
+    ] = None
+    steps: Annotated[tuple[Step, ...], _FIRST]
+    final_look: Annotated[Step | None, _EVIDENCE] = None
     navigations: tuple[Navigation, ...] = ()
-    versions: dict[str, str] = Field(default_factory=dict)
+    max_steps: Annotated[int, _FIRST] = Field(ge=1)
+    stop_reason: Annotated[StopReason, _FIRST]
+    error: Annotated[str | None, Recorded(12_000), _FIRST] = None
+    # Not `shared.errors.Blame`: older versions used other words.
+    blame: Annotated[str | None, _FIRST] = None
+    versions: Annotated[dict[str, str], ResultKey(since="wabe-1")] = Field(default_factory=dict)
+    blame_facts: Annotated[BlameFacts | None, _EVIDENCE] = omit_default(None)
+    fetched: Annotated[tuple[Fetched, ...], _EVIDENCE] = omit_default(())
+    frozen: Annotated[Frozen | None, _EVIDENCE] = omit_default(None)
+    policies: Annotated[tuple[PolicyResult, ...], Recorded(2_000_000)] = omit_default(())
+    attack: AttackResult | None = omit_default(None)
+    earlier_attempts: Annotated[tuple[str, ...], Recorded(100_000), _EVIDENCE] = omit_default(())
     settle: str | None = None
-    shared_state: bool = False
-    network: NetworkTrace | None = None
+    self_recorded: Annotated[bool, _EVIDENCE] = omit_default(False)
+    shared_state: bool = omit_default(False)
+    rules_version: Annotated[str, _EVIDENCE] = omit_default(FIRST_RULES)
+    network: Annotated[NetworkTrace | None, ResultKey(evidence=True, since="wabe-2")] = None
     network_missing: str | None = None
     # By the configuration: nothing that the participant did.
-    network_off: bool = False
-    self_recorded: bool = False
-    rules_version: str = FIRST_RULES
-    participant_usage: TokenUsage | None = None
-    # What the participant says of its model, in the metadata of its replies.
-    claimed_usage: ClaimedUsage | None = None
+    network_off: Annotated[bool, _EVIDENCE] = omit_default(False)
+    number: Annotated[int, ResultKey("attempt", evidence=True, since="wabe-1")] = Field(default=1, ge=1)
+    context_id: str | None = omit_default(None, max_length=200)
+    epoch: int = omit_default(1, ge=1)
+    verdict: Annotated[Verdict | None, INLINE] = None
     # The share of checks or key points that are met, from the verdict's evidence, which is not part of this record.
-    progress: float | None = Field(default=None, ge=0, le=1)
-    blame_facts: BlameFacts | None = None
-    fetched: tuple[Fetched, ...] = ()
-    frozen: Frozen | None = None
-    context_id: str | None = Field(default=None, max_length=200)
-    policies: Annotated[tuple[PolicyResult, ...], Recorded(2_000_000)] = ()
-    attack: AttackResult | None = None
-    earlier_attempts: Annotated[tuple[str, ...], Recorded(100_000)] = ()
+    progress: float | None = omit_default(None, ge=0, le=1)
+    # What the participant says of its model, in the metadata of its replies.
+    claimed_usage: Annotated[RecordedClaim, ResultKey("participant_usage")] = omit_default(None)
+    started_at: Annotated[Time, ResultKey("times.started_at", since="wabe-1")]
+    ended_at: Annotated[Time, ResultKey("times.ended_at", since="wabe-1")]
+    judge_s: Annotated[float | None, ResultKey("times.judge_s", since="wabe-1")] = None
+    participant_s: Annotated[float, PlainSerializer(_in_ms, when_used="json"), ResultKey("times.participant_s")] = 0.0
+    participant_usage: TokenUsage | None = Field(default=None, exclude=True)
 
     @property
+    @derived(after="network_off")
     def is_aborted(self) -> bool:
         """Whether the attempt ended for reasons outside the participant's control, so that it is not scored."""
         return self.stop_reason in ABORTING
@@ -200,6 +185,7 @@ class Attempt(Record):
         return self.steps if self.final_look is None else (*self.steps, self.final_look)
 
     @property
+    @derived("verdict", after="flags")
     def outcome(self) -> TaskOutcome:
         """How the task counts. The verdict decides only if the participant or the page ended the attempt."""
         if self.is_aborted:
@@ -239,21 +225,25 @@ class Attempt(Record):
         return self.verdict.token_usage if self.verdict else TokenUsage()
 
     @property
+    @derived()
     def cost_usd(self) -> float | None:
         """The cost of judging: 0 if no model was called, `None` if the price is unknown."""
         return self.verdict.cost_usd if self.verdict and self.token_usage.calls else 0.0
 
     @property
+    @derived(after="dated")
     def action_history(self) -> list[str]:
         """The factual action lines."""
         return [step.outcome.line for step in self.steps if step.outcome and step.outcome.line]
 
     @property
+    @derived(after="action_history")
     def thoughts(self) -> list[str]:
         """The participant's stated thoughts, bounded; never evidence."""
         return [step.action.thought[:MAX_THOUGHT_CHARS] for step in self.steps if step.action]
 
     @property
+    @derived(after="epoch")
     def flags(self) -> list[str]:
         """`self_recorded`, `shared_state`, and the flags of all steps (such as `off_site`), each once, in order."""
         own = {SELF_RECORDED: self.self_recorded, SHARED_STATE: self.shared_state}
@@ -261,51 +251,34 @@ class Attempt(Record):
         found += [flag for step in self.observations for flag in step.flags]
         return list(dict.fromkeys(found))
 
+    @property
+    @derived("final_result_response", after="thoughts")
+    def _answer_text(self) -> str:
+        return self.final_answer or ""
+
+    @property
+    @derived("coverage", after="frozen", unless_none=True)
+    def _coverage(self) -> Coverage | None:
+        """Frozen sites only: the coverage of the evidence."""
+        return self.frozen.coverage if self.frozen else None
+
+    @property
+    @derived("times.duration_s", after="times.ended_at")
+    def _duration_s(self) -> float:
+        return round(self.ended_at - self.started_at, 3)
+
+    @property
+    @derived("times", after="times.duration_s")
+    def _phases(self) -> Timings:
+        phases = {name: math.fsum(getattr(step.timings, name) for step in self.steps) for name in Timings.model_fields}
+        return Timings(**{name: round(seconds, 3) for name, seconds in phases.items()})
+
     def to_json(self) -> dict[str, Any]:
         """The contract's `result.json`, readable by the Online-Mind2Web evaluator (v1).
 
         The verdict's evidence is not included: it is only in the verdict's own file.
         """
-        fields = self.model_dump(mode="json", exclude={"verdict": {"evidence"}})
-        task, verdict = fields["task"], fields["verdict"] or {}
-        value = {
-            "schema_version": RESULT_SCHEMA,
-            **{key: task[key] for key in _OF_TASK},
-            "scenario_key_points": task["key_points"],
-            **self.task.model_dump(mode="json", include=set(_LATER_OF_TASK), exclude_defaults=True),
-            "action_history": self.action_history,
-            "thoughts": self.thoughts,
-            "final_result_response": self.final_answer or "",
-            "agent_final_answer": self.final_answer,
-            **{key: fields[key] for key in ("steps", "final_look", "navigations", *_OF_ATTEMPT)},
-            **({BLAME_FACTS: fields[BLAME_FACTS]} if self.blame_facts else {}),
-            **({FETCHED: fields[FETCHED]} if self.fetched else {}),
-            **({FROZEN: fields[FROZEN], "coverage": self.frozen.coverage} if self.frozen else {}),
-            **({DECLARED_POLICIES: self._declared_policies()} if self.task.policies else {}),
-            **({DECLARED_ATTACK: self._declared_attack()} if self.task.attack else {}),
-            **{key: fields[key] for key in (POLICIES, ATTACK, EARLIER_ATTEMPTS) if fields[key]},
-            "settle": self.settle,
-            **({SELF_RECORDED: True} if self.self_recorded else {}),
-            **({"shared_state": True} if self.shared_state else {}),
-            **({} if self.rules_version == FIRST_RULES else {"rules_version": self.rules_version}),
-            **{key: fields[key] for key in _OF_NETWORK},
-            **({NETWORK_OFF: True} if self.network_off else {}),
-            "is_aborted": self.is_aborted,
-            "attempt": self.number,
-            **({} if self.context_id is None else {"context_id": self.context_id}),
-            **({"epoch": self.epoch} if self.epoch > 1 else {}),
-            "flags": self.flags,
-            "verdict": self.outcome,
-            "verdict_of_judge": verdict.get("outcome"),
-            **{key: verdict.get(key) for key in ("reason", "judge")},
-            **{key: verdict[key] for key in _LATER_OF_VERDICT if key in verdict},
-            **{key: verdict.get(key, []) for key in ("key_points", "image_judge_record")},
-            **({} if self.progress is None else {"progress": self.progress}),
-            **({PARTICIPANT_USAGE: {"basis": _CLAIMED, **fields["claimed_usage"]}} if self.claimed_usage else {}),
-            "token_usage": self.token_usage.model_dump(mode="json"),
-            "cost_usd": self.cost_usd,
-            "times": self._times(),
-        }
+        value = {"schema_version": RESULT_SCHEMA, **RESULT_KEYS.write(self)}
         return {**value, "trajectory_sha256": evidence_sha256(value)}
 
     @classmethod
@@ -317,47 +290,7 @@ class Attempt(Record):
         try:
             if value["schema_version"] not in (RESULT_SCHEMA, *OLDER_RESULT_SCHEMAS):
                 raise TrajectoryError(f"unknown schema_version {str(value['schema_version'])[:60]!a}", location=source)
-            task = {key: value[key] for key in _OF_TASK} | {key: value[key] for key in _LATER_OF_TASK if key in value}
-            task |= {"policies": value[DECLARED_POLICIES]} if DECLARED_POLICIES in value else {}
-            task |= {"attack": value[DECLARED_ATTACK]} if DECLARED_ATTACK in value else {}
-            times, outcome = value["times"], value["verdict_of_judge"]
-            return cls.model_validate(
-                {
-                    **{key: value[key] for key in ("steps", *_OF_ATTEMPT)},
-                    "task": {**task, "key_points": value["scenario_key_points"]},
-                    "final_answer": value["agent_final_answer"],
-                    "verdict": None
-                    if outcome is None
-                    else {
-                        "outcome": outcome,
-                        **{key: value[key] for key in _OF_VERDICT},
-                        **{key: value[key] for key in _LATER_OF_VERDICT if key in value},
-                    },
-                    "number": value["attempt"],
-                    "epoch": value.get("epoch", 1),
-                    "started_at": datetime.fromisoformat(times["started_at"]).timestamp(),
-                    "ended_at": datetime.fromisoformat(times["ended_at"]).timestamp(),
-                    "judge_s": times["judge_s"],
-                    # Absent in older versions.
-                    "final_look": value.get("final_look"),
-                    "participant_s": times.get("participant_s", 0.0),
-                    "navigations": value.get("navigations", ()),
-                    "settle": value.get("settle"),
-                    BLAME_FACTS: value.get(BLAME_FACTS),
-                    FETCHED: value.get(FETCHED, ()),
-                    FROZEN: value.get(FROZEN),
-                    **{key: value.get(key, ()) for key in (POLICIES, EARLIER_ATTEMPTS)},
-                    ATTACK: value.get(ATTACK),
-                    "progress": value.get("progress"),
-                    "claimed_usage": _claimed_in(value),
-                    "self_recorded": value.get(SELF_RECORDED, False),
-                    "shared_state": value.get("shared_state", False),
-                    "context_id": value.get("context_id"),
-                    "rules_version": value.get("rules_version", FIRST_RULES),
-                    **{key: value.get(key) for key in _OF_NETWORK},
-                    NETWORK_OFF: value.get(NETWORK_OFF, False),
-                }
-            )
+            return cls.model_validate(RESULT_KEYS.read(value))
         except KeyError as error:
             problem = f"key {error} is missing"
         except ValidationError as error:
@@ -366,22 +299,8 @@ class Attempt(Record):
             problem = f"not a result: {error!a:.200}"
         raise TrajectoryError(problem, location=source, remedy="run this task again")
 
-    def _declared_policies(self) -> list[dict[str, Any]]:
-        return [each.model_dump(mode="json", exclude_defaults=True) for each in self.task.policies]
 
-    def _declared_attack(self) -> dict[str, Any]:
-        return self.task.attack.model_dump(mode="json", exclude_defaults=True) if self.task.attack else {}
-
-    def _times(self) -> dict[str, Any]:
-        phases = {name: math.fsum(getattr(step.timings, name) for step in self.steps) for name in Timings.model_fields}
-        return {
-            "started_at": datetime.fromtimestamp(self.started_at, UTC).isoformat(),
-            "ended_at": datetime.fromtimestamp(self.ended_at, UTC).isoformat(),
-            "duration_s": round(self.ended_at - self.started_at, 3),
-            **{name: round(seconds, 3) for name, seconds in phases.items()},
-            "judge_s": self.judge_s,
-            "participant_s": round(self.participant_s, 3),
-        }
+RESULT_KEYS = ResultKeys.of(Attempt)
 
 
 class Texts(Record):
@@ -473,7 +392,8 @@ class Trajectory(Record):
 
 
 def evidence_sha256(result: Mapping[str, Any]) -> str:
-    """The digest of a trajectory, from its `result.json`, whose steps contain the digests of their files."""
-    evidence = {key: result.get(key) for key in _EVIDENCE}
-    evidence |= {key: result[key] for key in _EVIDENCE_IF_THERE if result.get(key) is not None}
-    return sha256_json(evidence)
+    """The digest of a trajectory, from its `result.json`, whose steps contain the digests of their files.
+
+    It covers the evidence for a verdict, but not the verdict itself, keys derived from the evidence, or times.
+    """
+    return sha256_json({**RESULT_KEYS.evidence(result), _PROBES: None})

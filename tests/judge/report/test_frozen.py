@@ -5,7 +5,8 @@ from pathlib import Path
 from helpers.results import a_finished_run, a_result
 from judge.records.ledger import Frozen, LedgerEntry, UsedArchive
 from judge.report.build import make_report
-from judge.results.submission import counts_of, coverage_note
+from judge.results.entries import counts_of
+from judge.results.submission import coverage_note
 from judge.store.layout import RunStore
 
 USED = UsedArchive(name="shop.wacz", sha256="ab" * 32, matcher="frozen-1")

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from judge.report.data import RunView, TaskRow
 from judge.report.pages import ComparedRun, Renderer
 from judge.report.totals import compare, differences, matrix_of, task_counts, totals_of
+from judge.results.entries import counts_of
 from judge.results.judgings import Judging
 from judge.results.rates import OUTCOMES, Counted, Rate, RowOutcome
 from judge.results.statistics import mcnemar_exact
-from judge.results.submission import counts_of
 from shared.models import TokenUsage
 
 ROW = TaskRow.without_attempt(

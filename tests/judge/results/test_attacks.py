@@ -6,10 +6,10 @@ import pytest
 
 from helpers.attacked import attacked
 from helpers.results import a_result, a_submission, a_verdict
-from judge.results.attacks import attack_text, is_attacked
+from judge.results.attacks import attack_text
+from judge.results.entries import counts_of, read_entries
 from judge.results.merge import merge
 from judge.results.rows import AttemptRow, Played
-from judge.results.submission import counts_of
 from judge.trajectory.record import Attempt
 
 
@@ -73,7 +73,7 @@ def test_an_undecided_attack_is_in_no_rate() -> None:
 def test_a_run_without_attacks_has_none_of_the_figures() -> None:
     detail = detail_of(clean("t1"))
     assert not {"attacks", "attack_success_rate"} & detail.keys()
-    assert not any(map(is_attacked, detail["tasks"]))
+    assert not any(entry.is_attacked for entry in read_entries(detail["tasks"]))
 
 
 def test_a_merged_submission_computes_them_from_its_entries() -> None:

@@ -1,7 +1,7 @@
 """One rate of attempts, whoever shows it."""
 
+from judge.results.entries import counts_of
 from judge.results.rates import Counted, Rate
-from judge.results.submission import counts_of
 
 
 def attempts(**outcomes: str) -> list[Counted]:

@@ -62,6 +62,19 @@ def run(tmp_path: Path) -> RunStore:
     return a_sharded_run(tmp_path, DIVIDED)
 
 
+def test_the_metered_calls_of_shards_are_merged_and_each_counts_once(run: RunStore) -> None:
+    for number, shard in enumerate(run.shards()):
+        begun = {"call": f"c{number}", "at": 1.0, "role": "white_agent", "provider": "openai"}
+        # The last line of the first one was torn.
+        (shard.folder / "metering.jsonl").write_text(json.dumps(begun) + ("" if number else '\n{"call": "c9", "at'))
+    for _ in range(2):
+        merge_shards(run)
+        assert len((run.folder / "metering.jsonl").read_text().splitlines()) == 4
+        stored = json.loads((run.folder / "results.json").read_text())["results"][0]["detail"]
+        assert stored["participant_usage"]["calls"] == 3
+    assert verify_run(run).mismatches == ()
+
+
 def test_merged_shards_are_a_run_like_any_other(run: RunStore, tmp_path: Path) -> None:
     merged = merge_shards(run)["results"][0]["detail"]
     whole = json.loads((a_finished_run(tmp_path / "whole", *attempts()).folder / "results.json").read_text())

@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from helpers.results import a_finished_run, a_result
 from judge.commands.app import app
-from judge.results.signing import ENVELOPE, sign_run, signer_of, verify_signature
+from judge.results.signing import sign_run, signer_of, verify_signature
 from judge.store.layout import RunStore
+from judge.store.run_files import ENVELOPE
 from shared.errors import ConfigError
 
 
@@ -73,7 +74,7 @@ def test_every_change_of_one_byte_is_detected(store: RunStore, key: Path) -> Non
 
 
 def test_every_byte_of_the_envelope_counts(store: RunStore, key: Path) -> None:
-    path = store.folder / ENVELOPE
+    path = store.folder / ENVELOPE.name
     whole = path.read_bytes()
     for place in range(0, len(whole), 7):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x20]) + whole[place + 1 :])
@@ -82,14 +83,14 @@ def test_every_byte_of_the_envelope_counts(store: RunStore, key: Path) -> None:
 
 def test_a_wrong_key_is_one_line(store: RunStore, tmp_path: Path) -> None:
     (line,) = verify_signature(store, public_of(a_key(tmp_path, "other"))).mismatches
-    assert line.startswith(f"{ENVELOPE}: signed with the key 'SHA256:")
+    assert line.startswith(f"{ENVELOPE.name}: signed with the key 'SHA256:")
 
 
 def test_a_statement_of_another_run_is_one_line(store: RunStore, tmp_path: Path, key: Path) -> None:
     other = a_finished_run(tmp_path / "out", a_result("t1"), run_id="run-2")
-    shutil.copy(store.folder / ENVELOPE, other.folder / ENVELOPE)
+    shutil.copy(store.folder / ENVELOPE.name, other.folder / ENVELOPE.name)
     assert verify_signature(other, public_of(key)).mismatches == (
-        f"{ENVELOPE}: the statement is about run 'run-1', not 'run-2'",
+        f"{ENVELOPE.name}: the statement is about run 'run-1', not 'run-2'",
     )
 
 
@@ -127,7 +128,7 @@ def test_later_files_are_listed_and_reports_are_not(store: RunStore, key: Path) 
 
 def test_a_run_without_a_statement_is_not_signed(tmp_path: Path, key: Path) -> None:
     made = a_finished_run(tmp_path / "out", a_result("t1"))
-    assert verify_signature(made, key).mismatches == (f"{ENVELOPE}: missing, the run is not signed",)
+    assert verify_signature(made, key).mismatches == (f"{ENVELOPE.name}: missing, the run is not signed",)
 
 
 def test_a_key_of_openssh_signs_as_well(tmp_path: Path) -> None:
@@ -155,7 +156,9 @@ def test_a_run_is_signed_and_verified_in_any_folder(tmp_path: Path, key: Path, n
     made = a_finished_run(tmp_path / "out", a_result("t1"), a_result("t2", "max_steps"))
     copied = Path(shutil.move(made.folder, tmp_path / name))
     signed = CliRunner().invoke(app, ["sign", str(copied), "--key", str(key)])
-    assert (signed.exit_code, f"{copied}/{ENVELOPE}" in signed.output.replace("\n", "")) == (0, True), signed.output
+    assert (signed.exit_code, f"{copied}/{ENVELOPE.name}" in signed.output.replace("\n", "")) == (0, True), (
+        signed.output
+    )
     again = shutil.copytree(copied, tmp_path / "elsewhere")
     found = CliRunner().invoke(app, ["verify", str(again), "--key", str(public_of(key))])
     # Their judge is made up.

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.results.entries import counts_of
 from judge.results.statistics import (
     Tally,
     bootstrap,
@@ -23,7 +24,6 @@ from judge.results.statistics import (
     tallies_of,
     wilson,
 )
-from judge.results.submission import counts_of
 
 OUTCOMES = st.sampled_from(["success", "failure", "unscored", "aborted"])
 # A task's attempts: outcomes of success and failure.

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from helpers.results import JUDGE, a_result, a_step, a_submission, a_verdict
 from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
-from judge.results.submission import Submission, TaskSummary, counts_of, result_text
+from judge.results.entries import counts_of
+from judge.results.submission import Submission, TaskSummary, result_text
 from judge.trajectory.record import Attempt
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"

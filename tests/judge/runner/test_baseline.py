@@ -7,6 +7,7 @@ import pytest
 
 from helpers.results import a_finished_run, a_result, a_submission, a_verdict
 from judge.records.tasks import Task
+from judge.results.entries import read_entries
 from judge.runner.baseline import Baseline, Compared, compared, read_baseline
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
@@ -23,7 +24,7 @@ def entries(**outcomes: str) -> list[dict[str, Any]]:
 
 
 def against(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> Compared:
-    return compared(Baseline("b", before), {"results": [{"detail": {"tasks": after}}]})
+    return compared(Baseline("b", read_entries(before)), {"results": [{"detail": {"tasks": after}}]})
 
 
 def test_tasks_that_only_the_baseline_solved_are_lost() -> None:
@@ -114,7 +115,7 @@ def test_a_baseline_is_a_run_or_a_submission(tmp_path: Path, argument: str) -> N
     store = a_finished_run(tmp_path, a_result("t1", verdict=a_verdict()))
     write_json(store.folder / "results.json", a_submission(a_result("t1", verdict=a_verdict())))
     found = read_baseline(argument.format(folder=store.folder), tmp_path)
-    assert [entry["task_id"] for entry in found.entries] == ["t1"]
+    assert [entry.task_id for entry in found.entries] == ["t1"]
     assert Path(found.name).name in ("run-1", "results.json")
 
 
@@ -136,5 +137,5 @@ def test_an_attempt_of_ours_is_compared_with_its_own_text(tmp_path: Path) -> Non
     one = a_result("t1", verdict=a_verdict())
     other = one.model_copy(update={"task": Task(task_id="t1", website=one.task.website, task="Another task.")})
     submission = a_submission(other)
-    found = compared(Baseline("b", a_submission(one)["results"][0]["detail"]["tasks"]), submission)
+    found = compared(Baseline("b", read_entries(a_submission(one)["results"][0]["detail"]["tasks"])), submission)
     assert found.changed == ("t1",)

@@ -15,6 +15,7 @@ from helpers.results import a_result, a_submission, a_verdict
 from helpers.runner.scenario_runs import write_scenario
 from helpers.runs import write_synthetic_run
 from judge.records.verdicts import WITHOUT_CHECKS
+from judge.results.entries import read_entries
 from judge.runner.baseline import Baseline
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import Member
@@ -39,7 +40,9 @@ def concluded(
     given = RunOptions(scenario=write_scenario(folder / "shop" / "scenario.toml"), **options)
     baseline = None
     if solved is not None:
-        baseline = Baseline("r0", a_submission(*(a_result(task) for task in solved))["results"][0]["detail"]["tasks"])
+        baseline = Baseline(
+            "r0", read_entries(a_submission(*(a_result(task) for task in solved))["results"][0]["detail"]["tasks"])
+        )
     scenario = load_scenario(given.scenario)
     plan = Plan(given, Settings(), scenario, members=(JUDGE,), draft=None, store=store, baseline=baseline)
     said = io.StringIO()

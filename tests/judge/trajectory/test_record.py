@@ -1,4 +1,5 @@
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
@@ -174,3 +175,20 @@ def test_a_damaged_result_is_read_or_refused_by_name(data: st.DataObject) -> Non
 def test_a_result_of_another_tool_is_refused(value: dict[str, str]) -> None:
     with pytest.raises(TrajectoryError, match=r"^result\.json: "):
         Attempt.from_json(value, source="result.json")
+
+
+DAMAGE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.sampled_from([*a_result().to_json(), "times.started_at", "times.judge_s", "times.participant_s"]), DAMAGE)
+def test_a_damaged_result_is_refused_in_a_line_or_can_be_written_again(key: str, damage: object) -> None:
+    value = json.loads(json.dumps(a_result().to_json()))
+    *tables, name = key.split(".")
+    (value[tables[0]] if tables else value)[name] = damage
+    with suppress(TrajectoryError):
+        written = Attempt.from_json(value, source="result.json").to_json()
+        assert Attempt.from_json(written, source="result.json").to_json() == written

@@ -14,7 +14,7 @@ from helpers.frozen.site import addresses, ports_of, running, stopped
 from helpers.frozen.walks import Walker, policy_for, task_for, wrong
 from helpers.frozen.wire import Addresses, Authority
 from judge.browser.pool import browser_pool
-from judge.results.submission import counts_of
+from judge.results.entries import counts_of
 from judge.scenario.frozen import on_archives
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario

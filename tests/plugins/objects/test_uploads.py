@@ -62,6 +62,7 @@ def test_an_attempt_is_put_as_soon_as_it_has_ended(shard: RunStore, url: str, tm
         write_attempt(shard.task("t1", 2), RESULTS[1].model_copy(update={"epoch": 2}))
         take(RunStarted(run_id=shard.run_id, total=2, kept=0))
         take(done("t1"))
+        (shard.folder / "metering.jsonl").write_text("a call\n")
         take(done("t1", 2))
         # The thread takes one after the other, so this one ends last.
         uploads._thread.submit(lambda: None).result()
@@ -69,6 +70,8 @@ def test_an_attempt_is_put_as_soon_as_it_has_ended(shard: RunStore, url: str, tm
     assert {name.split("/")[1] for name in there if name.startswith("results/")} == {"t1"}
     assert "epochs/2/results/t1/result.json" in there
     assert "run.json" in there
+    # It grows with every attempt.
+    assert there["metering.jsonl"] == b"a call\n"
     assert len(passed) == 3
 
 

@@ -18,6 +18,7 @@ from judge.records.checks import Editable, LookCheck, OneOrMore, PatternText, Te
 from judge.records.patterns import Pattern
 from judge.records.tools import verb_of
 from shared.fields import Invalid
+from shared.models import omit_default
 from shared.seen import without_icons
 from shared.text import counted, plain, split_line
 
@@ -36,7 +37,7 @@ class ActionCheck(LookCheck):
     kind: Literal["action"]
     line: OneOrMore[Text] | None = None
     pattern: PatternText | None = None
-    editable: Editable = False
+    editable: Editable = omit_default(False)
 
     def as_seen(self) -> Self:
         """The check as people see its texts. Action lines have no pictures of icon fonts."""

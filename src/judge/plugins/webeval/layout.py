@@ -39,6 +39,7 @@ from judge.trajectory.foreign import (
 from judge.trajectory.formats import Document, Reader, Source, Writer
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.errors import TrajectoryError
+from shared.fields import without_none
 from shared.files import MAX_FILE_BYTES, read_errors, read_file, reason_of
 from shared.models import Action, Record
 from shared.strict_json import parse_json
@@ -438,11 +439,11 @@ def _written(attempt: Attempt, names: Mapping[str, str], *, keeps_names: bool) -
             "source": _SOURCE,
             "message": line or (outcome.message if outcome else step.feedback or ""),
             "url": step.url,
-            **({} if line is None else {"action": tool}),
+            **without_none(action=None if line is None else tool),
             "arguments": {**params, "action": tool, "thoughts": action.thought},
             # Our own keys, for facts that cannot be derived from the order of the events.
             "tool": action.tool,
-            **({"screenshot": names[step.screenshot]} if step.screenshot else {}),
+            **without_none(screenshot=names[step.screenshot] if step.screenshot else None),
         }
 
 

@@ -1,0 +1,77 @@
+"""A step while it is taken: what the observation showed, and every fact since, as soon as it is known."""
+
+import time
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from judge.episode.blame import shortened
+from judge.records.steps import Navigation, Outcome, Step, Timings
+from judge.records.user import Asked
+from shared.models import Action, Settled
+
+
+class Stopwatch:
+    """Measures the seconds of its body, even if that fails."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._began = 0.0
+
+    def __enter__(self) -> Self:
+        self._began = time.monotonic()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.seconds += time.monotonic() - self._began
+
+
+@dataclass
+class StepTimes:
+    """Where a step's wall time goes."""
+
+    observing: Stopwatch = field(default_factory=Stopwatch)
+    replying: Stopwatch = field(default_factory=Stopwatch)
+    acting: Stopwatch = field(default_factory=Stopwatch)
+
+    def recorded(self, settled: Settled) -> Timings:
+        """The step's timings, with those of waiting for its page."""
+        return Timings(
+            observe_s=self.observing.seconds,
+            reply_s=self.replying.seconds,
+            act_s=self.acting.seconds,
+            settle_s=settled.real_s,
+            page_s=settled.page_s,
+        )
+
+
+class StepDraft:
+    """A step that is not over. `observed` is the part of it that the observation provides."""
+
+    def __init__(self, observed: Step) -> None:
+        self.observed = observed
+        self.reply = ""
+        self.action: Action | None = None
+        self.outcome: Outcome | None = None
+        self.asked: Asked | None = None
+        self.flags: tuple[str, ...] = observed.flags
+        self.refused: tuple[str, ...] = observed.refused
+        self.downloads: tuple[str, ...] = observed.downloads
+        self.navigations: tuple[Navigation, ...] = observed.navigations
+
+    def recorded(self, timings: Timings) -> Step:
+        """The step as it is recorded, complete or not."""
+        facts = {
+            "reply": self.reply,
+            "action": self.action,
+            "outcome": self.outcome,
+            "asked": self.asked,
+            "flags": tuple(dict.fromkeys(self.flags)),
+            "refused": self.refused,
+            "downloads": self.downloads,
+            "navigations": shortened(self.navigations),
+            "timings": timings,
+        }
+        return self.observed.model_copy(update=facts)
