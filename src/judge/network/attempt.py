@@ -18,9 +18,10 @@ from judge.config import RunConfig
 from judge.network.archives import Archives, FrozenAttempt
 from judge.network.holding import Holding
 from judge.network.interception import Interceptor
+from judge.network.policy import NetworkPolicy, refuse_ip, refuses_always
 from judge.records.ledger import Frozen
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy, Place, Site, place_of, refuse_ip, refuses_always
+from judge.sites import Place, Site, place_of
 from shared.errors import ConfigError
 
 Lent = TypeVar("Lent")

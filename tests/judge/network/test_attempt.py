@@ -22,8 +22,8 @@ from judge.network.attempt import (
     require_networks,
 )
 from judge.network.interception import Interceptor, PageSocket, Upstream, WireAnswer, WireRequest
+from judge.network.policy import NetworkPolicy
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy
 from shared.errors import ConfigError
 
 LIVE = "https://live.example/"
