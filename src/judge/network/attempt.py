@@ -1,5 +1,7 @@
 """What the network of an attempt is, and which tasks cannot be played on it: decided here and nowhere else.
 
+Only settings that contradict each other without any task are refused elsewhere (`judge.config`).
+
 | network  | who answers the browser's requests                                                | what the guard reads |
 |----------|-----------------------------------------------------------------------------------|----------------------|
 | live     | the sites, as far as the policy allows                                            | all without TLS      |
