@@ -42,8 +42,8 @@ from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import browser_pool
 from judge.browser.settle import ClockStalled, settle_mode
 from judge.config import RunConfig
+from judge.network.policy import NetworkPolicy
 from judge.records.tools import SCROLL, tools
-from judge.sites import NetworkPolicy
 from shared.errors import EnvironmentFault
 from shared.models import Page
 from shared.settings import Settings

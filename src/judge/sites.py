@@ -1,4 +1,4 @@
-"""Addresses and the sites they belong to: a task's own site, other sites, and the network policy. Pure.
+"""Addresses and the sites they belong to: a task's own site and other sites. Pure.
 
 An origin is a host with a port. A site is a registrable domain: the name that was registered below a public suffix. The
 public suffix list comes with the `publicsuffixlist` package. Its private part is included, so two customers of one
@@ -8,7 +8,6 @@ match completely, with their port.
 
 import ipaddress
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -29,19 +28,6 @@ MAX_SITE_CHARS = 300
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # These schemes wrap the address of the page that created the URL.
 _WRAPPERS = re.compile(r"\A(?:(?:blob|filesystem|view-source):)+", re.IGNORECASE)
-# Names and addresses of cloud metadata services besides the link-local addresses that most of them use.
-_METADATA_NAMES = frozenset({"metadata.google.internal", "metadata", "instance-data", "metadata.azure.internal"})
-_METADATA = frozenset(map(ipaddress.ip_address, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254")))
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-# Ranges in IANA's special-purpose registries that `is_global` of the supported Python versions gets wrong.
-_SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2002::/16", "3fff::/20")))
-# The range assigned to public hosts (RFC 4291, 2.4). Outside it are site-local and IPv4-compatible addresses, local
-# NAT64 prefixes (RFC 8215), and addresses with a network-specific meaning.
-_GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
-_METADATA_SERVICE = "a metadata service"
-_LINK_LOCAL = "a link-local address"
-_THIS_MACHINE = "this machine"
-_OWN_SERVER = "a server of the assessment itself"
 
 Origin = tuple[str, int | None]
 
@@ -100,7 +86,7 @@ def site_of(url: str) -> str | None:
     if origin is None:
         return None
     host, port = origin
-    if "." not in host or _ip(host) is not None:
+    if "." not in host or ip_of(host) is not None:
         return f"{host}:{port}"
     # A host that is itself a public suffix (`github.io`) has no registrable part, so it counts as a site.
     return _suffixes().privatesuffix(host) or host
@@ -191,83 +177,8 @@ def is_site(entry: str) -> bool:
     return origin_of(entry if mark else f"http://{rest}") is not None
 
 
-class NetworkPolicy(Record):
-    """Where a browser under assessment may connect: only to the public web and the task's own places.
-
-    `own` may be on private addresses, by exact host and port, but never on link-local ones or those of metadata
-    services: no task needs them, and untrusted requests name sites too. `closed` are the assessment's own servers,
-    the judge and the participant, which are unreachable even as a task's website.
-
-    The guard (`judge.network.guard`) resolves a name once, asks this policy about every resulting address, and connects
-    to exactly the allowed address, so that a name cannot resolve to another one in between (DNS rebinding).
-    """
-
-    own: tuple[Place, ...] = ()
-    closed: tuple[Place, ...] = ()
-
-    @classmethod
-    def for_websites(cls, sites: Iterable[str], *, closed: Iterable[str] = ()) -> "NetworkPolicy":
-        """The policy for tasks on `sites` (addresses, origins or hosts), with the servers at `closed` out of reach.
-
-        Subdomains of an allowed host are not included: whoever controls them could point them to any address.
-        """
-        urls = (url for site in sites for url in ([site] if "://" in site else [f"http://{site}", f"https://{site}"]))
-        return cls(own=_places(urls), closed=_places(closed))
-
-    def refuse_name(self, place: Place) -> str | None:
-        """Why this host must not even be resolved, or `None`."""
-        if place in self.closed:
-            return _OWN_SERVER
-        return _METADATA_SERVICE if place.host in _METADATA_NAMES else None
-
-    def refuse_address(self, place: Place, address: str) -> str | None:
-        """Why a connection to `place`, which resolved to `address`, is refused, or `None`."""
-        why = refuse_ip(address)
-        same_port = [closed.host for closed in self.closed if closed.port == place.port]
-        is_local = any(host == "localhost" or refuse_ip(host) == _THIS_MACHINE for host in same_port)
-        # A server on this machine is reachable under every name and address of this machine.
-        if address in same_port or (why == _THIS_MACHINE and is_local):
-            return _OWN_SERVER
-        return why if place not in self.own or refuses_always(why) else None
-
-
-def _places(urls: Iterable[str]) -> tuple[Place, ...]:
-    return tuple(dict.fromkeys(filter(None, map(place_of, urls))))
-
-
-def refuse_ip(address: str) -> str | None:
-    """Why an IP address is not allowed, or `None` for one on the public internet."""
-    # Without the zone of `fe80::1%eth0`.
-    ip = _ip(address.partition("%")[0])
-    if ip is None:
-        return "no address"
-    if isinstance(ip, ipaddress.IPv6Address) and (ip.ipv4_mapped or ip in _NAT64):
-        # Packets to a mapped or translated address go to the IPv4 address in its last four bytes.
-        return refuse_ip(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
-    is_special = any(ip in network for network in _SPECIAL) or (ip.version == 6 and ip not in _GLOBAL_IPV6)
-    # The order matters: link-local addresses are private too, and a task's own site may be private but not link-local.
-    reasons = (
-        (ip in _METADATA, _METADATA_SERVICE),
-        (ip.is_loopback or ip.is_unspecified, _THIS_MACHINE),
-        (ip.is_link_local, _LINK_LOCAL),
-        (ip.is_multicast, "a multicast address"),
-        (ip.is_private, "a private network"),
-        (not ip.is_global or is_special, "no public address"),
-    )
-    return next((why for applies, why in reasons if applies), None)
-
-
-def refuses_always(why: str | None) -> bool:
-    """Whether a reason of `refuse_ip` holds for a task's own site as well."""
-    return why in (_LINK_LOCAL, _METADATA_SERVICE)
-
-
-def is_ip(text: str) -> bool:
-    """Whether a host is an IP address, in its usual spelling."""
-    return _ip(text) is not None
-
-
-def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def ip_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The IP address that a host is, in its usual spelling; `None` for a name."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:

@@ -14,9 +14,9 @@ from helpers.episode.one_page_shop import OnePageShop, assess_in_shop
 from helpers.episode.scripted import ScriptedBrowser, play_episode
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from judge.browser.session import Hop
+from judge.network.policy import NetworkPolicy
 from judge.records.events import Event, TaskStarted
 from judge.records.tools import MAX_OPEN_TABS
-from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault
 from shared.models import Action, Page, Tab, ToolSpec
 from shared.protocol import render_reply

@@ -13,7 +13,7 @@ from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finis
 from helpers.episode.scripted import HOME, ScriptedBrowser, play_episode
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from judge.browser.session import Hop
-from judge.sites import NetworkPolicy
+from judge.network.policy import NetworkPolicy
 from shared.errors import BrowserFault
 from shared.models import Action
 

@@ -13,7 +13,7 @@ from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, always_yes, finish, ref, tool_call
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from helpers.llm.servers import Answer, ModelCall, openai_answer
-from judge.sites import NetworkPolicy
+from judge.network.policy import NetworkPolicy
 
 BAD = "gunpowder"
 FIELD = 'textbox "Field"'

@@ -11,9 +11,9 @@ from helpers.browser.hostile_site import Page, hostile_site, self_signed
 from helpers.browser.sessions import browser_settings
 from helpers.browser.ways_judged import Outcome, four_servers, outcomes
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, participant, some_tasks, tool_call
-from judge import sites
 from judge.browser.pool import browser_pool
 from judge.network import guard
+from judge.network import policy as network_policy
 from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 from judge.trajectory.network import read_har
@@ -75,7 +75,7 @@ def visits(*urls: str, until: Callable[[], bool] = lambda: True) -> Script:
 @pytest.fixture
 def loopback_is_public(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a participant go to a page of its own on this machine."""
-    monkeypatch.setattr(sites, "refuse_ip", lambda _: None)
+    monkeypatch.setattr(network_policy, "refuse_ip", lambda _: None)
     monkeypatch.setattr(guard, "is_this_machine", lambda _: False)
 
 

@@ -10,7 +10,7 @@ from playwright.async_api import Error, async_playwright
 from judge.browser.chromium import find_browser
 from judge.browser.form_login import intercepted_options, launch_options
 from judge.network.interception import Interceptor
-from judge.sites import NetworkPolicy
+from judge.network.policy import NetworkPolicy
 from shared.errors import BrowserFault, ConfigError
 from shared.settings import Settings
 

@@ -19,8 +19,8 @@ from judge.browser.display import has_display, require_display, virtual_display,
 from judge.config import RunConfig
 from judge.network.guard import guarding
 from judge.network.interception import Interceptor
+from judge.network.policy import NetworkPolicy
 from judge.network.upstream_proxy import UpstreamProxy
-from judge.sites import NetworkPolicy
 from shared.errors import WabeError
 from shared.settings import Settings
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser import attacks, fetches, fields, fonts, lost_refs, points, probes, requests, responses, settle
+from judge.browser import attacks, fetches, fonts, lost_refs, points, probes, requests, responses
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
 from judge.browser.mcp_server import McpServer, NoAnswer, PageTrouble, TabCrashed
@@ -44,6 +44,7 @@ from judge.browser.settle import (
     read_report,
     settle_code,
 )
+from judge.browser.since import BLANK, MARK_TRIES, Since
 from judge.network.guard import Guard
 from judge.network.wire import MARK
 from judge.records.access import StorageState
@@ -53,15 +54,12 @@ from judge.records.tools import HOLD, tool_of, writes
 from judge.sites import Site
 from judge.trajectory import fetched
 from shared.errors import InternalFault, SiteFault, SiteUnreachable, is_shortage
-from shared.models import DocumentKind, Notice, Page, Settled, Tab, ToolSpec
+from shared.models import DocumentKind, Notice, Page, Tab, ToolSpec
 
 # A page may navigate, or open a dialog, between its snapshot and its screenshot.
 _OBSERVE_TRIES = 5
-# A page that keeps replacing its elements is observed anyway, without the facts about those elements.
-_MARK_TRIES = 2
 # A page may open one file chooser after another.
 _RUN_TRIES = 4
-_BLANK = "about:blank"
 _WHEEL = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 # The server's own wording.
 # How often an action that a slow page has not answered is tried again.
@@ -128,27 +126,7 @@ class PlaywrightBrowser:
         self._console = ConsoleLog(server.folder)
         # Paths of this host that the server's messages may contain.
         self._hidden = (str(server.folder), str(Path(compute_driver_executable()[0]).parent))
-        self._tab_count = 1
-        self._url = _BLANK
-        self._title = ""
-        self._seen = ""
-        self._picture: bytes | None = None
-        self._reports: list[Report] = []
-        # Whether loading was stopped since the last observation.
-        self._was_loading = False
-        # Why the page in front must be replaced before anything else.
-        self._condemned: Notice | None = None
-        # What the last action typed, by the field's reference; and whether it was a drag or a long press.
-        self._typed: dict[str, str] = {}
-        self._has_held = False
-        # Whether a file chooser was cancelled since the last observation.
-        self._has_chosen = False
-        self._downloads: tuple[str, ...] = ()
-        self._settled_at = time.monotonic()
-        # How many more times a page may be observed again because it replaced elements meanwhile.
-        self._marks_left = _MARK_TRIES
-        # Whether the page has settled since the last action.
-        self._is_settled = False
+        self._since = Since()
         # The participant's own text may be shown as a link, so only links from before its first action count.
         self._collects_links = True
 
@@ -189,7 +167,7 @@ class PlaywrightBrowser:
                 answer = await self._go(url)
         await self._require_opened(answer, url)
         # From now on an empty page means a crash: a tab may crash before its first observation.
-        self._url = url
+        self._since.url = url
 
     async def open_tabs(self, urls: Sequence[str]) -> None:
         """See `judge.browser.session.Browser`."""
@@ -201,7 +179,7 @@ class PlaywrightBrowser:
             with _opening(urls[0]):
                 await self._server.call("browser_tabs", {"action": "select", "index": 0})
         # So that the first observation does not follow these as newly opened tabs.
-        self._tab_count += len(urls)
+        self._since.tabs += len(urls)
 
     async def _open_tab(self, url: str) -> Answer:
         answer = await self._server.call("browser_tabs", {"action": "new"})
@@ -230,17 +208,16 @@ class PlaywrightBrowser:
     async def observe(self) -> Page:
         """See `judge.browser.session.Browser`."""
         page = await self._observed_or_replaced()
-        if not self._seen:
+        if not self._since.snapshot:
             self._know_site(page.url)
         await self._require_upstream()
         # No other page can be a wall, and listing the frames costs a call.
         if page.http_status in WALL_STATUSES:
             page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
-        # Before `_settled`, which takes the reports.
-        notice = page.notice or (self._loss() if page.url == _BLANK else None) or self._notice() or self._effect(page)
-        self._seen, self._picture = page.snapshot, page.screenshot
-        since = {"notice": notice, "refused": self._refused(), "downloads": self._take_downloads()}
-        return page.model_copy(update={**since, **self._settled()})
+        notice = self._since.notice(page, self._server.settings.config.navigation_timeout_s)
+        facts = {"notice": notice, "refused": self._refused(), **self._since.found()}
+        self._since = self._since.after(page)
+        return page.model_copy(update=facts)
 
     async def _require_upstream(self) -> None:
         """Raises `BrowserFault` if the operator's own proxy no longer works."""
@@ -249,13 +226,13 @@ class PlaywrightBrowser:
 
     async def _observed_or_replaced(self) -> Page:
         limit_s = self._server.settings.config.call_timeout_s
-        if self._condemned is None:
+        if self._since.condemned is None:
             try:
                 async with asyncio.timeout(limit_s):
                     return await self._observed(limit_s)
             except (TimeoutError, PageTrouble):
-                self._condemned = self._condemned or Notice(code="tab_took_too_long", seconds=limit_s)
-        return await self.replace_tab(self._condemned)
+                self._since.condemned = self._since.condemned or Notice(code="tab_took_too_long", seconds=limit_s)
+        return await self.replace_tab(self._since.condemned)
 
     async def replace_tab(self, why: Notice) -> Page:
         """See `judge.browser.session.Browser`."""
@@ -266,8 +243,7 @@ class PlaywrightBrowser:
             page = await self._fresh(2 * _REPLACE_S)
         if page is None:
             raise self._server.fail("a page hangs, and its tab cannot be replaced")
-        self._url, self._title, self._tab_count = page.url, page.title, len(page.tabs)
-        self._condemned, self._is_settled = None, False
+        self._since.replaced(page)
         return page.model_copy(update={"notice": why})
 
     async def _fresh(self, limit_s: float) -> Page | None:
@@ -301,49 +277,7 @@ class PlaywrightBrowser:
         answer = await self._run(settling)
         if not answer.ok and responses.modal_state(answer.text) is None:
             _log.warning("a page is observed without waiting for it: %s", self._clean(answer.text)[:300])
-        report = read_report(answer.text)
-        self._reports.append(report)
-        self._downloads += report.downloads
-        self._settled_at = time.monotonic()
-        if report.silent:
-            self._condemned = Notice(code="tab_busy")
-
-    def _notice(self) -> Notice | None:
-        """The most serious event since the last observation."""
-        was_loading, self._was_loading = self._was_loading, False
-        has_chosen, self._has_chosen = self._has_chosen, False
-        if any(report.stopped for report in self._reports):
-            return Notice(code="script_stopped", seconds=settle.MAX_CPU_S)
-        if closed := sum(report.closed_tabs for report in self._reports):
-            return Notice(code="tabs_closed", count=closed)
-        if was_loading:
-            return Notice(code="loading_stopped", seconds=self._server.settings.config.navigation_timeout_s)
-        return Notice(code="file_chooser_cancelled") if has_chosen else None
-
-    def _effect(self, page: Page) -> Notice | None:
-        """Whether the last action did not have the effect that it has elsewhere."""
-        typed, self._typed = self._typed, {}
-        has_held, self._has_held = self._has_held, False
-        if count := fields.count_differing(page.snapshot, typed, self._seen):
-            return Notice(code="not_as_typed", count=count)
-        is_same = _without_focus(page.snapshot) == _without_focus(self._seen) and page.screenshot == self._picture
-        return Notice(code="nothing_changed") if has_held and is_same and page.screenshot is not None else None
-
-    def _settled(self) -> dict[str, Any]:
-        """The duration and findings of all settling since the last observation, as fields of a page."""
-        waits, self._reports = self._reports, []
-        settled = Settled(
-            real_s=sum(wait.settled.real_s for wait in waits),
-            page_s=sum(wait.settled.page_s for wait in waits),
-            waited_for=tuple(dict.fromkeys(reason for wait in waits for reason in wait.settled.waited_for)),
-        )
-        links = tuple(link for wait in waits for link in wait.links)
-        stood = tuple(each for wait in waits for each in wait.vanished)
-        return {"settled": settled, "vanished": tuple(each.text for each in stood), "stood": stood, "links": links}
-
-    def _take_downloads(self) -> tuple[str, ...]:
-        taken, self._downloads = self._downloads, ()
-        return taken
+        self._since.settled(read_report(answer.text))
 
     async def _frames(self) -> list[str]:
         """The addresses of the page's frames; empty if an open dialog prevents reading them."""
@@ -356,7 +290,7 @@ class PlaywrightBrowser:
     async def _observed(self, limit_s: float) -> Page:
         """The page, without a snapshot if there is none. Raises `PageTrouble` if the tab must be replaced."""
         until, timeouts = time.monotonic() + limit_s / 2, 0
-        self._marks_left = _MARK_TRIES
+        self._since.marks_left = MARK_TRIES
         for _ in range(_OBSERVE_TRIES):
             try:
                 page = await self._look()
@@ -367,7 +301,7 @@ class PlaywrightBrowser:
                 timeouts += 1
                 # Retry once only, because each attempt takes the full timeout.
                 if timeouts > 1 or error.page is None:
-                    is_lost = self._reports[-1].lost_document
+                    is_lost = self._since.has_lost_document
                     return error.page or await self._glance(Notice(code="keeps_changing" if is_lost else "no_snapshot"))
                 continue
             if page is not None:
@@ -378,14 +312,15 @@ class PlaywrightBrowser:
 
     async def _look(self) -> Page | None:
         """The page; `None` if it changed meanwhile and must be observed again."""
-        if not self._is_settled:
+        if not self._since.is_settled:
             await self._settle()
-        self._is_settled = False
-        if self._condemned is not None:
+        self._since.is_settled = False
+        if self._since.condemned is not None:
             raise NoAnswer
-        if self._reports and (kind := _kind_without_snapshot(self._reports[-1])):
+        reports = self._since.reports
+        if reports and (kind := _kind_without_snapshot(reports[-1])):
             return await self._glance(Notice(code="cannot_be_shown", kind=kind))
-        if self._reports and self._reports[-1].restless:
+        if reports and reports[-1].restless:
             return await self._glance(Notice(code="keeps_changing"))
         answer = await self._snapshot()
         if state := responses.modal_state(answer.text):
@@ -410,16 +345,16 @@ class PlaywrightBrowser:
         as one of the site that it went to.
         """
         config = self._server.settings.config
-        again = self._marks_left < _MARK_TRIES
+        again = self._since.marks_left < MARK_TRIES
         answer = await self._run(beside_code(config.screenshot_quality, config.action_timeout_s, again=again))
         beside = read_beside(answer.text)
         # If a dialog opened meanwhile, the next snapshot reports it.
         if beside is None or beside.origins != 1:
             return None
         marked = mark(page.snapshot, read_documents(beside.documents))
-        if not marked.is_complete and self._marks_left:
-            self._marks_left -= 1
-            self._is_settled = True
+        if not marked.is_complete and self._since.marks_left:
+            self._since.marks_left -= 1
+            self._since.is_settled = True
             return None
         facts = {
             "snapshot": marked.snapshot,
@@ -448,14 +383,14 @@ class PlaywrightBrowser:
         answer = await self._run(GLANCE_CODE)
         if responses.modal_state(answer.text):
             # The observation after this one shows the dialog.
-            return Page(url=self._url, title=self._title, snapshot="", notice=notice)
+            return Page(url=self._since.url, title=self._since.title, snapshot="", notice=notice)
         glance = read_glance(answer.text)
         if glance is None:
             raise NoAnswer
-        self._url, self._title = glance.url, glance.title
+        self._since.shows(glance.url, glance.title)
         screenshot = self._decoded(glance.image) if glance.image else None
         tabs = await self._listed_tabs()
-        return Page(url=self._url, title=self._title, snapshot="", screenshot=screenshot, tabs=tabs, notice=notice)
+        return Page(url=glance.url, title=glance.title, snapshot="", screenshot=screenshot, tabs=tabs, notice=notice)
 
     async def _listed_tabs(self) -> tuple[Tab, ...]:
         answer = await self._server.call("browser_tabs", {"action": "list"})
@@ -467,8 +402,7 @@ class PlaywrightBrowser:
     async def _snapshot(self) -> Answer:
         """The snapshot; that of the previous page if the next one does not load within the navigation timeout."""
         config = self._server.settings.config
-        is_lost = bool(self._reports) and self._reports[-1].lost_document
-        limit_s = config.action_timeout_s if is_lost else config.navigation_timeout_s
+        limit_s = config.action_timeout_s if self._since.has_lost_document else config.navigation_timeout_s
         for unblock in (self._unblock, None):
             try:
                 async with asyncio.timeout(limit_s):
@@ -481,7 +415,7 @@ class PlaywrightBrowser:
 
     async def _unblock(self) -> None:
         """Stop a navigation, which continues after its call has timed out. Meanwhile the server answers no snapshot."""
-        self._was_loading |= (await self._run(UNBLOCK_CODE)).text == "true"
+        self._since.was_loading |= (await self._run(UNBLOCK_CODE)).text == "true"
 
     async def _run(self, code: str, *, hold_ms: int = 0) -> Answer:
         """Run the judge's own code in the server's process; the answer's text is its result as JSON.
@@ -501,7 +435,7 @@ class PlaywrightBrowser:
 
     async def _cancel_chooser(self) -> None:
         """Uploads are not allowed, and an open file chooser blocks every other tool."""
-        self._has_chosen = True
+        self._since.has_chosen = True
         await self._server.call("browser_file_upload", {})
 
     async def _parsed(self, text: str) -> Page | None:
@@ -512,20 +446,20 @@ class PlaywrightBrowser:
             raise TabCrashed from None
         except responses.UnreadableResponse as error:
             raise self._server.fail(f"the browser's server gave an unreadable answer: {error}") from None
-        if page.url == _BLANK and self._url != _BLANK:
+        if page.url == BLANK and self._since.url != BLANK:
             self._require_known()
-            if self._loss() is None:
+            if self._since.loss() is None:
                 # The tab may have been lost since the last report.
                 await self._settle()
         # A tab without address and title never loaded, because its link was a download.
         loaded = [tab for tab in page.tabs if tab.url or tab.title]
-        newest = loaded[-1] if len(loaded) > self._tab_count else None
-        self._tab_count = len(loaded)
+        newest = loaded[-1] if len(loaded) > self._since.tabs else None
+        self._since.tabs = len(loaded)
         if newest is not None and not newest.current:
             # The server stays on the old tab; a browser would show a person the new one.
             await self._server.call("browser_tabs", {"action": "select", "index": newest.index})
             return None
-        self._url, self._title = page.url, page.title
+        self._since.shows(page.url, page.title)
         return page
 
     def _require_known(self) -> None:
@@ -533,16 +467,12 @@ class PlaywrightBrowser:
         if not self._server.is_watched:
             raise self._server.fail("the browser was relaunched: its page is gone")
 
-    def _loss(self) -> Notice | None:
-        """How a tab was lost since the last observation, if any. A page may also be empty for other reasons."""
-        lost = next((report.lost for report in self._reports if report.lost), None)
-        return Notice(code="tab_crashed" if lost == "crashed" else "tab_flooded") if lost else None
-
     async def _dialog_page(self, state: str) -> Page:
         tabs = await self._listed_tabs()
-        url = next((tab.url for tab in tabs if tab.current and tab.url), self._url)
-        self._url, self._title = url, self._title if url == self._url else ""
-        return Page(url=url, title=self._title, snapshot="", tabs=tabs, dialog=responses.dialog_text(state))
+        url = next((tab.url for tab in tabs if tab.current and tab.url), self._since.url)
+        title = self._since.title if url == self._since.url else ""
+        self._since.shows(url, title)
+        return Page(url=url, title=title, snapshot="", tabs=tabs, dialog=responses.dialog_text(state))
 
     async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
         """See `judge.browser.session.Browser`."""
@@ -574,23 +504,30 @@ class PlaywrightBrowser:
         looked: Answer | None = None
         is_found_again = False
         try:
-            if time.monotonic() - self._settled_at >= AWAKE_S:
+            if time.monotonic() - self._since.settled_at >= AWAKE_S:
                 await self._run(WAKE_CODE)
             named = points.points_of(params)
             # Before the action, which may remove what is at the point.
             looked = await self._run(points.hit_code(named)) if named else None
             limit_s = self._server.settings.config.action_timeout_s
             answer, is_found_again = await lost_refs.call_again(
-                self._call, self._snapshot, self._run, tool, params, seen=self._seen, url=self._url, limit_s=limit_s
+                self._call,
+                self._snapshot,
+                self._run,
+                tool,
+                params,
+                seen=self._since.snapshot,
+                url=self._since.url,
+                limit_s=limit_s,
             )
         except TabCrashed:
             answer = Answer(ok=False, text="the tab crashed")
         except PageTrouble as error:
             answer = Answer(ok=False, text=f"the page does not answer: {error}")
             if isinstance(error, NoAnswer):
-                self._condemned = Notice(code="tab_took_too_long", seconds=self._server.settings.config.call_timeout_s)
-        self._typed = tool_of(tool).fills(params) if answer.ok and not is_found_again else {}
-        self._has_held = answer.ok and (tool_of(tool).drops or bool(params.get(HOLD)))
+                seconds = self._server.settings.config.call_timeout_s
+                self._since.condemned = Notice(code="tab_took_too_long", seconds=seconds)
+        self._since.acted(tool, params, is_done=answer.ok, is_found_again=is_found_again)
         with suppress(PageTrouble):
             # The next observation finds out what is wrong.
             await self._after(tool, params, answer)
@@ -598,7 +535,7 @@ class PlaywrightBrowser:
             ok=answer.ok,
             text=self._clean(answer.text),
             refused=self._refused(),
-            downloads=self._take_downloads(),
+            downloads=self._since.take_downloads(),
             found_again=is_found_again,
             hit=points.read_hits(looked.text) if looked and looked.ok else None,
         )
@@ -606,12 +543,12 @@ class PlaywrightBrowser:
     async def _after(self, tool: str, params: dict[str, Any], answer: Answer) -> None:
         if answer.ok and tool == "browser_tabs" and params.get("action") == "close":
             # The page may open another tab before it is observed.
-            self._tab_count -= 1
+            self._since.tabs -= 1
         if answer.ok and not tool_of(tool).waits:
             # Settle now, so that effects of the action, such as a download, are reported with it: there may be no later
             # observation in this episode. Not after a wait, which counts as the participant's time.
             await self._settle()
-            self._is_settled = True
+            self._since.is_settled = True
         if not answer.ok and tool_of(tool).does == "goes" and _TIMEOUT.search(answer.text):
             await self._unblock()
 
@@ -706,10 +643,6 @@ def _kind_without_snapshot(report: Report) -> DocumentKind | None:
         case "text/html" | "application/xhtml+xml":
             return "empty"
     return "xml"
-
-
-def _without_focus(snapshot: str) -> str:
-    return snapshot.replace(" [active]", "")
 
 
 @contextmanager

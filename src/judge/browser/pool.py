@@ -13,8 +13,8 @@ from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.tools import offered_tools
 from judge.network.guard import Guard, guarding
 from judge.network.interception import Interceptor
+from judge.network.policy import NetworkPolicy
 from judge.network.upstream_proxy import UpstreamProxy
-from judge.sites import NetworkPolicy
 from shared.errors import EnvironmentFault, ParticipantError
 from shared.models import ToolSpec
 

@@ -25,11 +25,11 @@ from judge.commands import OutputDir
 from judge.commands.findings import FINDINGS, Finding
 from judge.commands.run import scenario_file
 from judge.config import RunConfig
+from judge.network.policy import NetworkPolicy
 from judge.network.upstream_proxy import require_upstream
 from judge.runner.boundary import EXIT_LOST
 from judge.scenario.logins import expired_logins, with_addresses, with_logins
 from judge.scenario.toml import load_scenario
-from judge.sites import NetworkPolicy
 from judge.store.layout import output_folder
 from shared.errors import ConfigError, EnvironmentFault, ParticipantUnreachable, WabeError
 from shared.seams import without_code

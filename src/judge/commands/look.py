@@ -17,12 +17,13 @@ from judge.browser.settle import settle_mode
 from judge.commands.states import load_state
 from judge.config import RunConfig
 from judge.evaluators.matching import elements_like
+from judge.network.policy import NetworkPolicy
 from judge.records.elements import STATES, Element, parse_element
 from judge.records.notices import notice_text
 from judge.records.tasks import Task
 from judge.scenario.logins import own_part
 from judge.scenario.models import ONE_TASK
-from judge.sites import NetworkPolicy, origin_of
+from judge.sites import origin_of
 from shared.errors import ConfigError, WabeError
 from shared.fields import Invalid, shown
 from shared.files import write_atomic, write_errors

@@ -23,6 +23,7 @@ from judge.judges.base import Judge
 from judge.judges.rescoring import differences, is_by_this_code, judge_stored, recomputed, verdict_on_file
 from judge.network.archives import Archives
 from judge.network.attempt import Recorder, network_of, policy_of, require_network
+from judge.network.policy import NetworkPolicy
 from judge.records.events import (
     RunDone,
     RunStarted,
@@ -39,7 +40,6 @@ from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
 from judge.results.progress import with_verdict
 from judge.results.submission import TaskSummary
-from judge.sites import NetworkPolicy
 from judge.store.bounds import bounded
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.earlier import earlier_digests

@@ -1,5 +1,7 @@
 """What the network of an attempt is, and which tasks cannot be played on it: decided here and nowhere else.
 
+Only settings that contradict each other without any task are refused elsewhere (`judge.config`).
+
 | network  | who answers the browser's requests                                                | what the guard reads |
 |----------|-----------------------------------------------------------------------------------|----------------------|
 | live     | the sites, as far as the policy allows                                            | all without TLS      |
@@ -18,9 +20,10 @@ from judge.config import RunConfig
 from judge.network.archives import Archives, FrozenAttempt
 from judge.network.holding import Holding
 from judge.network.interception import Interceptor
+from judge.network.policy import NetworkPolicy, refuse_ip, refuses_always
 from judge.records.ledger import Frozen
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy, Place, Site, place_of, refuse_ip, refuses_always
+from judge.sites import Place, Site, place_of
 from shared.errors import ConfigError
 
 Lent = TypeVar("Lent")

@@ -1,8 +1,8 @@
 """The guard: a filtering HTTP proxy on loopback, through which all of the browser's traffic goes.
 
-It enforces `judge.sites.NetworkPolicy` for everything that a page does: redirects, frames, scripts and sockets. Plain
-requests are forwarded one per upstream connection (h11 handles the framing) and recorded; CONNECT is tunnelled for TLS
-and WebSockets, unless a handler serves the connections.
+It enforces `judge.network.policy.NetworkPolicy` for everything that a page does: redirects, frames, scripts and
+sockets. Plain requests are forwarded one per upstream connection (h11 handles the framing) and recorded; CONNECT is
+tunnelled for TLS and WebSockets, unless a handler serves the connections.
 """
 
 import asyncio
@@ -20,9 +20,10 @@ import h11
 
 from judge.network.interception import RequestRefused, WireAnswer, WireRequest
 from judge.network.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, REFUSED, Peer, Reader, Writer, decoded
+from judge.network.policy import NetworkPolicy, refuse_ip
 from judge.network.upstream_proxy import NotConnected, UpstreamProxy, literal_addresses
 from judge.network.wire import Exchange, Wire
-from judge.sites import NetworkPolicy, Place, is_ip, place_of, refuse_ip
+from judge.sites import Place, ip_of, place_of
 
 _DIAL_TIMEOUT_S = 15.0
 # A page may open any number of connections; a browser by itself opens far fewer.
@@ -221,7 +222,7 @@ class Guard:
         A site of the scenario may be on a private address. But a name that was public before and then becomes private
         would give its page access to private hosts (DNS rebinding).
         """
-        if self._upstream is not None and self._upstream.resolves and address == place.host and not is_ip(address):
+        if self._upstream is not None and self._upstream.resolves and address == place.host and ip_of(address) is None:
             # A name, whose addresses only the proxy knows.
             return None
         why = policy.refuse_address(place, address)

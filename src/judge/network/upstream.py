@@ -25,8 +25,8 @@ from judge.network.interception import (
     WireRequest,
 )
 from judge.network.peers import HOP_BY_HOP, Peer
+from judge.network.policy import NetworkPolicy
 from judge.network.web_sockets import NotOpened, SiteFrames, accept_of, kept, new_key
-from judge.sites import NetworkPolicy
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from judge.browser.pool import BrowserPool, browser_pool
 from judge.browser.processes import Process, family, list_processes
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
-from judge.sites import NetworkPolicy
+from judge.network.policy import NetworkPolicy
 from shared.settings import Settings
 
 PAGES = {

@@ -22,9 +22,9 @@ from judge.browser.chromium import BrowserSettings
 from judge.browser.session import Browser, Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
+from judge.network.policy import NetworkPolicy
 from judge.records.steps import ProbeValue
 from judge.server import service
-from judge.sites import NetworkPolicy
 from shared.errors import SiteUnreachable
 from shared.models import Page, Tab
 

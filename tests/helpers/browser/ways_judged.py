@@ -17,9 +17,10 @@ from judge.browser.requests import RequestLog
 from judge.browser.session import Traffic
 from judge.evaluators.policies import decided
 from judge.network.holding import Holding
+from judge.network.policy import NetworkPolicy
 from judge.records.policies import DeclaredPolicy, PolicyResult
 from judge.records.tasks import Task
-from judge.sites import NONE_SHARED, NetworkPolicy
+from judge.sites import NONE_SHARED
 from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction
 

@@ -9,7 +9,7 @@ from helpers.browser.hostile_site import Handler, Site, hostile_site
 from helpers.episode.blame_plays import ELSEWHERE, HOME, OWN, BlamePlay, Move, WebPage, address
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, kill, ref, tool_call
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks
-from judge.sites import NetworkPolicy
+from judge.network.policy import NetworkPolicy
 
 ATTEMPTS = 2
 

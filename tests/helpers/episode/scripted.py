@@ -14,9 +14,9 @@ from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
 from judge.network.attempt import network_of
+from judge.network.policy import NetworkPolicy
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy
 from judge.store.layout import TaskStore
 from judge.trajectory.redaction import Redaction
 from shared.models import Action, Page, Tab, ToolSpec

@@ -13,11 +13,11 @@ from judge.browser.tools import offered_tools
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.judges.factory import open_judge
+from judge.network.policy import NetworkPolicy
 from judge.records.events import Event, TaskRetried
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.results.submission import TaskSummary
-from judge.sites import NetworkPolicy
 from judge.store.layout import RunStore
 from shared.models import Page
 from shared.protocol import Participant

@@ -12,10 +12,10 @@ from helpers.frozen.site import CREDENTIALS
 from helpers.frozen.wire import Addresses
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.settle import SettleMode
+from judge.network.policy import NetworkPolicy
 from judge.records.access import HttpCredentials
 from judge.records.ledger import LedgerEntry
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy
 from shared.models import Page
 from shared.snapshot import parse_snapshot
 

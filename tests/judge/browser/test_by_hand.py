@@ -15,7 +15,7 @@ from judge.browser.chromium import find_browser
 from judge.browser.display import virtual_display, xvfb
 from judge.config import RunConfig
 from judge.network.interception import WireAnswer, WireRequest
-from judge.sites import NetworkPolicy
+from judge.network.policy import NetworkPolicy
 from shared.errors import ConfigError
 from shared.settings import Settings
 

@@ -13,7 +13,7 @@ from judge.browser.chromium import BrowserSettings, find_browser, wanted_by
 from judge.browser.display import has_display, require_display, virtual_display
 from judge.browser.pool import browser_pool
 from judge.config import RunConfig
-from judge.sites import NetworkPolicy
+from judge.network.policy import NetworkPolicy
 from shared.errors import BrowserFault, ConfigError
 from shared.settings import Settings
 

@@ -16,7 +16,7 @@ from judge.browser.chromium import BrowserSettings, FoundBrowser
 from judge.browser.form_login import Account, LoginFailed, launch_options, log_in
 from judge.config import RunConfig
 from judge.network.interception import WireAnswer, WireRequest
-from judge.sites import NetworkPolicy
+from judge.network.policy import NetworkPolicy
 from shared.errors import ConfigError
 from shared.settings import Settings
 

@@ -14,7 +14,7 @@ from helpers.network.interceptors import Answering, PassingOn, answer
 from helpers.network.web_sockets import talk
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.network.interception import RequestFailed, WireAnswer, WireRequest
-from judge.sites import NetworkPolicy
+from judge.network.policy import NetworkPolicy
 
 pytestmark = pytest.mark.e2e
 

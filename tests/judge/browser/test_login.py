@@ -11,9 +11,9 @@ from helpers.browser.sessions import browser_settings
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import browser_pool
 from judge.browser.settle import SettleMode
+from judge.network.policy import NetworkPolicy
 from judge.records.tasks import Task
 from judge.scenario.models import ONE_TASK
-from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault, SiteFault
 
 pytestmark = pytest.mark.e2e

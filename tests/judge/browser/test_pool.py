@@ -18,7 +18,7 @@ from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.browser.processes import is_browser
 from judge.browser.settle import settle_code
-from judge.sites import NetworkPolicy
+from judge.network.policy import NetworkPolicy
 from shared.errors import ParticipantError, SiteFault
 from shared.snapshot import Snapshot, parse_snapshot
 

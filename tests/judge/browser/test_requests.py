@@ -15,8 +15,8 @@ from judge.browser.requests import RequestLog
 from judge.browser.session import Traffic
 from judge.config import RunConfig
 from judge.network.attempt import network_of
+from judge.network.policy import NetworkPolicy
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy
 
 pytestmark = pytest.mark.e2e
 

@@ -18,9 +18,9 @@ from judge.browser.session import Hop, ToolResult
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.reset import SiteTurns, Turn, reset_site
+from judge.network.policy import NetworkPolicy
 from judge.records.events import Event, TaskRetried, TaskStarted
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy
 from judge.trajectory.record import Attempt
 from shared.errors import SiteFault
 from shared.models import Action, Notice, Page, ToolSpec

@@ -2,7 +2,7 @@
 
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -22,8 +22,8 @@ from judge.network.attempt import (
     require_networks,
 )
 from judge.network.interception import Interceptor, PageSocket, Upstream, WireAnswer, WireRequest
+from judge.network.policy import NetworkPolicy
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy
 from shared.errors import ConfigError
 
 LIVE = "https://live.example/"
@@ -80,6 +80,11 @@ def archives_at(folder: Path, *sites: str) -> Archives:
 
 def kind_of(network: AttemptNetwork) -> str:
     return next(name for name, kind in KINDS.items() if type(network) is kind)
+
+
+def test_every_kind_of_network_is_in_the_union() -> None:
+    assert get_args(AttemptNetwork) == tuple(KINDS.values())
+    assert set(LiveNetwork.__bases__[0].__subclasses__()) == set(KINDS.values())
 
 
 # What there is besides the task: `cdp_url`, an archive of its site, a recorder.

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from judge import sites
+from judge.network import policy
 from judge.network.guard import Guard, guarding, is_this_machine
-from judge.sites import NetworkPolicy
+from judge.network.policy import NetworkPolicy
 
 
 class Site:
@@ -111,7 +111,7 @@ async def test_this_machine_is_refused_also_under_an_address_that_counts_as_publ
     guard: Guard, browser: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As on a machine of a cloud that has its public address itself: the guard's own port is one of this machine's.
-    monkeypatch.setattr(sites, "refuse_ip", lambda _: None)
+    monkeypatch.setattr(policy, "refuse_ip", lambda _: None)
     response = await browser.get(f"http://127.0.0.1:{guard.port}/")
     assert response.status_code == 403
     assert guard.take_refusals() == (f"127.0.0.1:{guard.port}: this machine",)

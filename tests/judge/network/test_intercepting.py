@@ -17,8 +17,8 @@ from helpers.network.interceptors import Answering, PassingOn, answer
 from judge.network.guard import Guard, guarding
 from judge.network.intercepting import intercepted
 from judge.network.interception import Interceptor, RequestFailed, SocketClose, SocketMessage, WireAnswer, WireRequest
+from judge.network.policy import NetworkPolicy
 from judge.network.tls import Authority
-from judge.sites import NetworkPolicy
 
 AUTHORITY = Authority()
 

@@ -12,8 +12,8 @@ import pytest
 from helpers.proxies import PASSWORD, REAL, FakeProxy, fake_proxy, real_proxy
 from judge.config import RunConfig
 from judge.network.guard import Guard, guarding
+from judge.network.policy import NetworkPolicy
 from judge.network.upstream_proxy import UpstreamProxy, require_upstream
-from judge.sites import NetworkPolicy
 from shared.errors import ConfigError
 
 BOTH = pytest.mark.parametrize("scheme", ["http", "socks5"])

@@ -13,11 +13,11 @@ import pytest
 from helpers.ports import free_port
 from judge.config import RunConfig
 from judge.episode.reset import SiteTurns, restart_site
+from judge.network.policy import NetworkPolicy
 from judge.records.tasks import Task
 from judge.runner.launch import Child, launched, site_member
 from judge.runner.restarts import restarts_of
 from judge.scenario.models import SiteEntry
-from judge.sites import NetworkPolicy
 from shared.errors import SiteFault
 
 # It counts its visitors as long as it runs, and ends for good once it is told to.

@@ -12,6 +12,7 @@ from helpers.browser.login_site import PASSWORD, USER, login_site
 from helpers.scenario.texts import AGENTS
 from judge.config import RunConfig
 from judge.episode.reset import SiteTurns, restart_site
+from judge.network.policy import NetworkPolicy
 from judge.records.access import StorageState, read_storage_state
 from judge.records.tasks import Task
 from judge.runner.restarts import restarts_of
@@ -19,7 +20,6 @@ from judge.runner.site_logins import SiteLogins
 from judge.scenario.draft import RequestDraft
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario
-from judge.sites import NetworkPolicy
 from shared.errors import ConfigError, SiteFault
 from shared.settings import Settings
 

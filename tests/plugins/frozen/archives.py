@@ -7,13 +7,13 @@ from pathlib import Path
 
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import BrowserPool
+from judge.network.policy import NetworkPolicy
 from judge.plugins.frozen.exchanges import Recording
 from judge.plugins.frozen.recording import RecordingInterceptor
 from judge.plugins.frozen.seam import FORMAT, WaczArchive
 from judge.plugins.frozen.wacz import write_wacz
 from judge.records.ledger import LedgerEntry
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy
 
 Take = Callable[[], Sequence[LedgerEntry]]
 

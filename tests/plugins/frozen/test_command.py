@@ -12,6 +12,7 @@ from helpers.ports import free_port
 from helpers.scenario.copies import scenario_on_free_ports
 from judge.browser.by_hand import browse_by_hand
 from judge.commands.app import command_app
+from judge.network.policy import NetworkPolicy
 from judge.plugins.frozen.checking import checked, is_sound, lines_of
 from judge.plugins.frozen.playing import Played
 from judge.plugins.frozen.recording import RecordingInterceptor
@@ -19,7 +20,6 @@ from judge.plugins.frozen.seam import FORMAT
 from judge.plugins.frozen.wacz import Checked, TaskChecked, read_wacz, write_wacz
 from judge.records.ledger import Grade, LedgerEntry, MissClass
 from judge.records.tasks import Task
-from judge.sites import NetworkPolicy
 from plugins.frozen.made import START_MS, answer, recording, request, walk
 from shared.errors import ConfigError
 from shared.settings import Settings

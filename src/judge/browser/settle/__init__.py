@@ -21,7 +21,8 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from judge.browser.settle.stood import RawVanished, read_vanished
-from judge.sites import place_of, refuse_ip
+from judge.network.policy import refuse_ip
+from judge.sites import place_of
 from shared.errors import SiteFault
 from shared.models import Record, Settled, Vanished
 

@@ -14,6 +14,7 @@ from judge.commands import Command, plain_app
 from judge.commands.run import scenario_file
 from judge.network.archives import LOG_IN, open_archives
 from judge.network.interception import Interceptor
+from judge.network.policy import NetworkPolicy
 from judge.plugins.frozen.checking import checked, is_sound, lines_of
 from judge.plugins.frozen.credentials import credentials_in
 from judge.plugins.frozen.exchanges import Recording
@@ -29,7 +30,7 @@ from judge.runner.launch import child_environ, launched
 from judge.scenario.frozen import on_archives, recorded_at
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario, select
-from judge.sites import NetworkPolicy, Origin, origin_of
+from judge.sites import Origin, origin_of
 from shared.errors import ConfigError
 from shared.settings import Settings
 from shared.text import counted, one_line

@@ -11,13 +11,13 @@ from judge.browser.pool import browser_pool
 from judge.browser.session import Browser
 from judge.commands.findings import Finding
 from judge.config import RunConfig
+from judge.network.policy import NetworkPolicy
 from judge.plugins.miniwob.rewards import BEST_REWARD
 from judge.plugins.miniwob.tasks import UTTERANCE, MiniwobTask, chosen_tasks, package_folder, settings_for, site_entry
 from judge.records.tasks import Task
 from judge.results.rewards import SuccessRule
 from judge.runner.launch import child_environ, launched, site_member
 from judge.scenario.importers import Asked, Imported, Importer
-from judge.sites import NetworkPolicy
 from shared.a2a.serving import listen
 from shared.errors import ConfigError, WabeError
 from shared.fields import shown
