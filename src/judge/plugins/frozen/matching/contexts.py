@@ -11,11 +11,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
+from itertools import takewhile
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from judge.network.interception import Headers, WireRequest
-from judge.plugins.frozen.exchanges import Exchange, header
+from judge.plugins.frozen.exchanges import header
 from judge.plugins.frozen.secrets import PLACEHOLDER
 
 
@@ -28,10 +29,6 @@ class Write(NamedTuple):
 
 # A write, or the name of a cookie.
 Label = Write | str
-_ANALYTICS = re.compile(
-    r"(?:_ga|_gid|_gat|_gcl|_fbp|_hj|ajs_|amp_|amplitude|mp_|_pk_|optimizely|_clck|_clsk|__utm)", re.I
-)
-_OPAQUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w%:+/=-]{16,}")
 # `payload.time.signature` and `header.payload.signature`.
 _SIGNED = re.compile(r"(\.?[\w-]{4,})\.([\w-]+)\.[\w-]+")
 AUTHORIZATION = "authorization"
@@ -70,38 +67,18 @@ def chosen_login(request: WireRequest) -> tuple[str, str] | None:
     return urlsplit(request.url).netloc, said
 
 
-def session_cookies(exchanges: Iterable[Exchange]) -> frozenset[str]:
-    """Names of cookies that only identify a session."""
-    found: set[str] = set()
-    for exchange in exchanges:
-        for name, value in exchange.answer.headers if exchange.answer else ():
-            if name.lower() == "set-cookie":
-                cookie, _, content = value.partition(";")[0].strip().partition("=")
-                if is_opaque(content):
-                    found.add(cookie)
-    return frozenset(found)
-
-
-def is_opaque(value: str) -> bool:
-    """Whether a cookie's value is an identifier rather than data."""
-    plain = unquote(value)
-    if _SIGNED.fullmatch(value) or plain[:1] in ("{", "[", '"'):
-        return False
-    return bool(PLACEHOLDER.fullmatch(value) or (_OPAQUE.fullmatch(value) and _data_in(value) is None))
-
-
 def cookies_of(
     headers: Headers, sessions: Collection[str], credentials: Collection[str], class_of: Callable[[str], str | None]
 ) -> frozenset[tuple[str, str]]:
     """The cookies of a request that may reflect the state, and the headers that say who asks.
 
-    `sessions` are names of cookies that only identify a session, `credentials` names of headers. `class_of` returns
+    `sessions` are names of cookies that differ in each play, `credentials` names of headers. `class_of` returns
     what a token that the site issued stands for.
     """
     found = {}
     for pair in header(headers, "cookie").split(";"):
         name, equals, value = pair.strip().partition("=")
-        if equals and name not in sessions and not _ANALYTICS.match(name):
+        if equals and name not in sessions:
             found[name] = content_of(value)
     for name in credentials:
         if value := header(headers, name):
@@ -141,3 +118,18 @@ def _data_in(value: str) -> object:
 def path_of(url: str) -> str:
     """The path of an address."""
     return urlsplit(url).path or "/"
+
+
+def shared_prefix(paths: Iterable[str]) -> int:
+    """The number of leading segments that all these paths share, not counting their last ones."""
+    parts = [_segments(path)[:-1] for path in paths if len(_segments(path)) > 1]
+    return sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False)))
+
+
+def place_of(path: str, prefix: int) -> str:
+    """The part of the site that a path belongs to: its first segment after those that all paths share."""
+    return "/".join(_segments(path)[: prefix + 1])
+
+
+def _segments(path: str) -> list[str]:
+    return [segment for segment in path.split("/") if segment]

@@ -19,7 +19,8 @@ from judge.plugins.frozen.matching.contexts import (
     cookies_of,
     counted,
     path_of,
-    session_cookies,
+    place_of,
+    shared_prefix,
     token_in,
 )
 from judge.plugins.frozen.matching.messages import data_text, sent_data
@@ -104,7 +105,6 @@ class Index:
             self._learn_orders(pair)
         self._class_keys.clear()
         self._changing = changing_cookies(self._plays.pairs, content_of)
-        self._sessions = session_cookies(self._exchanges) | self._changing
         self._credentials = self._credential_headers()
         self._sent_tokens = {
             token_in(header(each.request.headers, name)) for each in self._exchanges for name in self._credentials
@@ -113,9 +113,12 @@ class Index:
         self._by_path: dict[str, int] = {}
         self._walk_writes: dict[str, list[tuple[int, int, int, int]]] = {}
         observations = list(self._observed())
-        self._full = _grouped((self._asked_by(each.exchange).keys.full, each) for each in observations)
-        self._any_accept = _grouped((self._asked_by(each.exchange).keys.any_accept, each) for each in observations)
-        self._by_class = _grouped((self.class_of(each.exchange), each) for each in observations)
+        keys = [self._asked_by(each.exchange).keys for each in observations]
+        classes = [self.class_of(each.exchange) for each in observations]
+        prefix = shared_prefix({each.path for each in self._exchanges if not each.is_socket})
+        self._full = _grouped(zip((each.full for each in keys), observations, strict=True), prefix)
+        self._any_accept = _grouped(zip((each.any_accept for each in keys), observations, strict=True), prefix)
+        self._by_class = _grouped(zip(classes, observations, strict=True), prefix)
         self._shapes: defaultdict[str, list[Observation]] = defaultdict(list)
         for each in observations:
             self._shapes[self._asked_by(each.exchange).tree.shape].append(each)
@@ -387,7 +390,7 @@ class Index:
     def context(self, request: WireRequest, writes: Iterable[int]) -> Context:
         """The state in which a request is made."""
         return Context(
-            counted(writes), cookies_of(request.headers, self._sessions, self._credentials, self.token_class)
+            counted(writes), cookies_of(request.headers, self._changing, self._credentials, self.token_class)
         )
 
     def writes_before(self, exchange: Exchange, tick: int) -> Counter[int]:
@@ -401,11 +404,14 @@ class Index:
     def learnt(self) -> Learnt:
         """What the answers depend on."""
         written: defaultdict[int, list[Observation]] = defaultdict(list)
+        places: dict[int, str] = {}
         for group in self._by_class.values():
             for each in group.observations:
                 if is_recorded_write(each.exchange):
-                    written[self._numbers[self._write_key(each.exchange, each.exchange.request)]].append(each)
-        return Learnt(self._by_class.values(), written)
+                    number = self._numbers[self._write_key(each.exchange, each.exchange.request)]
+                    written[number].append(each)
+                    places[number] = group.place
+        return Learnt(self._by_class.values(), written, places)
 
     def _observed(self) -> Iterator[Observation]:
         gaps = gaps_by(self._plays.pairs, self.class_of)
@@ -457,11 +463,11 @@ class Index:
         return None
 
 
-def _grouped(observed: Iterable[tuple[str, Observation]]) -> dict[str, Group]:
+def _grouped(observed: Iterable[tuple[str, Observation]], prefix: int) -> dict[str, Group]:
     found: defaultdict[str, list[Observation]] = defaultdict(list)
     for key, observation in observed:
         found[key].append(observation)
-    return {key: Group(_whole_ones(each)) for key, each in found.items()}
+    return {key: Group(_whole_ones(each), place_of(each[0].exchange.path, prefix)) for key, each in found.items()}
 
 
 def _exact(tree: Tree) -> str:

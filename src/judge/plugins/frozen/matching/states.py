@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple
 from judge.plugins.frozen.exchanges import Exchange, header
 from judge.plugins.frozen.matching.contexts import Context, Label, Write, differences
 
-# Requests that have to say the same with and without a write, before it counts as idle. With three, more answers of
-# simulated sites were wrong.
-MIN_STEADY = 5
+# Requests at its place that have to say the same with and without a write, before it counts as idle. With two, more
+# answers of simulated sites were wrong.
+MIN_STEADY = 3
 # Comparing takes quadratic time.
 _MAX_COMPARED = 60
 
@@ -49,6 +49,8 @@ class Group:
     """The observations of one request, in the order in which they were recorded."""
 
     observations: tuple[Observation, ...]
+    # The part of the site that it belongs to.
+    place: str = ""
 
     @cached_property
     def is_one(self) -> bool:
@@ -83,11 +85,14 @@ class Group:
 class Learnt:
     """What the answers to each request depend on."""
 
-    def __init__(self, groups: Collection[Group], written: Mapping[int, Sequence[Observation]]) -> None:
-        """`written` are the observations of each write, by its number."""
+    def __init__(
+        self, groups: Collection[Group], written: Mapping[int, Sequence[Observation]], places: Mapping[int, str]
+    ) -> None:
+        """`written` are the observations of each write, by its number, and `places` the part of the site of each."""
         self._of_group: dict[int, _Known] = {}
-        self._idle = _idle(groups, written)
+        self._idle = _idle(groups, written, places)
         self._numbers = {id(each): number for number, observations in written.items() for each in observations}
+        self._places = {number: places[number] for number in self._idle}
 
     def state(self, group: Group, writes: Sequence[Write]) -> tuple[Write, ...]:
         """The writes without those that had no effect on this request's answer, given the earlier ones that had."""
@@ -97,7 +102,7 @@ class Learnt:
         idle = self._idle - own if group.is_one else frozenset()
         left: list[Write] = []
         for write in writes:
-            is_idle = write.number in idle
+            is_idle = write.number in idle and self._places[write.number] == group.place
             if not is_idle and write not in known.harmless.get(tuple(left), ()):
                 left.append(write)
         return tuple(left)
@@ -123,11 +128,13 @@ class Learnt:
         return known
 
 
-def _idle(groups: Collection[Group], written: Mapping[int, Sequence[Observation]]) -> frozenset[int]:
+def _idle(
+    groups: Collection[Group], written: Mapping[int, Sequence[Observation]], places: Mapping[int, str]
+) -> frozenset[int]:
     """The numbers of the writes that changed nothing, as far as the archive shows.
 
-    They were answered alike in several states, no answer changed with them, and several requests were made with and
-    without them.
+    They were answered alike in several states, no answer changed with them, and several requests to the same part of
+    the site were made with and without them. Only answers there are taken to be unaffected.
     """
     changing = {
         label.number for group in groups for labels in group.changes() for label in labels if isinstance(label, Write)
@@ -138,7 +145,7 @@ def _idle(groups: Collection[Group], written: Mapping[int, Sequence[Observation]
         for number, observations in written.items()
         if number not in changing
         and _are_answered_alike(observations)
-        and sum(group.compares(number) for group in steady) >= MIN_STEADY
+        and sum(group.compares(number) for group in steady if group.place == places[number]) >= MIN_STEADY
     )
 
 
