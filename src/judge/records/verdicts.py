@@ -46,12 +46,16 @@ class JudgeInfo(Record):
 
 
 # The `reason_code` of a verdict that a budget prevented, of one that a refused question decided, of one for a task
-# without checks where only checks decide, and of one for an attempt that left the task's site. An attempt whose end
-# settles it has its stop reason as the code.
+# without checks where only checks decide, of one for an attempt that left the task's site, and of one that could not
+# be given. An attempt whose end settles it has its stop reason as the code.
 BUDGET_SPENT = "budget_spent"
 WITHHELD_EVIDENCE = "withheld_evidence"
 WITHOUT_CHECKS = "no_checks"
 OFF_SITE_PLAY = "off_site"
+INTERNAL_ERROR = "internal_error"
+# Models of judges that ask none, and the model of another program's evaluator.
+NO_MODEL = frozenset({"offline", "none", ""})
+UNKNOWN_MODEL = "unknown"
 
 
 class Verdict(Record):
@@ -75,3 +79,12 @@ class Verdict(Record):
     cost_usd: Annotated[float | None, ResultKey(since="wabe-1", after="token_usage")] = None
     # The date of the price data, where calls were paid for.
     price_date: Annotated[str | None, ResultKey(after="reason_code")] = omit_default(None, max_length=40)
+
+    @property
+    def cost(self) -> float | None:
+        """What judging cost in US dollars: 0 if no model was asked, `None` if that or the price is unknown."""
+        if self.cost_usd is not None or self.token_usage.calls:
+            return self.cost_usd
+        model = self.judge.model if self.judge else ""
+        is_unknown = model == UNKNOWN_MODEL or (self.reason_code == INTERNAL_ERROR and model not in NO_MODEL)
+        return None if is_unknown else 0.0
