@@ -11,7 +11,7 @@ from judge.judges.base import files_checksum
 from judge.judges.syntax import program_form
 from judge.records.checks import CHECKS, plain_checks
 from judge.records.verdicts import Verdict
-from judge.trajectory.formats import READERS, reader_of
+from judge.trajectory.formats import FORMATS, reader_of
 from judge.trajectory.record import Trajectory
 from shared.imports import collector_paused
 from shared.seams import PluginInfo
@@ -76,7 +76,7 @@ def with_plugins(verdict: Verdict, trajectory: Trajectory) -> Verdict:
     is_read_by_plugin = trajectory.is_foreign and not (trajectory.folder / "result.json").exists()
     reader = reader_of(trajectory.folder) if is_read_by_plugin else None
     kinds = {check.kind for check in (*plain_checks(trajectory.task.checks), *trajectory.task.watched)}
-    read_by = READERS.plugin(reader[0]) if reader else None
+    read_by = FORMATS.plugin(reader[0]) if reader else None
     plugins = found_plugins(*verdict.judge.plugins, read_by, *map(CHECKS.plugin, kinds))
     return verdict.model_copy(update={"judge": verdict.judge.model_copy(update={"plugins": plugins})})
 

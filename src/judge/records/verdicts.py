@@ -9,8 +9,8 @@ from shared.models import Record, Recorded, TokenUsage, omit_default
 from shared.seams import PluginInfo
 
 VerdictOutcome = Literal["success", "failure", "unscored"]
-# How a task is decided: by its declared checks, WebArena-Verified's own evaluator, or a judge model.
-Truth = Literal["checks", "webarena_verified", "judge"]
+# How a task is decided: by its checks, a judge model, or another method without a model, which is named instead.
+CHECKS, JUDGE = "checks", "judge"
 TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
 
 
@@ -23,6 +23,10 @@ class ImageScore(Record):
     # Named as in Online-Mind2Web's result files.
     Response: Annotated[str, Recorded(4_000)]
     Score: int | None = Field(default=None, ge=0, le=5)
+
+
+# The prompt set of a judge that is code alone.
+NO_PROMPTS = "none"
 
 
 class JudgeInfo(Record):
@@ -43,6 +47,11 @@ class JudgeInfo(Record):
     note: str | None = None
     # The plug-ins that took part.
     plugins: tuple[PluginInfo, ...] = omit_default((), max_length=100)
+
+    @property
+    def is_ground_truth(self) -> bool:
+        """Whether code alone decided, without a model."""
+        return self.prompt_set == NO_PROMPTS
 
 
 # The `reason_code` of a verdict that a budget prevented, of one that a refused question decided, of one for a task

@@ -41,6 +41,7 @@ from judge.store.layout import RunStore
 from judge.trajectory.files import read_result
 from judge.trajectory.record import Attempt
 from shared.a2a.serving import listen
+from shared.engines import Engine
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.files import read_json, sha256_json, write_errors, write_json
 from shared.llm.sharing import open_state
@@ -364,3 +365,6 @@ def _rates_under(limit: float | None, submission: dict[str, Any]) -> list[float]
 def _tell_problem(console: Console, text: str, style: str = "red") -> None:
     """Print a line that matters in every display mode; on standard error if nothing else is shown."""
     (Console(stderr=True) if console.quiet else console).out(text, style=style, highlight=False)
+
+
+ENGINE = Engine(run=run)

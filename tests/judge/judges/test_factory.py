@@ -7,7 +7,7 @@ import pytest
 
 from helpers.llm.scripted import ScriptedModel, trajectory, webjudge_script
 from judge.config import RunConfig
-from judge.judges.factory import METHODS, check_judge, check_judge_model, open_judge
+from judge.judges.factory import check_judge, check_judge_model, model_methods, open_judge
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -26,7 +26,7 @@ def test_an_unknown_model_is_refused_with_the_known_forms(model: str) -> None:
         check_judge_model(RunConfig(judge_model=model), KEYS)
 
 
-@pytest.mark.parametrize("method", METHODS.names())
+@pytest.mark.parametrize("method", model_methods())
 @pytest.mark.parametrize("model", ["gemini:x", "openai:x"])
 async def test_every_method_opens_on_every_provider(method: str, model: str) -> None:
     judge = open_judge(RunConfig(judge_model=model, judge_method=method), KEYS, cache_dir=None)
