@@ -64,7 +64,7 @@ def in_scenario(config: dict[str, Any], task: dict[str, Any], folder: Path) -> R
 @pytest.mark.parametrize("place", [in_scenario, in_request])
 def test_no_key_imports_what_it_names(place: Any, tmp_path: Path) -> None:
     settings = Settings.from_environ({"OPENAI_API_KEY": "k"})
-    given = [({key: shape}, {}) for key in KEYS for shape in SHAPES]
+    given: list[tuple[dict[str, Any], dict[str, Any]]] = [({key: shape}, {}) for key in KEYS for shape in SHAPES]
     given += [({}, {"checks": [CHECK]}), ({}, {"policies": [{**CHECK, "name": "p", "dimension": "consent"}]})]
     refused = 0
     for config, task in given:
