@@ -62,7 +62,7 @@ def sample(
     # Printed with the tasks, so that any sample can be repeated.
     used = random.SystemRandom().randrange(1_000_000) if seed is None else seed
     drawn = draw(_tasks_from(source), count=count, seed=used)
-    typer.echo(f"# {counted(len(drawn), 'task')}, {count} of each level where there are as many; seed {used}\n")
+    typer.echo(f"# {counted(len(drawn), 'task')}, up to {count} of each level; seed {used}\n")
     typer.echo(tasks_toml(drawn), nl=False)
 
 

@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from typing import Any
 
 from judge.config import CONFIG, RunConfig
 from judge.network.archives import Archives, open_archives, pinned, require_playable

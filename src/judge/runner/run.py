@@ -236,7 +236,7 @@ def _unusable(error: UnusableParticipant, plan: Plan, logs: Path) -> WabeError:
     for agent in plan.scenario.participants:
         log = log_path(logs, agent.role)
         if agent.cmd is None:
-            message += f"\n{agent.role} was not started here: see its own log"
+            message += f"\n{agent.role} was not started by this command: see its own log"
         elif tail := log_tail(log):
             message += f"\n--- end of {log} ---\n{tail}"
     return WabeError(message)
