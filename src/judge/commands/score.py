@@ -257,7 +257,9 @@ def _require_fitting(method: str | None, *, has_addresses: bool, is_compared: bo
     without_model = evaluator(method)
     if has_addresses and not (without_model and without_model.takes_config):
         takers = " or ".join(f"--method {name}" for name, each in evaluators().items() if each.takes_config)
-        raise ConfigError(f"--config is for {takers or 'no installed method'}", remedy="remove it, or add the method")
+        raise ConfigError(
+            f"--config is for {takers or 'methods that are not installed'} only", remedy="remove it, or add the method"
+        )
     if is_compared and without_model:
         raise ConfigError("--judges and --repeat are for judge models", remedy=f"leave out --method {method}")
 

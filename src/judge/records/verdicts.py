@@ -92,8 +92,8 @@ class Verdict(Record):
     @property
     def cost(self) -> float | None:
         """What judging cost in US dollars: 0 if no model was asked, `None` if that or the price is unknown."""
-        if self.cost_usd is not None or self.token_usage.calls:
+        if self.token_usage.calls:
             return self.cost_usd
         model = self.judge.model if self.judge else ""
-        is_unknown = model == UNKNOWN_MODEL or (self.reason_code == INTERNAL_ERROR and model not in NO_MODEL)
-        return None if is_unknown else 0.0
+        may_have_asked = model == UNKNOWN_MODEL or (self.reason_code == INTERNAL_ERROR and model not in NO_MODEL)
+        return None if may_have_asked and self.cost_usd is None else 0.0
