@@ -23,7 +23,7 @@ from judge.records.ledger import Coverage
 from judge.records.result_keys import ResultKeys
 from judge.records.steps import StopReason
 from judge.records.tasks import Exclusion, Level, Task
-from judge.records.verdicts import JudgeInfo, TaskOutcome, Truth
+from judge.records.verdicts import JudgeInfo, TaskOutcome
 from judge.results.entries import counts_of
 from judge.results.rates import COVERAGES
 from judge.results.rewards import SuccessRule
@@ -172,7 +172,7 @@ _ENTRY = Fields(
     task_sha256=(str, _SHA256),
     duration_s=(float, ...),
     epoch=(int, Field(ge=1)),
-    decided_by=(Truth, ...),
+    decided_by=(str, ...),
     excluded=(str, Field(None, description="Why the run excluded the task before its first attempt.")),
     reward=(float | None, None),
     success_rule=(SuccessRule | None, None),

@@ -16,6 +16,8 @@ import pytest
 import uvicorn.server
 from hypothesis import settings
 
+import shared.seams
+
 # No deadline: other test workers keep the machine busy, and no test here measures time. The fast profile tries the same
 # examples each time, so that a failure can be run again anywhere; the thorough one looks for new ones.
 settings.register_profile("fast", max_examples=25, deadline=None, derandomize=True)
@@ -46,6 +48,8 @@ def _read_own_certificates(
 
 # No test here trusts a certificate that it did not make, and reading the public ones takes 20 ms for each HTTP client.
 ssl.SSLContext.load_verify_locations = _read_own_certificates  # type: ignore[assignment, method-assign]
+# What other packages add is not under test, if some are installed here.
+vars(shared.seams)["_of_others"] = lambda group: []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

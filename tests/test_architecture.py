@@ -33,7 +33,7 @@ SDK_PACKAGES: dict[str, str | tuple[str, ...]] = {
     "a2a": "shared/a2a/",
     "mcp": "judge/browser/",
     "playwright": "judge/browser/",
-    "google.genai": "shared/llm/",
+    "google.genai": ("shared/llm/", "participants/computers/"),
     "anthropic": "shared/llm/",
     "openai": "shared/llm/",
     "duckdb": ("judge/results/", "judge/plugins/steps/"),

@@ -83,7 +83,7 @@ def test_every_seam_has_an_example() -> None:
         for path in (ROOT / "src").rglob("*.py")
         for kind in re.findall(r'\bSeam\(\s*"([a-z_]+)"', path.read_text(encoding="utf-8"))
     }
-    assert {f"wabe.{kind}" for kind in kinds} <= declared().keys()
+    assert {f"wabe.{kind}" for kind in kinds} == declared().keys()
 
 
 def test_a_command_and_a_finding_of_the_package_are_there(site: Path) -> None:
@@ -158,38 +158,59 @@ def test_a_participant_is_listed(site: Path) -> None:
     assert "finisher" in wabe(site, "participant", "--list")
 
 
-def test_engines_stores_metrics_and_meters_are_found_by_name(site: Path, tmp_path: Path) -> None:
+def test_engines_and_stores_are_found_by_name_and_by_reference(site: Path, tmp_path: Path) -> None:
     program = """
 import asyncio, pathlib, sys
 from pydantic import SecretStr
-from judge.runner.plan import ENGINES
-from judge.runner.launch import Member
-from judge.runner.meter import METERS
 from judge.runner.uploads import open_store
-from shared.errors import SharedStateFault
+from shared.engines import player_of
+from shared.errors import ConfigError, SharedStateFault
 from shared.llm.sharing import open_state
-from shared.seams import Seam
 from participants.command import load
-store = open_store("folder://" + sys.argv[1])
 pathlib.Path(sys.argv[1], "f").write_text("x")
-store.put(pathlib.Path(sys.argv[1], "f"), "r/f")
-assert store.read("r/f") == b"x"
-try:
-    asyncio.run(open_state(SecretStr("nowhere://"), "r").check())
-except SharedStateFault as fault:
-    print(fault.message)
-print("dry" in ENGINES.names(), callable(ENGINES.load("dry")), callable(load("finisher")))
-print(Seam("step_metrics", "m").load("same_length").__name__)
-agent = Member(name="agent", endpoint="http://127.0.0.1:9", cmd="x", is_agent=True)
-print(METERS.load("gateway")([agent], ["agent"])[0].env["OPENAI_BASE_URL"])
+for opened_by in ("", "wabe_example:FOLDER@"):
+    store = open_store(opened_by + "folder://" + sys.argv[1])
+    store.put(pathlib.Path(sys.argv[1], "f"), "r/f")
+    print(store.read("r/f"))
+for opened_by in ("", "wabe_example:NOWHERE@"):
+    try:
+        asyncio.run(open_state(SecretStr(opened_by + "nowhere://"), "r").check())
+    except SharedStateFault as fault:
+        print(fault.message)
+print(player_of("dry").__name__, player_of("wabe_example:DRY").__name__, callable(load("finisher")))
+for name in ("folder", "wabe_example:FOLDER", "wabe_example:Gone", "gone:ENGINE"):
+    try:
+        player_of(name)
+    except ConfigError as error:
+        print(error.message)
 """
     done = python(site, "-c", program, str(tmp_path))
     assert done.stdout.splitlines() == [
+        "b'x'",
+        "b'x'",
         "this store never answers",
-        "True True True",
-        "same_length",
-        "http://127.0.0.1:4000/v1",
+        "this store never answers",
+        "dry_run dry_run True",
+        "--engine 'folder' does not play runs",
+        "--engine 'wabe_example:FOLDER' does not play runs",
+        "engines 'wabe_example:Gone' cannot be imported: module 'wabe_example' has no attribute 'Gone'",
+        "engines 'gone:ENGINE' cannot be imported: No module named 'gone'",
     ], done.stderr
+
+
+def test_a_format_of_archives_is_named_in_the_environment(site: Path, tmp_path: Path) -> None:
+    shop = {"clock_ms": 1, "origin": "https://shop.example", "pages": {}}
+    (tmp_path / "shop.leaves").write_text(json.dumps(shop))
+    program = """
+import sys
+from judge.network.archives import open_archive
+from judge.config import FrozenSite
+print(open_archive(FrozenSite(path=sys.argv[1])).archive.matcher)
+"""
+    path = str(tmp_path / "shop.leaves")
+    done = python(site, "-c", program, path, WABE_ARCHIVE_FORMATS="x=y:Z, leaves=wabe_example:PAGES")
+    assert done.stdout == "pages-1\n", done.stderr
+    assert "unknown archive format" in python(site, "-c", program, path).stderr
 
 
 def test_a_format_of_archives_answers_requests(site: Path, tmp_path: Path) -> None:
@@ -217,7 +238,7 @@ def test_listing_names_imports_no_plug_in(site: Path) -> None:
     program = """
 import sys
 from shared.seams import Seam, installed_plugins
-for kind in ("checks", "readers", "commands"):
+for kind in ("checks", "formats", "commands"):
     Seam(kind, "x").names()
 installed_plugins()
 print(sorted(name for name in sys.modules if name.startswith(("wabe_example", "judge."))))
@@ -233,6 +254,20 @@ def test_an_entry_point_whose_code_is_gone_is_skipped_and_named(tmp_path: Path) 
     said = python(tmp_path, "-m", "wabe", "doctor").stdout
     assert "wabe-gone is declared, but its code is gone; skipped: wabe.commands gone" in said
     assert "gone" not in python(tmp_path, "-m", "wabe", "--help").stdout
+
+
+def test_our_own_tests_do_not_depend_on_installed_packages(site: Path) -> None:
+    """Those that go through everything of a kind: formats, methods, providers, participants, findings."""
+    tests = (
+        "shared/llm/test_adapters.py::test_every_provider_is_tested_here",
+        "judge/judges/test_factory.py::test_every_method_opens_on_every_provider",
+        "participants/test_command.py",
+        "judge/commands/test_doctor.py",
+        "platform/test_image_files.py",
+    )
+    arguments = ("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow and not e2e")
+    done = python(site, "-m", "pytest", *arguments, *(str(ROOT / "tests" / test) for test in tests))
+    assert done.returncode == 0, done.stdout
 
 
 def test_our_own_names_cannot_be_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

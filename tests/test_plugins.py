@@ -1,6 +1,9 @@
 """Every plug-in can be taken away: what is left imports, and every command that is left has its help."""
 
+import ast
 import importlib.util
+import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -29,6 +32,28 @@ def test_everything_else_works_without_a_plug_in(name: str, capfd: pytest.Captur
 def test_a_plug_in_has_a_description_and_tests(name: str) -> None:
     assert (ROOT / "src/judge/plugins" / name / "__init__.py").read_text().startswith('"""')
     assert list((ROOT / "tests/plugins" / name).glob("test_*.py"))
+
+
+def test_the_core_names_no_plug_in() -> None:
+    """No text in its code is, or contains, the name of a method, layout, source of tasks or finding of a plug-in."""
+    points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    names = {
+        name
+        for kind in ("judge_methods", "formats", "importers", "doctor")
+        for name, target in points[f"wabe.{kind}"].items()
+        if target.startswith("judge.plugins.")
+    }
+    assert {"webarena_verified", "miniwob"} <= names
+    named = re.compile("|".join(map(re.escape, sorted(names))), re.IGNORECASE)
+    core = [path for path in (ROOT / "src").rglob("*.py") if "plugins" not in path.parts]
+    found = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in core
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and named.search(node.value)
+    }
+    # The environment, and the module that scenarios of older versions name.
+    assert found <= {"shared/settings.py", "judge/scenario/miniwob/__init__.py", "judge/scenario/miniwob/site.py"}
 
 
 def test_no_test_of_the_rest_imports_a_plug_in() -> None:

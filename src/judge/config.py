@@ -11,7 +11,7 @@ from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInf
 
 from judge.records.attacks import Modes
 from judge.records.tasks import TaskId
-from judge.records.verdicts import Truth
+from judge.records.verdicts import CHECKS, JUDGE
 from judge.sites import RunSites, is_site, origin_of
 from shared.dates import Day
 from shared.declarations import Option, Setting, names_of
@@ -22,7 +22,7 @@ from shared.text import counted
 
 # How participants identify the target of an action: by element reference, by screenshot coordinates, or either.
 Actions = Literal["refs", "coordinates", "both"]
-# Classes of `judge.judges.engine.ModelJudge`, which is above this module.
+# Classes of `judge.judges.engine.ModelJudge`, which is above this module, and methods that ask no model.
 JUDGE_METHODS: Seam[Any] = Seam("judge_methods", "judge method")
 BrowserKind = Literal["headless", "headed"]
 HeadlessKind = Literal["auto", "shell", "new"]
@@ -50,8 +50,16 @@ def _is_site(value: str) -> str:
 
 
 def _is_method(value: str) -> str:
-    if JUDGE_METHODS.entry(value) is None:
-        raise Invalid(f"{shown(value)} is not a known value", did_you_mean(value, JUDGE_METHODS.names()))
+    if not isinstance(JUDGE_METHODS.find(value), type):
+        models = [name for name in JUDGE_METHODS.names() if isinstance(JUDGE_METHODS.find(name), type)]
+        raise Invalid(f"{shown(value)} is not a known value", did_you_mean(value, models))
+    return value
+
+
+def _is_truth(value: str) -> str:
+    known = [CHECKS, JUDGE, *(name for name in JUDGE_METHODS.names() if not isinstance(JUDGE_METHODS.find(name), type))]
+    if value not in (CHECKS, JUDGE) and value not in known:
+        raise Invalid(f"{shown(value)} is not a known value", did_you_mean(value, known))
     return value
 
 
@@ -437,12 +445,12 @@ class RunConfig(Table):
 
     judge_checked_tasks: Annotated[bool, Setting("also ask the judge model about tasks with checks")] = False
     truth: Annotated[
-        Truth,
+        Annotated[str, AfterValidator(_is_truth)],
         Setting(
-            "which verdict counts if there are several: `checks`, `webarena_verified` or `judge`"
+            "which verdict counts if there are several: `checks`, `judge` or a method without a model"
             " ([scoring](scoring.md#ground-truth))"
         ),
-    ] = "checks"
+    ] = CHECKS
     allowed_sites: Annotated[
         AllowedSites, Setting('further sites that belong to the task, such as `["pay.example.com"]`; also per task')
     ] = ()

@@ -9,16 +9,18 @@ to confirm, and the providers forbid automatic confirmation. A dialog is accepte
 the next request tells the model what it said.
 """
 
+import importlib.util
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from participants.base import Observation, ParticipantOptions
+from participants.computers import actions as computer
 from participants.model import CALL_TIMEOUT_S, MAX_QUESTIONS, ModelParticipant, Turns
 from shared.errors import ConfigError, ModelMalformed
 from shared.images import image_size
-from shared.llm import computer
-from shared.llm.opening import converse, find_provider, open_model, provider
+from shared.llm.opening import find_provider, open_model, provider
+from shared.llm.provider import Provider
 from shared.llm.providers import provider_names
 from shared.models import Action, Page
 from shared.protocol import FINISH, is_result
@@ -47,7 +49,7 @@ def create(options: ParticipantOptions) -> ModelParticipant:
     """
     name = options.model or ""
     found = find_provider(name)
-    if found is None or not found.conversation or not name.partition(":")[2]:
+    if found is None or not _has_tool(found) or not name.partition(":")[2]:
         known = map(provider, provider_names())
         examples = " or ".join(f"{each.name}:{each.computer_example}" for each in known if each.computer_example)
         given = f"{name[:100]!r} is not a model of a known provider" if name else "no model given"
@@ -55,6 +57,18 @@ def create(options: ParticipantOptions) -> ModelParticipant:
     found.require_key(options.settings, "participant computer_use")
     model = open_model(name, options.settings, purpose="participant model", timeout_s=CALL_TIMEOUT_S)
     return ModelParticipant(model, lambda first: ComputerAgent(model, first))
+
+
+def _has_tool(found: Provider) -> bool:
+    """Whether the provider has a computer-use tool that is known here."""
+    return importlib.util.find_spec(f"participants.computers.{found.name}") is not None
+
+
+def converse(model: "HTTPModel", system: str, task: str) -> computer.Conversation:
+    """Begin a conversation about one task, using the tool of the model's provider."""
+    module = importlib.import_module(f"participants.computers.{provider(model.name).name}")
+    conversation: computer.Conversation = module.CONVERSATION(model, system, task)
+    return conversation
 
 
 class ComputerAgent:

@@ -181,7 +181,7 @@ def _moved(day: date, count: int, unit: str | None) -> date:
 def _formatted(day: date, form: str, column: int) -> str:
     known = _directives(day)
     if _DIRECTIVE.search(form) is None:
-        raise Invalid(f"the format {shown(form)} shows nothing of the date", _REMEDY, column=column)
+        raise Invalid(f"the format {shown(form)} contains no date directive", _REMEDY, column=column)
 
     def directive(found: re.Match[str]) -> str:
         if found[1] not in known:

@@ -7,6 +7,7 @@ Names of our own distribution come first, and no other package can replace them.
 import functools
 import hashlib
 import importlib.metadata
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
@@ -25,6 +26,7 @@ from shared.models import Record
 OWN = "wabe"
 OWN_PLUGINS = "judge.plugins."
 _PREFIX = "wabe."
+_REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 T = TypeVar("T")
 
 
@@ -80,8 +82,9 @@ class Entry:
             with collector_paused():
                 return self._point.load()
         except (ImportError, AttributeError, SyntaxError) as error:
+            of = f" of {self.package}" if self._point.dist else ""
             raise ConfigError(
-                f"{self.group.removeprefix(_PREFIX)} {self.name!r} of {self.package} cannot be imported: {error}",
+                f"{self.group.removeprefix(_PREFIX)} {self.name!r}{of} cannot be imported: {error}",
                 remedy="install what it needs, or uninstall the package",
             ) from error
 
@@ -127,6 +130,18 @@ class Seam(Generic[T]):
             )
         return found
 
+    def given(self, text: str) -> T:
+        """The object of this name, or the one at `module:attribute`. Raises `ConfigError`.
+
+        Imports whatever `text` says: only for what the user of this machine wrote, on the command line or in the
+        environment, never for a scenario or a request.
+        """
+        if not _REFERENCE.fullmatch(text):
+            return self.load(text)
+        point = EntryPoint(name=text, value=text, group=_PREFIX + self.kind)
+        loaded: T = Entry(point).load()  # type: ignore[assignment]
+        return loaded
+
     def plugin(self, name: str) -> PluginInfo | None:
         """The plug-in that provides this name; `None` for an unknown name and for the core."""
         entry = self.entry(name)
@@ -136,8 +151,12 @@ class Seam(Generic[T]):
 @functools.cache
 def declared(group: str) -> tuple[Entry, ...]:
     """The entry points of a group in installed packages, with or without code: ours first, then by package and name."""
-    others = [Entry(point) for point in importlib.metadata.entry_points(group=group)]
-    return (*_own(group), *sorted((each for each in others if not each.is_own), key=lambda each: each.title))
+    return (*_own(group), *_of_others(group))
+
+
+def _of_others(group: str) -> list[Entry]:
+    found = map(Entry, importlib.metadata.entry_points(group=group))
+    return sorted((each for each in found if not each.is_own), key=lambda each: each.title)
 
 
 @functools.cache

@@ -32,6 +32,8 @@ class Settings(Record):
     auth_token: SecretStr | None = Field(None, validation_alias="WABE_AUTH_TOKEN")
     output_dir: str | None = Field(None, validation_alias="WABE_OUTPUT_DIR")
     object_store: str | None = Field(None, validation_alias="WABE_STORE")
+    # Formats that no installed package declares: `ending=module:attribute`, with commas.
+    archive_formats: str = Field("", validation_alias="WABE_ARCHIVE_FORMATS")
     redis_url: SecretStr | None = Field(None, validation_alias="WABE_REDIS_URL")
     webarena_python: str | None = Field(None, validation_alias="WABE_WEBARENA_PYTHON")
     home: str | None = Field(None, validation_alias="HOME")

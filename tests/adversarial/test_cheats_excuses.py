@@ -1,4 +1,4 @@
-"""A lost task made to look like somebody else's fault, so that it is left out of the rates: it counts all the same."""
+"""A lost task made to look like somebody else's fault, so that it is left out of the rates: it still counts."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -179,6 +179,6 @@ def test_the_terminal_names_the_loss_beside_a_perfect_rate(tmp_path: Path, recor
     )
     lines = [line for line in text.getvalue().splitlines() if "success rate" in line or line.startswith("incomplete")]
     record_property("outcome", " / ".join(lines))
-    assert "of all 3 tasks: 33.3 %" in lines[0]
+    assert "of all tasks (3): 33.3 %" in lines[0]
     assert lines[1:] == ["incomplete: 2 of 3 tasks aborted or unscored"]
     assert code == 1

@@ -1,4 +1,4 @@
-"""A lost task whose site the participant shuts down, so that it is left out of the rates: it counts all the same."""
+"""A lost task whose site the participant shuts down, so that it is left out of the rates: it still counts."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -16,6 +16,7 @@ from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.judges.code import code_checksum
 from judge.records.tasks import Task
+from judge.records.verdicts import NO_PROMPTS
 from judge.results.progress import with_verdict
 from judge.results.verify import Findings, verify_run
 from judge.store.layout import RunStore
@@ -26,6 +27,7 @@ from shared.protocol import render_reply
 Record = Callable[[str, object], None]
 Edit = Callable[[dict[str, Any]], object]
 CHECKS = ChecksJudge(RunConfig(judge_model="offline")).id
+BY_CODE = JUDGE.model_copy(update={"method": "webarena_verified", "prompt_set": NO_PROMPTS})
 
 
 def attempt(task_id: str, url: str, stop_reason: Any = "finished", checks: Any = (), **changes: Any) -> Attempt:
@@ -199,13 +201,15 @@ def test_verify_counts_the_verdicts_that_it_cannot_recompute(tmp_path: Path, rec
     model = a_verdict(judge=JUDGE.model_copy(update={"code_checksum": code, "prompt_checksum": code}))
     run = a_finished_run(tmp_path, a_result("t1", verdict=model), a_result("t2", verdict=model))
     write_verdict_on(
-        run.task("t2"), "webarena_verified-1", a_verdict(judge=JUDGE.model_copy(update={"method": "webarena_verified"}))
+        run.task("t2"),
+        "webarena_verified-1",
+        a_verdict(judge=BY_CODE),
     )
     found = verify_run(run)
     record_property("outcome", said(found))
     assert found.mismatches == ()
     assert "not recomputed: 2 verdicts by a judge model" in found.notes
-    assert "not recomputed: 1 verdict by WebArena-Verified" in found.notes
+    assert "not recomputed: 1 verdict by webarena_verified" in found.notes
 
 
 def test_a_forged_verdict_of_a_model_does_not_decide_a_task_with_checks(run: RunStore, record_property: Record) -> None:

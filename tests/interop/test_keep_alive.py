@@ -57,7 +57,7 @@ async def next_event(events: Iterator[EventRecords]) -> EventRecords | None:
 
 
 async def follow(events: Iterator[EventRecords], work: SilentWork) -> list[EventRecords]:
-    """What a client sees of work that ends after many words of life."""
+    """What a client sees of work that ends after many keep-alive messages."""
     seen: list[EventRecords] = []
     while (event := await next_event(events)) is not None:
         seen.append(event)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Checks and prices need these, participants never do: `shared` imports them late.
 OF_THE_JUDGE = {"PIL", "genai_prices", "jsonschema", "re2", "redis"}
-LOCK = (ROOT / "requirements-purple.lock").read_text()
+LOCK = (ROOT / "docker/requirements-purple.lock").read_text()
 IMPORT_ALL = """
 import sys
 import participants.__main__

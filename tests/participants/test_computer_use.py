@@ -22,9 +22,9 @@ from helpers.participants import serving_participant
 from helpers.pictures import a_jpeg
 from participants.base import ParticipantOptions
 from participants.computer_use import create
+from participants.computers.actions import press
 from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError, ParticipantError
-from shared.llm.computer import press
 from shared.llm.opening import provider
 from shared.llm.providers import provider_names
 from shared.models import Action, Observation, Page, ToolSpec

@@ -145,8 +145,8 @@ def test_the_participants_lock_is_a_part_of_the_judges_lock() -> None:
     def pins(name: str) -> set[str]:
         return {line.split()[0] for line in (ROOT / name).read_text().splitlines() if re.match(r"[a-z0-9].*==", line)}
 
-    assert pins("requirements-purple.lock") < pins("requirements.lock")
-    assert len(pins("requirements-purple.lock")) > 20
+    assert pins("docker/requirements-purple.lock") < pins("requirements.lock")
+    assert len(pins("docker/requirements-purple.lock")) > 20
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the image's health check is a script around curl")

@@ -60,8 +60,8 @@ def test_a_named_participant_is_built_and_pushed_with_its_model() -> None:
 
 
 def test_a_module_that_needs_more_libraries_is_built_from_its_own_lock() -> None:
-    done = run("build-purple-images.sh", "random", "--dry-run", "--requirements", "requirements-purple.lock")
-    assert done.stdout.split()[-3:] == ["--build-arg", "REQUIREMENTS=requirements-purple.lock", "."]
+    done = run("build-purple-images.sh", "random", "--dry-run", "--requirements", "docker/requirements-purple.lock")
+    assert done.stdout.split()[-3:] == ["--build-arg", "REQUIREMENTS=docker/requirements-purple.lock", "."]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_the_extra_of_a_provider_installs_its_sdk_and_is_one_of_all(known: Provi
 
 @each_provider()
 def test_the_images_of_participants_have_the_sdk_of_every_provider(known: Provider) -> None:
-    assert known.package in (ROOT / "requirements-purple.in").read_text().splitlines()
+    assert known.package in (ROOT / "docker/requirements-purple.in").read_text().splitlines()
 
 
 @each_provider()

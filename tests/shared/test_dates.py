@@ -61,7 +61,7 @@ def test_other_braces_stay_as_they_are(text: str) -> None:
         ("{Today}", 1, "'{Today}' is not a date"),
         ("{today+30}", 1, "'{today+30}' is not a date"),
         ("a {today+1d:%Q}", 13, "'%Q' is not a part of a date"),
-        ("a {today:soon}", 10, "the format 'soon' shows nothing of the date"),
+        ("a {today:soon}", 10, "the format 'soon' contains no date directive"),
         ("a {today+1d", 3, "'{today+1d' has no closing brace"),
         ("{today+9999y}", 1, "'{today+9999y}' is outside the calendar"),
         ("{next friday-}", 1, "'{next friday-}' is not a date"),

@@ -61,9 +61,9 @@ _OBSERVE_TRIES = 5
 # A page may open one file chooser after another.
 _RUN_TRIES = 4
 _WHEEL = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
-# The server's own wording.
 # How often an action that a slow page has not answered is tried again.
 _SLOW_TRIES = 3
+# The server's own wording.
 _TIMEOUT = re.compile(r"Timeout [\d.]+ms exceeded")
 _UNREACHABLE = re.compile(rf"net::ERR_\w+|{_TIMEOUT.pattern}")
 # Sets cookies, local storage and HTTP authentication, which end with the context and so with the task. Credentials are

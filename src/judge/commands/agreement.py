@@ -12,7 +12,7 @@ from rich.text import Text
 from judge.commands import AsJson, OutputDir, table, wide_console
 from judge.results.agreement import Agreement, Rates, read_labels, read_pairs, read_verdicts
 from judge.results.agreement import agreement as compare
-from judge.results.ground_truth import Difference, GroundTruth, measure
+from judge.results.ground_truth import Difference, measure
 from judge.results.judgings import names_in, once, repeat_of
 from judge.store.layout import output_folder, resolve_run, run_of
 from shared.errors import ConfigError
@@ -53,7 +53,11 @@ def agreement(
         typer.Argument(help="CSV with the columns human and judge (0/1); with --truth, a run.", metavar="FILE.csv|RUN"),
     ] = None,
     truth: Annotated[
-        GroundTruth | None, typer.Option(help="Compare the run's judges with this instead of labels.")
+        str | None,
+        typer.Option(
+            help="Compare the run's judges with this instead of labels: checks, or a method without a model.",
+            metavar="NAME",
+        ),
     ] = None,
     verdicts: Annotated[str | None, typer.Option(help="A run, or a folder of task folders.", metavar="RUN")] = None,
     labels: Annotated[

@@ -38,7 +38,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "view": ("wabe view", "wabe view 20260101-120000-1a2b3c4d --port 0 --open"),
         "export": (
             "wabe export latest",
-            "wabe export latest --format webarena-verified --output submission",
+            "wabe export latest --format online-mind2web-v2 --output submission",
             "wabe export latest --format csv --output attempts.csv",
         ),
         "runs": (
@@ -51,7 +51,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "tasks": (
             "wabe tasks validate my.toml --try",
             "wabe tasks sample --from my.toml --count 5 --seed 1",
-            "wabe tasks import miniwob --tasks click-test,click-link --output miniwob.toml",
+            "wabe tasks import dataset.json --level easy --limit 20 --output easy.toml",
             "wabe tasks login https://shop.example/login --user ada --output state.json",
         ),
         "look": (

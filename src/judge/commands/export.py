@@ -15,7 +15,7 @@ from judge.results.run_record import excluded_by_scenario, tasks_of
 from judge.results.tables import Unreadable, csv_of, jsonl_of, left_out_rows, markdown, parquet_of, table_of
 from judge.runner.boundary import EXIT_LOST
 from judge.store.layout import RunStore, TaskStore, output_folder
-from judge.trajectory.formats import WRITERS, Checked
+from judge.trajectory.formats import Checked, Writer, writers
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
 from shared.files import write_atomic, write_errors
@@ -34,7 +34,7 @@ _STDOUT = Path("-")
 
 
 def _known_formats() -> tuple[str, ...]:
-    return (*WRITERS.names(), *_TABLES, *FILM_FORMATS)
+    return (*writers(), *_TABLES, *FILM_FORMATS)
 
 
 def export(
@@ -87,7 +87,7 @@ def export(
     if validate is not None:
         if format_ in FILM_FORMATS:
             raise ConfigError(f"--format {format_} has no --validate", remedy="leave --validate out")
-        check = WRITERS.load(format_).check
+        check = writers()[format_].check
         if check is None:
             raise ConfigError(f"--format {format_} has no --validate", remedy="leave --validate out")
         _report(validate, check(validate, lengths, settings))
@@ -101,14 +101,13 @@ def export(
         write_films(store, chosen, film, task or (), output)
         return
     target = output or store.derived / "export" / (format_ if epoch == 1 else f"{format_}-epoch-{epoch}")
-    _export_folder(chosen, format_, target, lengths, settings)
+    _export_folder(chosen, writers()[format_], target, lengths, settings)
 
 
 def _export_folder(
-    chosen: list[TaskStore], format_: str, target: Path, lengths: Mapping[str, int], settings: Settings
+    chosen: list[TaskStore], writer: Writer, target: Path, lengths: Mapping[str, int], settings: Settings
 ) -> None:
     """Write the run in another benchmark's layout."""
-    writer = WRITERS.load(format_)
     results = list(export_tasks(chosen, target, lengths, writer=writer))
     left_out = [result for result in results if result.reason is not None]
     for result in left_out:

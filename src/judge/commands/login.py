@@ -39,7 +39,7 @@ def login(
     ] = None,
     addresses: Annotated[
         Path | None,
-        typer.Option("--config", help="WebArena-Verified: the addresses and accounts of its sites.", metavar="FILE"),
+        typer.Option("--config", help="The addresses and accounts of a benchmark's sites.", metavar="FILE"),
     ] = None,
 ) -> None:
     """Log in to a site by its form, and save the storage state for tasks and sites (storage_state = "…").
@@ -47,7 +47,7 @@ def login(
     The password is read from a variable, asked for, or read as a line of standard input. It is never stored.
     """
     if (url is None) == (addresses is None):
-        raise ConfigError("give the login form's URL, or --config for WebArena-Verified's sites")
+        raise ConfigError("give the login form's URL, or --config for a benchmark's sites")
     if output is None:
         raise ConfigError("--output is missing", remedy="name the file to write, such as --output state.json")
     settings = Settings.from_environ()

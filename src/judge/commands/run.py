@@ -41,8 +41,8 @@ def run(
     console = Console(quiet=given["display"] in ("json", "none"))
     # Importing the rest takes a second, several on a busy machine.
     with console.status("Loading"):
-        from judge.runner.plan import ENGINES
         from judge.store.layout import output_folder
+        from shared.engines import player_of
         from shared.files import require_writable, write_errors
         from shared.settings import Settings
         from shared.text import one_line
@@ -65,7 +65,7 @@ def run(
         if path is not None:
             with write_errors(f"{option} {path}", "choose a file you can write"):
                 require_writable(path)
-    raise typer.Exit(run_interruptible(ENGINES.load(options.engine)(options, settings, console)))
+    raise typer.Exit(run_interruptible(player_of(options.engine)(options, settings, console)))
 
 
 def scenario_file(argument: str, settings: "Settings") -> Path:

@@ -17,7 +17,7 @@ from judge.commands.score_output import InOrder, Tally, in_order_of, show, spent
 from judge.commands.score_tasks import Edits, is_scenario, require_fitting
 from judge.config import CONFIG, RunConfig
 from judge.judges.base import Judge
-from judge.judges.factory import EVALUATORS, METHODS, OFFLINE, check_judge_model, open_judge
+from judge.judges.factory import METHODS, OFFLINE, check_judge_model, evaluator, evaluators, open_judge
 from judge.judges.rescoring import find_trajectories, score_all
 from judge.results.expected import Asking
 from judge.results.folders import give_tasks
@@ -63,19 +63,15 @@ class _Planned(NamedTuple):
     repeat: int = 1
 
 
-def _method_names() -> tuple[str, ...]:
-    return (*METHODS.names(), *EVALUATORS.names())
-
-
 def score(
     context: typer.Context,
     target: Annotated[
         str, typer.Argument(help="A run, a trajectory's folder, or a folder of them.", metavar="RUN_OR_DIR")
     ],
-    method: Annotated[str | None, typer.Option(help=f"One of: {', '.join(_method_names())}.")] = None,
+    method: Annotated[str | None, typer.Option(help=f"One of: {', '.join(METHODS.names())}.")] = None,
     addresses: Annotated[
         Path | None,
-        typer.Option("--config", help="With webarena_verified: its sites' addresses.", metavar="FILE"),
+        typer.Option("--config", help="What the method needs, such as its sites' addresses.", metavar="FILE"),
     ] = None,
     model: Annotated[str | None, typer.Option(help=f"{model_forms()}, or offline: checks only.")] = None,
     prompts: Annotated[str | None, typer.Option(help="A folder with a prompt set of your own.")] = None,
@@ -126,17 +122,17 @@ def score(
     if (written := run or _run_around(folder)) is not None:
         # Locked until the command ends, so that no assessment writes to it.
         context.with_resource(written.held("judge"))
-    evaluator = method if method in EVALUATORS.names() else None
+    without_model = evaluator(method)
     is_compared = judges is not None or repeat > 1
     _require_fitting(method, has_addresses=addresses is not None, is_compared=is_compared)
     require_fitting(
         tasks,
         watch=watch,
-        others={"--judges": judges, "--repeat": repeat > 1, f"--method {evaluator}": evaluator},
+        others={"--judges": judges, "--repeat": repeat > 1, f"--method {method}": without_model},
     )
-    open_evaluator = EVALUATORS.load(evaluator)(settings, addresses) if evaluator else None
+    open_evaluator = without_model.open(settings, addresses) if without_model else None
     options = {
-        "judge_method": None if evaluator else method,
+        "judge_method": None if without_model else method,
         "judge_model": model or (None if run else settings.judge_model),
         "prompts": prompts,
         "score_threshold": threshold,
@@ -162,7 +158,7 @@ def score(
         origins = {**origins, "judge_method": "--judges", "judge_model": "--judges"}
     with _named_as_given(origins):
         configs = {name: _config(run, {**given, **changes}, names_judge=is_compared) for name, changes in named.items()}
-        plan = [_Planned(evaluator, configs[""])] if evaluator else _plan(configs, repeat, settings)
+        plan = [_Planned(method or "", configs[""])] if without_model else _plan(configs, repeat, settings)
     found = _trajectories(folder, run)
     if tasks is not None and is_scenario(tasks):
         raise typer.Exit(
@@ -256,12 +252,15 @@ def _with_edits(
 
 def _require_fitting(method: str | None, *, has_addresses: bool, is_compared: bool) -> None:
     """Raises `ConfigError` for an unknown method, and for options that do not go with it."""
-    known, is_evaluator = _method_names(), method in EVALUATORS.names()
-    if method not in (None, *known):
+    if method not in (None, *(known := METHODS.names())):
         raise ConfigError(f"--method: {shown(method)} is not a known value", remedy=did_you_mean(method, known))
-    if has_addresses and not is_evaluator:
-        raise ConfigError("--config is for --method webarena_verified only", remedy="remove it, or add the method")
-    if is_compared and is_evaluator:
+    without_model = evaluator(method)
+    if has_addresses and not (without_model and without_model.takes_config):
+        takers = " or ".join(f"--method {name}" for name, each in evaluators().items() if each.takes_config)
+        raise ConfigError(
+            f"--config is for {takers or 'methods that are not installed'} only", remedy="remove it, or add the method"
+        )
+    if is_compared and without_model:
         raise ConfigError("--judges and --repeat are for judge models", remedy=f"leave out --method {method}")
 
 

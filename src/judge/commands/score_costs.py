@@ -114,11 +114,11 @@ def expectation(found: Expected) -> str:
     total = counted(found.trajectories, "trajectory", "trajectories")
     if not found.calls:
         return f"{total}, nothing to ask"
-    basis = f"{found.earlier_calls:,} earlier calls" if found.earlier_calls else "no earlier calls"
-    price = "a price is unknown" if found.cost_usd is None else usd(found.cost_usd)
+    basis = f"from {found.earlier_calls:,} earlier calls" if found.earlier_calls else "without earlier calls"
+    price = "price unknown" if found.cost_usd is None else usd(found.cost_usd)
     return (
         f"{total}, {counted(found.asked, 'verdict')} to ask for: about {counted(found.calls, 'call')}, "
-        f"{found.tokens:,} tokens, {price} (from {basis} and the price table; cached replies are free)"
+        f"{found.tokens:,} tokens, {price} (estimated {basis}; cached replies are free)"
     )
 
 

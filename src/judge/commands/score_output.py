@@ -79,9 +79,8 @@ class Tally:
         self.outcomes[str(scored.folder)] = scored.outcome
         self._kept += scored.kept
         if scored.verdict is not None and not scored.kept:
-            usage = scored.verdict.token_usage
-            self._usage += usage
-            self._costs.append(scored.verdict.cost_usd if usage.calls else 0.0)
+            self._usage += scored.verdict.token_usage
+            self._costs.append(scored.verdict.cost)
         if scored.verdict is not None:
             self.unpaid += scored.verdict.reason_code == BUDGET_SPENT
         name = TaskStore(scored.folder).key

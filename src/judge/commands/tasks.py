@@ -37,8 +37,7 @@ from shared.settings import Settings
 from shared.text import counted, one_line
 from shared.toml_lines import line_of, lines_of
 
-# Their help names the sources that read them; others refuse them.
-MINIWOB, WEBARENA = "miniwob", "webarena-verified"
+# Sources that do not read them refuse them.
 _OF_IMPORTERS: Mapping[str, str] = MappingProxyType(
     {"names": "--tasks", "seeds": "--seeds", "success": "--success", "config": "--config", "subset": "--subset"}
 )
@@ -63,7 +62,7 @@ def sample(
     # Printed with the tasks, so that any sample can be repeated.
     used = random.SystemRandom().randrange(1_000_000) if seed is None else seed
     drawn = draw(_tasks_from(source), count=count, seed=used)
-    typer.echo(f"# {counted(len(drawn), 'task')}, {count} of each level where there are as many; seed {used}\n")
+    typer.echo(f"# {counted(len(drawn), 'task')}, up to {count} of each level; seed {used}\n")
     typer.echo(tasks_toml(drawn), nl=False)
 
 
@@ -121,7 +120,8 @@ def import_tasks(
     source: Annotated[
         list[str] | None,
         typer.Argument(
-            help=f"The dataset's JSON, {MINIWOB} or {WEBARENA}; without it, Online-Mind2Web's hub.", metavar="SOURCE"
+            help=f"The dataset's JSON, or {' or '.join(IMPORTERS.names())}; without it, Online-Mind2Web's hub.",
+            metavar="SOURCE",
         ),
     ] = None,
     output: Annotated[
@@ -131,24 +131,24 @@ def import_tasks(
     names: Annotated[
         list[str] | None,
         typer.Option(
-            "--tasks", help=f"{MINIWOB}: all, or names, as in click-test,click-link. {WEBARENA}: numbers, as in 7,44."
+            "--tasks", help="Some of the source's tasks: names or numbers, as in click-test,click-link or 7,44."
         ),
     ] = None,
-    seeds: Annotated[str | None, typer.Option(help=f"{MINIWOB}: a seed, or a range such as 0:5.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="For tasks with seeds: a seed, or a range such as 0:5.")] = None,
     success: Annotated[
         Literal["exact", "positive"] | None,
-        typer.Option(help=f"{MINIWOB}: which raw reward is a success, 1 or any above 0. [default: exact]"),
+        typer.Option(help="For tasks with rewards: exact (1 is a success) or positive (any above 0). [default: exact]"),
     ] = None,
     addresses: Annotated[
-        Path | None, typer.Option("--config", help=f"{WEBARENA}: the addresses of its sites.", metavar="FILE")
+        Path | None, typer.Option("--config", help="For tasks on your own sites: their addresses.", metavar="FILE")
     ] = None,
-    subset: Annotated[str | None, typer.Option(help=f"{WEBARENA}: a subset of its tasks, such as hard.")] = None,
+    subset: Annotated[str | None, typer.Option(help="A subset that the source has, such as hard.")] = None,
     level: Annotated[str | None, typer.Option(help="easy, medium or hard only.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many tasks.")] = None,
     participant: Annotated[str, typer.Option(help="The bundled participant to write into the scenario.")] = "gemini",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
 ) -> None:
-    """Create a scenario from a benchmark. Knows Online-Mind2Web, MiniWoB++ and WebArena-Verified."""
+    """Create a scenario from a benchmark."""
     first, *more = source or [""]
     # Names may also be separate arguments, as in `--tasks click-test click-link`.
     chosen = [*(names or ()), *more]

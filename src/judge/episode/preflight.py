@@ -6,7 +6,7 @@ The judge runs it only for trusted requests, because the error messages reveal w
 
 from judge.browser.chromium import configured_browser
 from judge.config import RunConfig
-from judge.judges.factory import METHODS, OFFLINE, check_judge, check_judge_model
+from judge.judges.factory import OFFLINE, check_judge, check_judge_model, model_method
 from judge.judges.prompt_set import load_prompts
 from shared.llm.environment import require_key_log
 from shared.settings import Settings
@@ -27,5 +27,5 @@ def check_config(config: RunConfig, settings: Settings, *, with_key: bool = True
     if config.prompts is not None:
         prompts = load_prompts(config.prompts)
         if config.judge_model != OFFLINE:
-            method = METHODS.load(config.judge_method)
+            method = model_method(config.judge_method)
             prompts.check(method.prompts, method.reminders, is_published=config.fidelity == "published")

@@ -7,14 +7,29 @@ sends the same requests that `judge` will make, so `judge` finds them answered.
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo, Verdict
 from judge.trajectory.record import Trajectory
 from shared.llm.prices import Pricing
 from shared.models import Record
+from shared.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluator:
+    """A judge method that asks no model, for `wabe score --method NAME`. Its verdicts are ground truth.
+
+    `open` is called with the settings and the file of `--config`, checks both (`ConfigError`), and returns what opens
+    the judge.
+    """
+
+    open: Callable[[Settings, Path | None], Callable[[], Coroutine[Any, Any, "Judge"]]]
+    takes_config: bool = False
 
 
 class Workload(Record):

@@ -11,7 +11,7 @@ from judge.judges.base import Judge, judge_id
 from judge.judges.code import installed_code
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
-from judge.records.verdicts import WITHOUT_CHECKS, ImageScore, JudgeInfo, Verdict, VerdictOutcome
+from judge.records.verdicts import NO_PROMPTS, WITHOUT_CHECKS, ImageScore, JudgeInfo, Verdict, VerdictOutcome
 from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, SECOND_RULES, Trajectory
 
 METHOD = "checks"
@@ -41,7 +41,7 @@ class ChecksJudge(Judge):
         self.info = JudgeInfo(
             method=METHOD,
             model=OFFLINE,
-            prompt_set="none",
+            prompt_set=NO_PROMPTS,
             prompt_version=CURRENT_RULES,
             # There are no prompts: the code that evaluates the checks decides.
             prompt_checksum=code["code_checksum"],

@@ -1,80 +1,66 @@
-"""The judging code: its files, and the checksum that every verdict records."""
+"""The judging code: what can change a verdict, and the checksum of it that every verdict records."""
 
+import ast
 import importlib.metadata
-from collections.abc import Mapping
+from collections.abc import Iterator
 from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
+from importlib.util import resolve_name
+from pathlib import Path
 
 from judge.judges.base import files_checksum
+from judge.judges.syntax import program_form
 from judge.records.checks import CHECKS, plain_checks
 from judge.records.verdicts import Verdict
-from judge.trajectory.formats import READERS, reader_of
+from judge.trajectory.formats import FORMATS, reader_of
 from judge.trajectory.record import Trajectory
+from shared.imports import collector_paused
 from shared.seams import PluginInfo
 
-# Code that can change the verdict on a trajectory: packages, and single files.
-_JUDGING = (
-    "judge/evaluators",
-    "judge/evaluators/kinds",
-    "judge/evaluators/rules_1",
-    "judge/evaluators/rules_2",
-    "judge/judges",
-    "judge/parsing",
+# These packages judge. What they import judges as well, and so does what that imports.
+_JUDGING = ("judge/evaluators", "judge/judges", "judge/parsing")
+_OURS = ("judge", "shared")
+# What is imported by them but decides nothing; nor does what only these import.
+_DECIDING_NOTHING = (
+    # The settings that decide are part of a judge's id and of its verdicts.
+    "judge/config",
+    # Where a run's files are.
+    "judge/store",
+    # The way to a judge model. Verdicts record the model, its questions and its answers.
+    "shared/llm",
+    "shared/settings",
+    # How plug-ins are found. Verdicts record those that took part.
+    "shared/imports",
+    "shared/seams",
 )
-_JUDGING_FILES = (
-    "judge/records/attacks.py",
-    "judge/records/checks.py",
-    "judge/records/elements.py",
-    "judge/records/findings.py",
-    "judge/records/holds.py",
-    "judge/records/ids.py",
-    "judge/records/json_paths.py",
-    "judge/records/keys.py",
-    "judge/records/lines.py",
-    "judge/records/normalise.py",
-    "judge/records/patterns.py",
-    "judge/records/policies.py",
-    "judge/records/result_keys.py",
-    "judge/records/tools.py",
-    "judge/records/user.py",
-    "judge/trajectory/earlier.py",
-    "judge/trajectory/fetched.py",
-    "judge/trajectory/files.py",
-    "judge/trajectory/foreign.py",
-    "judge/trajectory/forms.py",
-    "judge/trajectory/network.py",
-    "judge/trajectory/record.py",
-    "judge/trajectory/redaction.py",
-    "shared/concurrency.py",
-    "shared/fields.py",
-    "shared/images.py",
-    "shared/quotations.py",
-    "shared/reasoning.py",
-    "shared/seen.py",
-    "judge/sites.py",
-    "shared/snapshot.py",
-    "shared/strict_json.py",
-    "shared/text.py",
-    "shared/toml_lines.py",
-    "shared/validation.py",
-)
+# Prompts have a checksum of their own.
+_PROMPTS = "prompts"
 
 
-def judging_code() -> Mapping[str, Traversable]:
-    """The files that can change the verdict on a trajectory, by name."""
-    packages = {name: resources.files(name) for name in ("judge", "shared")}
-    files = {name: packages[name.partition("/")[0]].joinpath(name.partition("/")[2]) for name in _JUDGING_FILES}
-    for folder in _JUDGING:
-        for entry in packages["judge"].joinpath(folder.partition("/")[2]).iterdir():
-            files[f"{folder}/{entry.name}"] = entry
-    return {name: file for name, file in sorted(files.items()) if name.endswith(".py")}
+def judging_code(root: Path) -> dict[str, bytes]:
+    """What can change the verdict on a trajectory, by file: the programs without comments, and data as it is.
+
+    `root` is the folder that our packages are in.
+    """
+    found: dict[str, bytes] = {}
+    waiting = {name for package in _JUDGING for name in _files_below(root, package)}
+    while waiting:
+        name = waiting.pop()
+        content = (root / name).read_bytes()
+        if not name.endswith(".py"):
+            found[name] = content.replace(b"\r\n", b"\n")
+            continue
+        tree = ast.parse(content)
+        found[name] = program_form(tree).encode()
+        imported = {source for module in _imported(tree, name) for source in _sources_of(root, module)}
+        waiting |= imported - found.keys()
+    return found
 
 
 @cache
 def code_checksum() -> str:
-    """SHA-256 over the judging code. Line endings do not matter."""
-    return files_checksum({name: file.read_bytes().replace(b"\r\n", b"\n") for name, file in judging_code().items()})
+    """SHA-256 over the judging code."""
+    with collector_paused():
+        return files_checksum(judging_code(Path(__file__).parents[2]))
 
 
 def found_plugins(*found: PluginInfo | None) -> tuple[PluginInfo, ...]:
@@ -90,7 +76,7 @@ def with_plugins(verdict: Verdict, trajectory: Trajectory) -> Verdict:
     is_read_by_plugin = trajectory.is_foreign and not (trajectory.folder / "result.json").exists()
     reader = reader_of(trajectory.folder) if is_read_by_plugin else None
     kinds = {check.kind for check in (*plain_checks(trajectory.task.checks), *trajectory.task.watched)}
-    read_by = READERS.plugin(reader[0]) if reader else None
+    read_by = FORMATS.plugin(reader[0]) if reader else None
     plugins = found_plugins(*verdict.judge.plugins, read_by, *map(CHECKS.plugin, kinds))
     return verdict.model_copy(update={"judge": verdict.judge.model_copy(update={"plugins": plugins})})
 
@@ -98,3 +84,34 @@ def with_plugins(verdict: Verdict, trajectory: Trajectory) -> Verdict:
 def installed_code() -> dict[str, str]:
     """The two fields of `JudgeInfo` that identify this installation."""
     return {"package_version": importlib.metadata.version("wabe"), "code_checksum": code_checksum()}
+
+
+def _files_below(root: Path, package: str) -> Iterator[str]:
+    """The files of a package, without prompts and what Python compiled."""
+    for path in (root / package).rglob("*"):
+        name = path.relative_to(root)
+        if path.is_file() and not {_PROMPTS, "__pycache__"} & set(name.parts):
+            yield name.as_posix()
+
+
+def _imported(tree: ast.Module, name: str) -> Iterator[str]:
+    """What a module imports, wherever in it. Each is a module or something in one."""
+    package = name.rpartition("/")[0].replace("/", ".")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = resolve_name("." * node.level + (node.module or ""), package)
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _sources_of(root: Path, imported: str) -> Iterator[str]:
+    """The files that run when this is imported, packages first, unless they decide nothing."""
+    parts = imported.split(".")
+    if parts[0] not in _OURS:
+        return
+    for end in range(1, len(parts) + 1):
+        path = "/".join(parts[:end])
+        if path in _DECIDING_NOTHING:
+            return
+        yield from (name for name in (f"{path}/__init__.py", f"{path}.py") if (root / name).is_file())

@@ -1,12 +1,11 @@
 """Opens the configured judge: method, model, prompts, cache and limits. A missing key is an error, never a fallback."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from judge.config import JUDGE_METHODS, RunConfig
-from judge.judges.base import Judge
+from judge.judges.base import Evaluator, Judge
 from judge.judges.checked import OFFLINE as OFFLINE
 from judge.judges.checked import CheckedJudge, ChecksJudge
 from judge.judges.engine import JudgeParts, ModelJudge
@@ -23,13 +22,8 @@ from shared.llm.sharing import open_state
 from shared.seams import Seam
 from shared.settings import Settings
 
-# Methods that ask a model.
-METHODS: Seam[type[ModelJudge]] = JUDGE_METHODS
-# Methods without a model, which `wabe score --method NAME` offers: called with the settings and the file of `--config`,
-# they check both, and return what opens the judge.
-EVALUATORS: Seam[Callable[[Settings, Path | None], Callable[[], Coroutine[Any, Any, Judge]]]] = Seam(
-    "evaluators", "judge method"
-)
+# Classes of those that ask a model, and the others.
+METHODS: Seam[type[ModelJudge] | Evaluator] = JUDGE_METHODS
 
 
 def open_judge(
@@ -107,7 +101,33 @@ def open_judge(
         repeat=repeat,
         price=price,
     )
-    return CheckedJudge(checks, METHODS.load(config.judge_method)(parts), config)
+    return CheckedJudge(checks, model_method(config.judge_method)(parts), config)
+
+
+def model_method(name: str) -> type[ModelJudge]:
+    """The judge method of this name. Raises `ConfigError` if it asks no model."""
+    found = METHODS.load(name)
+    if isinstance(found, Evaluator):
+        raise ConfigError(
+            f"{name!r} asks no judge model", key="config.judge_method", remedy=f"use wabe score RUN --method {name}"
+        )
+    return found
+
+
+def model_methods() -> tuple[str, ...]:
+    """The judge methods that ask a model, by name."""
+    return tuple(name for name in METHODS.names() if evaluator(name) is None)
+
+
+def evaluator(method: str | None) -> Evaluator | None:
+    """The judge method of this name, if it asks no model."""
+    found = METHODS.find(method) if method else None
+    return found if isinstance(found, Evaluator) else None
+
+
+def evaluators() -> dict[str, Evaluator]:
+    """The judge methods that ask no model, by name. Their verdicts are ground truth, as those of checks are."""
+    return {name: found for name in METHODS.names() if (found := evaluator(name))}
 
 
 def check_judge(config: RunConfig) -> None:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from judge.judges.base import Judge
 from judge.judges.code import with_plugins
 from judge.records.steps import StopReason
-from judge.records.verdicts import OFF_SITE_PLAY, Verdict
+from judge.records.verdicts import INTERNAL_ERROR, OFF_SITE_PLAY, Verdict
 from judge.sites import OFF_SITE
 from judge.store.bounds import bounded
 from judge.store.layout import TaskStore, later_results
@@ -173,7 +173,8 @@ async def judge_stored(
             return Scored(folder=folder, outcome="broken", reason=str(error))
         # Isolation boundary, as above.
         except Exception as error:  # noqa: BLE001
-            verdict = Verdict(outcome="unscored", reason=_internal(store, error), judge=one.info)
+            reason = _internal(store, error)
+            verdict = Verdict(outcome="unscored", reason=reason, reason_code=INTERNAL_ERROR, judge=one.info)
         verdict = with_plugins(bounded(verdict), trajectory).model_copy(update={"trajectory_sha256": trajectory.sha256})
         is_replaced = made is not None and before is not None and bool(differences(before, verdict))
         try:

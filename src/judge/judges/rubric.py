@@ -137,8 +137,7 @@ def parse_criteria(text: str) -> tuple[Criterion, ...] | None:
     answer = _parse(_NewCriteria, text)
     if answer is None:
         return None
-    # A repeated criterion must not count twice.
-    # Reversed, so that a repeated criterion keeps the kind that was given first.
+    # A repeated criterion counts once. Reversed, so that it keeps the kind that was given first.
     kinds = {" ".join(item.requirement.split()): item.kind for item in reversed(answer.criteria)}
     texts = dict.fromkeys(" ".join(item.requirement.split()) for item in answer.criteria)
     return tuple(

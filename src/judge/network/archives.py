@@ -25,6 +25,7 @@ from judge.sites import NONE_SHARED, Place, RunSites, place_of
 from shared.errors import ConfigError
 from shared.fields import closest, shown
 from shared.seams import Seam
+from shared.settings import Settings
 from shared.text import clip, counted, one_line
 
 
@@ -279,7 +280,10 @@ def open_archive(entry: FrozenSite) -> _Opened:
     """One archive, checked against the declared digest, if there is one. Raises `ConfigError`."""
     path = Path(entry.path)
     ending = path.suffix.removeprefix(".").lower()
+    given = dict(part.strip().partition("=")[::2] for part in Settings.from_environ().archive_formats.split(","))
     found = FORMATS.find(ending) if ending else None
+    if found is None and ending and ending in given:
+        found = FORMATS.given(given[ending])
     if path.is_dir():
         raise ConfigError(
             f"{path}: a folder, not an archive", remedy=f"give one file; known formats: {_known_formats()}"

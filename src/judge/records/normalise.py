@@ -1,6 +1,6 @@
 """Typed values in free text, made comparable: numbers, currencies, dates, booleans, lists, JSON. Pure.
 
-As in WebArena-Verified, values are compared by meaning and not by notation. `only_value` finds the single value of a
+Values are compared by meaning and not by notation. `only_value` finds the single value of a
 type in a participant's answer; an answer that contains two different ones is refused as ambiguous.
 """
 

@@ -9,8 +9,8 @@ from shared.models import Record, Recorded, TokenUsage, omit_default
 from shared.seams import PluginInfo
 
 VerdictOutcome = Literal["success", "failure", "unscored"]
-# How a task is decided: by its declared checks, WebArena-Verified's own evaluator, or a judge model.
-Truth = Literal["checks", "webarena_verified", "judge"]
+# How a task is decided: by its checks, a judge model, or another method without a model, which is named instead.
+CHECKS, JUDGE = "checks", "judge"
 TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
 
 
@@ -23,6 +23,10 @@ class ImageScore(Record):
     # Named as in Online-Mind2Web's result files.
     Response: Annotated[str, Recorded(4_000)]
     Score: int | None = Field(default=None, ge=0, le=5)
+
+
+# The prompt set of a judge that is code alone.
+NO_PROMPTS = "none"
 
 
 class JudgeInfo(Record):
@@ -44,14 +48,23 @@ class JudgeInfo(Record):
     # The plug-ins that took part.
     plugins: tuple[PluginInfo, ...] = omit_default((), max_length=100)
 
+    @property
+    def is_ground_truth(self) -> bool:
+        """Whether code alone decided, without a model."""
+        return self.prompt_set == NO_PROMPTS
+
 
 # The `reason_code` of a verdict that a budget prevented, of one that a refused question decided, of one for a task
-# without checks where only checks decide, and of one for an attempt that left the task's site. An attempt whose end
-# settles it has its stop reason as the code.
+# without checks where only checks decide, of one for an attempt that left the task's site, and of one that could not
+# be given. An attempt whose end settles it has its stop reason as the code.
 BUDGET_SPENT = "budget_spent"
 WITHHELD_EVIDENCE = "withheld_evidence"
 WITHOUT_CHECKS = "no_checks"
 OFF_SITE_PLAY = "off_site"
+INTERNAL_ERROR = "internal_error"
+# Models of judges that ask none, and the model of another program's evaluator.
+NO_MODEL = frozenset({"offline", "none", ""})
+UNKNOWN_MODEL = "unknown"
 
 
 class Verdict(Record):
@@ -75,3 +88,12 @@ class Verdict(Record):
     cost_usd: Annotated[float | None, ResultKey(since="wabe-1", after="token_usage")] = None
     # The date of the price data, where calls were paid for.
     price_date: Annotated[str | None, ResultKey(after="reason_code")] = omit_default(None, max_length=40)
+
+    @property
+    def cost(self) -> float | None:
+        """What judging cost in US dollars: 0 if no model was asked, `None` if that or the price is unknown."""
+        if self.token_usage.calls:
+            return self.cost_usd
+        model = self.judge.model if self.judge else ""
+        may_have_asked = model == UNKNOWN_MODEL or (self.reason_code == INTERNAL_ERROR and model not in NO_MODEL)
+        return None if may_have_asked and self.cost_usd is None else 0.0

@@ -120,7 +120,7 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool, checks: Seque
         notes=(*codes, *flags, *_notes(rubric)),
         wrong_action=action if isinstance(action, int) and not isinstance(action, bool) else None,
         evidence=pieces_of(verdict.evidence),
-        cost_usd=verdict.cost_usd if verdict.token_usage.calls else 0.0,
+        cost_usd=verdict.cost,
         tokens=verdict.token_usage,
         name=name_in(verdict, judge_id),
     )

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, get_args
 from judge.records.ledger import Coverage
 from judge.records.policies import PolicyResult
 from judge.records.tasks import Level, key_of
-from judge.records.verdicts import TaskOutcome, Truth
+from judge.records.verdicts import CHECKS, JUDGE, TaskOutcome
 from judge.results.attacks import Attacked, attacked_in
 from judge.results.policies import policies_in
 from judge.results.progress import progress_in
@@ -40,7 +40,7 @@ class TaskEntry:
     outcome: TaskOutcome
     is_finished: bool
     level: Level | None
-    decided_by: Truth | None
+    decided_by: str | None
     coverage: Coverage | None
     excluded: str | None
     attack: Attacked
@@ -70,7 +70,7 @@ class TaskEntry:
             outcome=outcome,
             is_finished=_is_finished(value),
             level=_one_of(Level, value.get("level")),
-            decided_by=_one_of(Truth, value.get("decided_by")),
+            decided_by=truth if isinstance(truth := value.get("decided_by"), str) and truth else None,
             coverage=_one_of(Coverage, value.get("coverage")),
             excluded=excluded if isinstance(excluded, str) and outcome == "aborted" else None,
             attack=attacked_in(task_id, outcome, as_mapping(value.get(ATTACK))),
@@ -119,8 +119,8 @@ def counts_of(values: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def decided(entries: Iterable[TaskEntry]) -> dict[str, int]:
     """The number of entries decided by each kind of judge; those of older files are left out."""
-    counts = Counter(entry.decided_by for entry in entries)
-    return {truth: counts[truth] for truth in get_args(Truth) if counts[truth]}
+    counts = Counter(entry.decided_by for entry in entries if entry.decided_by)
+    return {truth: counts[truth] for truth in sorted(counts, key=lambda name: (name != CHECKS, name == JUDGE, name))}
 
 
 def _outcome(value: Mapping[str, Any]) -> TaskOutcome:

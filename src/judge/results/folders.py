@@ -55,7 +55,7 @@ class FoundTask(TaskStore):
 class FolderStore(RunStore):
     """A folder with trajectories of any layout. Its reports and exports go to `<output_dir>/folders/<name>-<digest>`.
 
-    The digest is that of its path, because webeval names every such folder `traj`.
+    The digest is that of its path, because a layout may name every such folder `traj`.
     """
 
     def __init__(self, folder: Path, output_dir: Path) -> None:

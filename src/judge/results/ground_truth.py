@@ -1,38 +1,27 @@
 """Compares judge methods with ground truth: verdicts on the same attempts, and where they differ.
 
-Ground truth is a verdict that was reached without a model: by a task's checks, or by WebArena-Verified's own evaluator.
-A task with a `probe` among its checks counts as MiniWoB++.
+Ground truth is a verdict that was reached without a model: by a task's checks, or by another method that is code alone.
 """
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from judge.evaluators.base import Assertion, assertions_in
 from judge.judges.rescoring import WHY_ZERO
-from judge.records.verdicts import Verdict, VerdictOutcome
+from judge.records.verdicts import CHECKS, Verdict, VerdictOutcome
 from judge.results.agreement import Pair, facts_of, pair_of, verdicts_in
 from judge.results.judgings import method_of
+from judge.scenario.importers import IMPORTERS
 from judge.trajectory.files import read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mappings
 from shared.models import Record
 from shared.text import clip
 
-GroundTruth = Literal["checks", "webarena_verified", "miniwob"]
-# Methods whose verdicts are ground truth, most trusted first.
-TRUTH_METHODS = ("checks", "webarena_verified")
 _MAX_FAILED = 5
 _MAX_TEXT_CHARS = 2_000
-_SCORE_OFFLINE = "wabe score {run} --model offline"
-_REMEDIES: Mapping[GroundTruth, str] = MappingProxyType(
-    {
-        "checks": _SCORE_OFFLINE,
-        "miniwob": _SCORE_OFFLINE,
-        "webarena_verified": "wabe score {run} --method webarena_verified --config sites.json",
-    }
-)
+_SCORING = "--model offline"
 
 
 class Difference(Record):
@@ -55,19 +44,23 @@ class Measured(Record):
     differences: tuple[Difference, ...]
 
 
-def measure(results: Path, truth: GroundTruth, *, run: str, method: str | None = None) -> dict[str, Measured]:
+def measure(results: Path, truth: str, *, run: str, method: str | None = None) -> dict[str, Measured]:
     """By judge id, each judge's verdicts against ground truth. Raises `ConfigError` if no attempt has both.
+
+    `truth` is `checks`, a source of tasks (the checks of its tasks), or another method without a model.
 
     Attempts whose stop reason settled the score, such as those over budget, were not judged and are left out.
     """
     pairs: dict[str, list[Pair]] = {}
     differences: dict[str, list[Difference]] = {}
     has_truth = False
+    importer = IMPORTERS.find(truth)
+    kind = importer.check_kind if importer else None
+    own = CHECKS if kind else truth
     for folder, result, verdicts in _tasks(results):
-        own = "checks" if truth == "miniwob" else truth
         truth_id = newest(verdicts, own)
-        has_probe = any(check.get("kind") == "probe" for check in as_mappings(result.get("checks")))
-        if truth_id is None or (truth == "miniwob" and not has_probe):
+        kinds = {check.get("kind") for check in as_mappings(result.get("checks"))}
+        if truth_id is None or (kind and kind not in kinds) or not _is_ground_truth(truth_id, verdicts[truth_id]):
             continue
         has_truth = True
         known, settled = verdicts[truth_id], result.get("stop_reason") in WHY_ZERO
@@ -82,8 +75,8 @@ def measure(results: Path, truth: GroundTruth, *, run: str, method: str | None =
             differences.setdefault(judge_id, []).extend([found] if found else [])
     if not any(pair.excluded is None for listed in pairs.values() for pair in listed):
         what = f"no attempt has ground truth of {truth}" if not has_truth else "no attempt with ground truth was judged"
-        scoring = _REMEDIES[truth] if not has_truth else f"wabe score {{run}} --method {method or 'webjudge'}"
-        raise ConfigError(f"{run}: {what}, so there is nothing to compare", remedy=f"run {scoring.format(run=run)}")
+        scoring = f"--method {method or 'webjudge'}" if has_truth else _SCORING if own == CHECKS else f"--method {own}"
+        raise ConfigError(f"{run}: {what}, so there is nothing to compare", remedy=f"run wabe score {run} {scoring}")
     return {
         judge_id: Measured(pairs=tuple(pairs[judge_id]), differences=tuple(differences[judge_id]))
         for judge_id in sorted(pairs)
@@ -92,7 +85,8 @@ def measure(results: Path, truth: GroundTruth, *, run: str, method: str | None =
 
 def differences_of(task_id: str, verdicts: Mapping[str, Verdict]) -> tuple[Difference, ...]:
     """The differences between the most trusted ground truth on an attempt and its other verdicts."""
-    truth_id = next(filter(None, (newest(verdicts, method) for method in TRUTH_METHODS)), None)
+    without_model = [judge_id for judge_id, verdict in verdicts.items() if _is_ground_truth(judge_id, verdict)]
+    truth_id = newest(verdicts, CHECKS) or next(reversed(without_model), None)
     if truth_id is None:
         return ()
     others = ((judge_id, each) for judge_id, each in verdicts.items() if method_of(judge_id) != method_of(truth_id))
@@ -120,6 +114,10 @@ def difference(task_id: str, truth_id: str, truth: Verdict, judge_id: str, judge
 def newest(verdicts: Mapping[str, Verdict], method: str) -> str | None:
     """The id of the last verdict of a method; `verdicts` are in the order in which they were written."""
     return next((judge_id for judge_id in reversed(list(verdicts)) if method_of(judge_id) == method), None)
+
+
+def _is_ground_truth(judge_id: str, verdict: Verdict) -> bool:
+    return method_of(judge_id) == CHECKS or (verdict.judge is not None and verdict.judge.is_ground_truth)
 
 
 def _failed(verdict: Verdict) -> Iterator[Assertion]:

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from judge.judges.edited import edit_in
-from judge.records.verdicts import JudgeInfo, Verdict
+from judge.records.verdicts import NO_MODEL, UNKNOWN_MODEL, JudgeInfo, Verdict
 from judge.trajectory.files import foreign_verdicts
 from shared.files import read_json
 from shared.models import Record, TokenUsage
 
 _REPEAT = re.compile(r"\.r(\d+)$")
-# Judges without a model, and evaluators of other tools whose model is not known.
-_NO_MODEL = frozenset({"offline", "none", "unknown", ""})
 _DIGEST_CHARS = 6
 
 
@@ -86,7 +84,7 @@ def repeat_of(judge_id: str) -> int:
 def plain_name(info: JudgeInfo, *, scenario: str = "") -> str:
     """Method and model; `scenario` is that of edited tasks."""
     parts = [info.method]
-    if info.model not in _NO_MODEL:
+    if info.model not in NO_MODEL and info.model != UNKNOWN_MODEL:
         parts.append(info.model)
     if info.fidelity == "published":
         parts.append("published fidelity")
@@ -159,8 +157,7 @@ def judging_of(judge_id: str, verdict: Verdict, *, is_stored: bool = True) -> Ju
         method=verdict.judge.method if verdict.judge else "",
         outcome=verdict.outcome,
         usage=verdict.token_usage,
-        # Without a call there is nothing to pay, whether or not the model has a price.
-        cost_usd=verdict.cost_usd if verdict.token_usage.calls else 0.0,
+        cost_usd=verdict.cost,
         is_stored=is_stored,
     )
 

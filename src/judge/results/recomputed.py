@@ -146,8 +146,8 @@ def _is_of_other_rules(verdict: Verdict, found: Mapping[str, Any]) -> bool:
 
 
 def _by_model(name: str, verdict: Verdict) -> str:
-    is_evaluator = _method_of(name, verdict) == "webarena_verified"
-    return f"by {'WebArena-Verified' if is_evaluator else 'a judge model'}"
+    is_code = verdict.judge is not None and verdict.judge.is_ground_truth
+    return f"by {_method_of(name, verdict) if is_code else 'a judge model'}"
 
 
 def _method_of(name: str, verdict: Verdict) -> str:

@@ -1,7 +1,7 @@
 """Updates a run's results with later verdicts that count, so that verdict files and results agree.
 
-Those are the verdicts of the run's own judge, and those of WebArena-Verified if `truth` prefers them. Verdicts of other
-judges are stored under `verdicts/` and do not affect the results.
+Those are the verdicts of the run's own judge, and those of another method without a model if `truth` prefers them.
+Verdicts of other judges are stored under `verdicts/` and do not affect the results.
 """
 
 import contextlib
@@ -13,11 +13,11 @@ from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
-from judge.records.verdicts import Verdict
+from judge.records.verdicts import CHECKS, JUDGE, Verdict
 from judge.results.entries import read_entries
 from judge.results.metering import metered
 from judge.results.progress import progress_of
-from judge.results.recomputed import Recomputation, deciding_config
+from judge.results.recomputed import Recomputation, deciding_config, is_of_checks
 from judge.results.run_record import (
     excluded_by_scenario,
     judge_id_of,
@@ -114,14 +114,20 @@ def _differs(published: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> b
 
 
 def _deciding(task: TaskStore, record: Mapping[str, Any]) -> str:
-    """The id of the judge whose verdict counts: WebArena-Verified's newest if `truth` prefers it."""
+    """The id of the judge whose verdict counts: the newest of another method without a model if `truth` prefers it."""
     own = judge_id_of(record, task.name, task.epoch)
-    truth = as_mapping(record.get("config")).get("truth", "checks")
-    has_checks = own.startswith("checks-") and bool(read_attempt(task.folder).task.checks)
-    if truth == "judge" or (truth == "checks" and has_checks):
+    truth = as_mapping(record.get("config")).get("truth", CHECKS)
+    has_checks = is_of_checks(own) and bool(read_attempt(task.folder).task.checks)
+    if truth == JUDGE or (truth == CHECKS and has_checks):
         return own
-    found = sorted(task.folder.glob("verdicts/webarena_verified-*.json"), key=lambda path: path.stat().st_mtime_ns)
-    return found[-1].stem if found else own
+    stored = sorted(task.folder.glob("verdicts/*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    others = (path.stem for path in stored if not is_of_checks(path.stem))
+    return next((name for name in others if _is_truth(task.read_verdict(name), truth)), own)
+
+
+def _is_truth(verdict: Verdict | None, truth: str) -> bool:
+    judge = verdict.judge if verdict else None
+    return judge is not None and judge.is_ground_truth and truth in (CHECKS, judge.method)
 
 
 def _judged(task: TaskStore, judge_id: str, recomputation: Recomputation) -> TaskSummary:

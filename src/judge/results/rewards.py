@@ -1,7 +1,6 @@
-"""MiniWoB++'s raw rewards, for which rows and submissions have columns.
+"""Rewards that pages give, for which rows and submissions have columns.
 
-In the core, although the plug-in makes these tasks: the columns do not depend on what is installed, and a run that was
-recorded with the plug-in has the same rows without it.
+A task has a reward if one of its checks reads a value in the page, keeps the first one and ends the attempt with it.
 """
 
 from collections.abc import Iterable
@@ -11,26 +10,35 @@ from judge.evaluators.kinds.probe import ProbeCheck, expressions_of, expressions
 from judge.records.checks import Check
 from judge.trajectory.record import Attempt
 
-# `exact`: a raw reward of 1. `positive`: any above 0, which BrowserGym counts.
+# `exact`: a reward of 1 is a success. `positive`: any above 0.
 SuccessRule = Literal["exact", "positive"]
-# The raw reward once the episode is over; `null` before.
-REWARD = "window.WOB_DONE_GLOBAL ? window.WOB_RAW_REWARD_GLOBAL : null"
+# What counts as above 0, because a check's `min` counts as reached.
+LEAST = 1e-9
 
 
 def reward_of(attempt: Attempt) -> float | None:
-    """The first raw reward that the judge read in the page; `None` if the episode never ended."""
-    expressions = expressions_of(attempt.task.checks)
-    if REWARD not in expressions:
+    """The first reward that the judge read in the page; `None` if the episode never ended."""
+    check = _check_of(attempt.task.checks)
+    if check is None:
         return None
-    at, count = expressions.index(REWARD), len(expressions_read(attempt.task))
+    at, count = expressions_of(attempt.task.checks).index(check.expression), len(expressions_read(attempt.task))
     read = (step.probes[at].value for step in attempt.observations if len(step.probes) == count)
     numbers = (float(value) for value in read if isinstance(value, int | float) and not isinstance(value, bool))
     return next(numbers, None)
 
 
 def success_rule(checks: Iterable[Check]) -> SuccessRule | None:
-    """The rule by which a task's checks decide on the reward; `None` for other tasks than MiniWoB++'s."""
-    for check in checks:
-        if isinstance(check, ProbeCheck) and check.expression == REWARD:
-            return "positive" if check.expected is None else "exact"
-    return None
+    """The rule by which a task's checks decide on its reward; `None` for a task without one."""
+    check = _check_of(checks)
+    if check is None:
+        return None
+    return "exact" if check.min is None else "positive"
+
+
+def _check_of(checks: Iterable[Check]) -> ProbeCheck | None:
+    """The check of the reward; its condition is one of the two rules."""
+    probes = (each for each in checks if isinstance(each, ProbeCheck) and each.keep == "first" and each.ends)
+    return next((each for each in probes if (each.expected, each.min, each.max) in _CONDITIONS), None)
+
+
+_CONDITIONS = ((1, None, None), (None, LEAST, None))

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 from judge.evaluators.base import assertions_in
 from judge.records.attacks import AttackResult
 from judge.records.tasks import Task
-from judge.records.verdicts import JudgeInfo, Truth, Verdict
+from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict
 from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
 from judge.results.judgings import method_of
@@ -94,7 +94,7 @@ class Played:
 
     @property
     def rule(self) -> SuccessRule | None:
-        """MiniWoB++'s rule, for its tasks."""
+        """Which rewards are a success, if the task has a reward."""
         return success_rule(self.task.checks)
 
     @property
@@ -286,15 +286,14 @@ def entry_of(played: Played) -> dict[str, Any]:
     return entry
 
 
-def decided_by(attempt: Attempt, judge_id: str | None = None) -> Truth:
+def decided_by(attempt: Attempt, judge_id: str | None = None) -> str:
     """What decides the attempt's task, even if there is no verdict yet."""
-    method = method_of(judge_id) if judge_id else None
-    if attempt.verdict is not None and attempt.verdict.judge is not None:
-        method = attempt.verdict.judge.method
-    if method == "webarena_verified":
-        return "webarena_verified"
+    judge = attempt.verdict.judge if attempt.verdict else None
+    method = judge.method if judge else method_of(judge_id) if judge_id else CHECKS
+    if judge is not None and judge.is_ground_truth and method != CHECKS:
+        return method
     # The judge of an offline run is that of checks, even for a task without any.
-    return "checks" if attempt.task.checks and method in (None, "checks") else "judge"
+    return CHECKS if attempt.task.checks and method == CHECKS else JUDGE
 
 
 def _policies(attempt: Attempt, *, violated: bool | None) -> dict[str, str]:

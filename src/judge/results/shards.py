@@ -150,7 +150,7 @@ def _whole_request(run: RunStore, shards: Sequence[_Shard]) -> dict[str, Any]:
         present = {shard.request["shard"]["index"] for shard in shards}
         missing = ", ".join(f"{index:03d}" for index in range(whole["of"]) if index not in present)
         raise ConfigError(
-            f"run {run.run_id} has {len(shards)} of {whole['of']} shards, missing: {missing or 'tasks of some'}",
+            f"run {run.run_id} has {len(shards)} of {whole['of']} shards, missing: {missing or 'tasks of some shards'}",
             remedy="start what is missing; only a shard without tasks leaves no folder",
         )
     return {**shared, "tasks": tasks}

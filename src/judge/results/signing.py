@@ -262,7 +262,7 @@ def _private_key(path: Path) -> Ed25519PrivateKey:
         try:
             key = load(data, None)
         except TypeError:
-            raise ConfigError(f"{path}: the key has a password", remedy="give one without") from None
+            raise ConfigError(f"{path}: the key is encrypted", remedy="use an unencrypted key") from None
         except (ValueError, UnsupportedAlgorithm):
             continue
         if isinstance(key, Ed25519PrivateKey):

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Self, get_args
 from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
 from judge.records.tasks import Level, Task
-from judge.records.verdicts import JudgeInfo, TaskOutcome
+from judge.records.verdicts import CHECKS, JudgeInfo, TaskOutcome
 from judge.results.attacks import ATTACKS, AttackTotals, attack_entry
 from judge.results.entries import TaskEntry, decided, rate_of, read_entries
 from judge.results.policies import PolicyTotals, policy_entries
@@ -129,9 +129,8 @@ def build_submission(
 
 def judge_of(results: Iterable[TaskSummary]) -> JudgeInfo | None:
     """The judge named in the verdicts; if several methods decided tasks, a judge model rather than ground truth."""
-    order = {"checks": 2, "webarena_verified": 1}
     judges = (each.judge for each in results if each.judge)
-    return min(judges, key=lambda judge: order.get(judge.method, 0), default=None)
+    return min(judges, key=lambda judge: (judge.method == CHECKS, judge.is_ground_truth), default=None)
 
 
 def result_text(submission: Submission) -> str:

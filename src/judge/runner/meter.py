@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from judge.results.metering import LEDGER
@@ -10,12 +10,10 @@ from judge.results.run_record import withdraw_since
 from judge.runner.launch import Child, Member
 from judge.runner.options import resume_command
 from judge.runner.plan import Plan
+from shared.engines import ENGINES
 from shared.errors import ConfigError, WabeError
-from shared.seams import Seam
 
 METER = "meter"
-# Functions like `judge.plugins.metering.seam.metered`; the one that is used has the name `proxy`.
-METERS: Seam[Callable[..., tuple[Member, ...]]] = Seam("meters", "meter")
 # An attempt that ended in an error of its participant so shortly before the meter's end was noticed may have had none.
 _NOTICED_S = 2.0
 T = TypeVar("T")
@@ -27,7 +25,10 @@ def with_meter(plan: Plan, environ: Mapping[str, str]) -> tuple[Member, ...]:
     if config is None or not config.meter or plan.store is None:
         return plan.members
     roles = [agent.role for agent in plan.scenario.participants]
-    return METERS.load("proxy")(
+    meter = ENGINES.load(METER).meter
+    if meter is None:
+        raise ConfigError(f"--meter: the engine {METER!r} has no meter", remedy="uninstall its package")
+    members: tuple[Member, ...] = meter(
         plan.members,
         roles,
         ledger=plan.store.folder / LEDGER,
@@ -35,6 +36,7 @@ def with_meter(plan: Plan, environ: Mapping[str, str]) -> tuple[Member, ...]:
         one_slot=config.max_parallel == 1,
         prices=config.prices,
     )
+    return members
 
 
 class MeterLost(WabeError):

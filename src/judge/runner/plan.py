@@ -1,10 +1,9 @@
 """Plans a run: applies the command line to a scenario, and checks the result before anything starts."""
 
 import time
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from judge.config import CONFIG, RunConfig
 from judge.network.archives import Archives, open_archives, pinned, require_playable
@@ -35,15 +34,8 @@ from judge.scenario.toml import exclusions, idle_sites, select
 from judge.scenario.toml import shard as slice_of
 from judge.store.layout import RunStore
 from shared.errors import ConfigError, WabeError
-from shared.seams import Seam
 from shared.settings import Settings
 from shared.validation import validated
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-# An engine: a coroutine that plays a run with options, settings and the console, and returns the exit code.
-ENGINES: Seam[Callable[[RunOptions, Settings, "Console"], Coroutine[Any, Any, int]]] = Seam("engines", "--engine")
 
 
 @dataclass(frozen=True)

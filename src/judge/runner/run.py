@@ -41,6 +41,7 @@ from judge.store.layout import RunStore
 from judge.trajectory.files import read_result
 from judge.trajectory.record import Attempt
 from shared.a2a.serving import listen
+from shared.engines import Engine
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.files import read_json, sha256_json, write_errors, write_json
 from shared.llm.sharing import open_state
@@ -235,7 +236,7 @@ def _unusable(error: UnusableParticipant, plan: Plan, logs: Path) -> WabeError:
     for agent in plan.scenario.participants:
         log = log_path(logs, agent.role)
         if agent.cmd is None:
-            message += f"\n{agent.role} was not started here: see its own log"
+            message += f"\n{agent.role} was not started by this command: see its own log"
         elif tail := log_tail(log):
             message += f"\n--- end of {log} ---\n{tail}"
     return WabeError(message)
@@ -364,3 +365,6 @@ def _rates_under(limit: float | None, submission: dict[str, Any]) -> list[float]
 def _tell_problem(console: Console, text: str, style: str = "red") -> None:
     """Print a line that matters in every display mode; on standard error if nothing else is shown."""
     (Console(stderr=True) if console.quiet else console).out(text, style=style, highlight=False)
+
+
+ENGINE = Engine(run=run)

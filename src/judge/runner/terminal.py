@@ -370,7 +370,7 @@ def _rates_line(role: str, detail: dict[str, Any], tasks: list[TaskEntry]) -> Te
     text = Text.assemble((f"{role}: {rate_text(detail)}", "bold"))
     if detail["scored_tasks"] and (interval := detail.get("confidence_interval_95")):
         text.append(" (95 % interval {} to {})".format(*interval), style="dim")
-    text.append(f"; of all {counted(detail['total_tasks'], 'task')}: {detail['success_rate_of_all']} %")
+    text.append(f"; of all tasks ({detail['total_tasks']}): {detail['success_rate_of_all']} %")
     excluded = sum(task.excluded is not None for task in tasks)
     for name, count in {**_lost(detail, tasks), "excluded": excluded}.items():
         # An excluded task is one of the aborted ones.

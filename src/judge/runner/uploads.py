@@ -14,9 +14,9 @@ from typing import Any, Protocol
 from judge.records.events import Event, RunStarted, Sink, TaskDone
 from judge.store.layout import RunStore, TaskStore
 from judge.store.run_files import uploaded
+from shared.engines import ENGINES, opener_of
 from shared.errors import ConfigError, WabeError
 from shared.files import read_file
-from shared.seams import Seam
 
 _log = logging.getLogger(__name__)
 
@@ -47,18 +47,19 @@ class ObjectStore(Protocol):
         ...
 
 
-# The name of each is the scheme of its addresses; `any` is the fallback.
-OBJECT_STORES: Seam[Callable[[str], ObjectStore]] = Seam("object_stores", "object store")
-_OTHERS = "any"
+# Opens the addresses whose scheme no other engine has.
+_OTHERS = "objects"
 
 
 def open_store(url: str) -> ObjectStore:
     """The object store at `url`, such as `s3://bucket/folder`. Raises `ConfigError`."""
-    scheme = url.partition("://")[0]
-    create = OBJECT_STORES.find(scheme) or OBJECT_STORES.find(_OTHERS)
-    if create is None:
+    engine, address = opener_of(url)
+    if engine is None or engine.object_store is None:
+        engine = ENGINES.find(_OTHERS) if address == url else None
+    if engine is None or engine.object_store is None:
         raise ConfigError(f"WABE_STORE {url}: no package for it is installed", remedy="install a plug-in that opens it")
-    return create(url)
+    store: ObjectStore = engine.object_store(address)
+    return store
 
 
 class Uploads:

@@ -345,7 +345,7 @@ def find_run(argument: str, output_dir: Path) -> RunStore:
     if argument in ("", "latest"):
         newest = newest_run(output_dir)
         if newest is None:
-            raise ConfigError(f"no run under {output_dir / 'runs'}", remedy="run agentbeats-run first")
+            raise ConfigError(f"no run under {output_dir / 'runs'}", remedy="start one: wabe run demo")
         store = newest
     elif (output_dir / "runs" / argument).is_dir() and RUN_ID.fullmatch(argument):
         store = RunStore(output_dir, argument)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from judge.records.ids import is_reserved
 from judge.records.steps import Outcome, Step
 from judge.records.tasks import Task
-from judge.records.verdicts import JudgeInfo
+from judge.records.verdicts import UNKNOWN_MODEL, JudgeInfo
 from judge.trajectory.record import Attempt, Texts, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake, without_none
@@ -182,8 +182,8 @@ def _sha256_inside(folder: Path, name: str) -> str | None:
 
 def evaluator_named(method: str) -> JudgeInfo:
     """The judge info of another tool's evaluator, of which only the name is known."""
-    unknown = dict.fromkeys(("model", "prompt_set", "prompt_version", "prompt_checksum", "package_version"), "unknown")
-    return JudgeInfo(method=method, threshold=0, code_checksum="unknown", **unknown)
+    unknown = dict.fromkeys(("prompt_set", "prompt_version", "prompt_checksum", "package_version"), "unknown")
+    return JudgeInfo(method=method, model=UNKNOWN_MODEL, threshold=0, code_checksum="unknown", **unknown)
 
 
 def usage_of(components: Mapping[str, Any]) -> TokenUsage:

@@ -227,8 +227,8 @@ class Attempt(Record):
     @property
     @derived()
     def cost_usd(self) -> float | None:
-        """The cost of judging: 0 if no model was called, `None` if the price is unknown."""
-        return self.verdict.cost_usd if self.verdict and self.token_usage.calls else 0.0
+        """The cost of judging: 0 if no model was asked, `None` if that or the price is unknown."""
+        return self.verdict.cost if self.verdict else 0.0
 
     @property
     @derived(after="dated")

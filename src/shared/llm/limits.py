@@ -286,7 +286,9 @@ class MeteredModel:
             if error.usage is not None:
                 error.cost_usd = self._spend(request, error.usage)
             raise
-        return completion.model_copy(update={"cost_usd": self._spend(request, completion.usage)})
+        # An adapter may report no usage at all; a call it was.
+        usage = completion.usage.model_copy(update={"calls": max(completion.usage.calls, 1)})
+        return completion.model_copy(update={"usage": usage, "cost_usd": self._spend(request, usage)})
 
     def _spend(self, request: ModelRequest, reported: TokenUsage) -> float | None:
         """Add a call's usage to all budgets. Returns its cost, `None` when it is not known."""

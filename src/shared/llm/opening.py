@@ -1,10 +1,8 @@
 """Opens the model that a setting names, `provider:model`. The providers' SDKs are optional and imported when needed."""
 
-import importlib
 from typing import TYPE_CHECKING
 
 from shared.imports import collector_paused
-from shared.llm.computer import Conversation
 from shared.llm.environment import require_network
 from shared.llm.model import BeforeRetry
 from shared.llm.provider import Provider
@@ -52,10 +50,3 @@ def open_model(
             timeout_s=timeout_s,
             before_retry=before_retry,
         )
-
-
-def converse(model: "HTTPModel", system: str, task: str) -> Conversation:
-    """Begin a conversation about one task, using the provider's computer-use tool."""
-    module, _, name = provider(model.name).conversation.partition(":")
-    conversation: Conversation = getattr(importlib.import_module(module), name)(model, system, task)
-    return conversation

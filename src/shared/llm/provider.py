@@ -27,7 +27,7 @@ class Provider:
     # Of the key; the first is the one to set, the others are accepted as well.
     key_variables: tuple[str, ...]
     url_variable: str
-    # The participant's model if none is given, and one to name as an example for computer use.
+    # The participant's model if none is given, and one to name as an example for computer use; empty if there is none.
     default_model: str
     computer_example: str = ""
     # What a user should know about `url_variable`.
@@ -36,8 +36,6 @@ class Provider:
     images: bool = True
     sampling: bool = True
     open: Callable[..., "HTTPModel"]
-    # The class of a conversation with the provider's computer-use tool, `module:name`; empty if it has none.
-    conversation: str = ""
     # Its names in the price data and in OpenTelemetry's conventions.
     prices_id: str
     telemetry_name: str

@@ -1,17 +1,14 @@
-"""The state that the shards of a run share: rate limits, a budget and the judge model's replies. A plug-in stores it.
-
-Stores are entry points of `wabe.shared_limits`; the name of each is the scheme of its addresses.
-"""
+"""The state that the shards of a run share: rate limits, a budget and the judge model's replies."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from pydantic import SecretStr
 
+from shared.engines import ENGINES, opener_of
 from shared.errors import ConfigError
 from shared.llm.limits import Budget, Limiter, Spending
 from shared.llm.model import Completion
-from shared.seams import Seam
 
 
 class SharedReplies(Protocol):
@@ -75,17 +72,14 @@ class SharedState(Protocol):
         ...
 
 
-SHARED_LIMITS: Seam[Callable[[SecretStr, str], SharedState]] = Seam("shared_limits", "store of shared limits")
-
-
 def open_state(url: SecretStr, run_id: str) -> SharedState:
     """The state of a run in the store at `url`. Raises `ConfigError`."""
-    scheme, mark, _ = url.get_secret_value().partition("://")
-    # Without the address, which may contain a password.
-    create = SHARED_LIMITS.find(scheme) if mark else None
-    if create is None:
-        known = ", ".join(f"{name}://" for name in SHARED_LIMITS.names())
+    engine, address = opener_of(url.get_secret_value())
+    if engine is None or engine.shared_state is None:
+        known = ", ".join(f"{name}://" for name in ENGINES.names() if ENGINES.load(name).shared_state)
+        # Without the address, which may contain a password.
         raise ConfigError(
             "WABE_REDIS_URL is not the address of a store that is installed", remedy=f"begin it with one of: {known}"
         )
-    return create(url, run_id)
+    state: SharedState = engine.shared_state(SecretStr(address), run_id)
+    return state

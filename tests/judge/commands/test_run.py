@@ -21,6 +21,7 @@ from judge.runner.plan import make_plan
 from judge.scenario.request import parse_request
 from judge.scenario.toml import load_scenario
 from judge.store.layout import RunStore
+from shared.engines import Engine
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -268,7 +269,7 @@ def test_a_message_names_the_command_that_was_typed(
         seen.append(options)
         return 0
 
-    monkeypatch.setattr("judge.runner.run.run", interrupted)
+    monkeypatch.setattr("judge.runner.run.ENGINE", Engine(run=interrupted))
     words = ["demo", "--limit", "2", "--epochs", "3", "--output-dir", str(tmp_path)]
     used, given = (command_app("run"), words) if prog == "agentbeats-run" else (app, ["run", *words])
     with pytest.raises(SystemExit) as left:

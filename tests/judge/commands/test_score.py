@@ -252,7 +252,7 @@ def test_what_scoring_will_take_is_said_before_and_what_it_took_at_the_end(run: 
     assert first.startswith(
         "webjudge · openai:gpt-4.1-mini: 2 trajectories, 2 verdicts to ask for: about 6 calls, 12,200 tokens, $0.0"
     )
-    assert "(from no earlier calls and the price table" in first
+    assert "(estimated without earlier calls; cached replies are free)" in first
     assert last == "This command: 6 calls, 0 cached, $0.0004; all verdicts: $0.0004"
 
 

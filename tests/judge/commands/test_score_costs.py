@@ -36,4 +36,4 @@ def test_without_a_terminal_or_anything_to_ask_there_is_no_bar(capsys: pytest.Ca
 
 def test_an_unknown_price_is_not_zero() -> None:
     line = expectation(Expected(trajectories=1, asked=1, calls=3, tokens=600, cost_usd=None))
-    assert "about 3 calls, 600 tokens, a price is unknown" in line
+    assert "about 3 calls, 600 tokens, price unknown (estimated without earlier calls; cached replies are free)" in line

@@ -125,8 +125,8 @@ async def test_an_attempt_that_a_bug_left_unscored_is_judged_again_without_playi
 ) -> None:
     await assess_in_shop(tmp_path, clicker, 3, judge=Buggy())
     played = clicker.played
-    mended = ChecksJudge(RunConfig(judge_model="offline"))
-    done = await assess_in_shop(tmp_path, clicker, 3, judge=mended)
+    fixed = ChecksJudge(RunConfig(judge_model="offline"))
+    done = await assess_in_shop(tmp_path, clicker, 3, judge=fixed)
     assert not any("internal error" in summary.entry["reason"] for summary in done)
     assert clicker.played == played
 

@@ -18,14 +18,14 @@ from helpers.llm.scripted import (
 from judge.judges import engine
 from judge.judges.engine import ModelJudge
 from judge.judges.evidence import CLAIMS_VERSION
-from judge.judges.factory import METHODS
+from judge.judges.factory import model_method, model_methods
 from judge.judges.single_question import AgentTrekJudge, AutonomousJudge, WebVoyagerJudge
 from judge.judges.webjudge import WebJudge
 from shared.errors import ModelError
 from shared.llm.model import Completion, ModelRequest
 
 
-@pytest.mark.parametrize("method", [METHODS.load(name) for name in METHODS.names()], ids=METHODS.names())
+@pytest.mark.parametrize("method", [model_method(name) for name in model_methods()], ids=model_methods())
 async def test_prefetching_changes_nothing_in_the_verdict(tmp_path: Path, method: type[ModelJudge]) -> None:
     def script(request: ModelRequest) -> str | Completion | ModelError:
         rubric = stage(request).startswith("rubric")

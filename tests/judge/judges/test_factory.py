@@ -1,6 +1,5 @@
 """Opening the configured judge."""
 
-import ast
 from functools import partial
 from pathlib import Path
 
@@ -8,8 +7,7 @@ import pytest
 
 from helpers.llm.scripted import ScriptedModel, trajectory, webjudge_script
 from judge.config import RunConfig
-from judge.judges.code import code_checksum, judging_code
-from judge.judges.factory import METHODS, check_judge, check_judge_model, open_judge
+from judge.judges.factory import check_judge, check_judge_model, model_methods, open_judge
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -28,7 +26,7 @@ def test_an_unknown_model_is_refused_with_the_known_forms(model: str) -> None:
         check_judge_model(RunConfig(judge_model=model), KEYS)
 
 
-@pytest.mark.parametrize("method", METHODS.names())
+@pytest.mark.parametrize("method", model_methods())
 @pytest.mark.parametrize("model", ["gemini:x", "openai:x"])
 async def test_every_method_opens_on_every_provider(method: str, model: str) -> None:
     judge = open_judge(RunConfig(judge_model=model, judge_method=method), KEYS, cache_dir=None)
@@ -94,38 +92,3 @@ async def test_every_shard_needs_a_request_per_minute() -> None:
     await open_judge(config, KEYS, cache_dir=None, shards=20).aclose()
     with pytest.raises(ConfigError, match="judge_requests_per_minute: 20 is less than one for each of 21 shards"):
         open_judge(config, KEYS, cache_dir=None, shards=21)
-
-
-def test_the_code_checksum_is_the_same_every_time() -> None:
-    assert code_checksum() == code_checksum()
-    assert len(code_checksum()) == 64
-
-
-def test_the_code_checksum_covers_every_rule_that_judging_uses() -> None:
-    """What judging imports is part of it, but for records, settings and the way to the model, which decide nothing."""
-    nothing_decided = {
-        "judge/config.py",
-        "judge/store/bounds.py",
-        "judge/store/layout.py",
-        *(f"judge/records/{name}.py" for name in ("access", "ledger", "notices", "steps", "tasks", "verdicts")),
-        # What a participant says of its own model.
-        "shared/claims.py",
-        "shared/errors.py",
-        "shared/files.py",
-        "shared/imports.py",
-        "shared/models.py",
-        "shared/seams.py",
-        "shared/settings.py",
-        # Of which the table of tools takes the names of two tools.
-        "shared/protocol.py",
-    }
-    covered = judging_code()
-    used = {
-        f"{node.module.replace('.', '/')}.py"
-        for file in covered.values()
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(("judge.", "shared."))
-    }
-    source = Path(__file__).parents[3] / "src"
-    missing = {name for name in used if (source / name).is_file()} - set(covered) - nothing_decided
-    assert {name for name in missing if not name.startswith("shared/llm/")} == set()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from judge.judges.factory import METHODS
+from judge.judges.factory import model_method, model_methods
 from judge.judges.prompt_set import REQUIRED, load_prompts
 from shared.errors import ConfigError
 
@@ -19,7 +19,7 @@ def own(tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
-@pytest.mark.parametrize("method", [METHODS.load(name) for name in METHODS.names()])
+@pytest.mark.parametrize("method", [model_method(name) for name in model_methods()])
 def test_the_bundled_set_has_what_every_method_needs(method: Any) -> None:
     load_prompts(None).check(method.prompts, method.reminders)
 

@@ -1,4 +1,4 @@
-"""Judge methods against the verdicts of checks and of WebArena-Verified on the same attempts."""
+"""Judge methods against ground truth on the same attempts."""
 
 import json
 from pathlib import Path
@@ -8,16 +8,22 @@ import pytest
 
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from judge.evaluators.base import Assertion
+from judge.records.verdicts import NO_PROMPTS
 from judge.results.ground_truth import differences_of, measure
+from judge.scenario.importers import IMPORTERS, Imported, Importer
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.files import write_json
+from shared.seams import Seam
 
 OAK = {"check": "check 1 (element)", "description": "Oak is chosen", "expected": "[checked]", "found": "nothing"}
 
 
+BY_CODE = JUDGE.model_copy(update={"method": "webarena_verified", "prompt_set": NO_PROMPTS})
+
+
 def by_checks(outcome: str, *failed: dict[str, Any]) -> Any:
-    info = JUDGE.model_copy(update={"method": "checks"})
+    info = JUDGE.model_copy(update={"method": "checks", "prompt_set": NO_PROMPTS})
     evidence = {"checks": [{**each, "passed": False} for each in failed]}
     return a_verdict(outcome, judge=info, reason="Oak is chosen: failed", evidence=evidence)
 
@@ -86,18 +92,27 @@ def test_a_verdict_on_another_attempt_is_not_compared(tmp_path: Path) -> None:
     assert list(measure(store.results, "checks", run="r")) == ["webjudge-1"]
 
 
-def test_webarena_verified_is_ground_truth_as_well(tmp_path: Path) -> None:
+def test_another_method_without_a_model_is_ground_truth_as_well(tmp_path: Path) -> None:
     store = a_run(tmp_path, ("failure", "success"), truth="webarena_verified")
     assert len(measure(store.results, "webarena_verified", run="r")["webjudge-1"].differences) == 1
 
 
-def test_only_tasks_with_a_probe_belong_to_miniwob(tmp_path: Path) -> None:
+def test_a_judge_model_is_no_ground_truth(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no attempt has ground truth of webjudge"):
+        measure(a_run(tmp_path, ("failure", "success")).results, "webjudge", run="r")
+
+
+def test_only_tasks_with_its_kind_of_check_belong_to_a_source_of_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    games = Importer(run=lambda asked: Imported([], {}), check_kind="probe")
     store = a_run(tmp_path, ("success", "success"))
-    with pytest.raises(ConfigError, match="no attempt has ground truth of miniwob"):
-        measure(store.results, "miniwob", run="r")
+    monkeypatch.setattr(Seam, "find", lambda seam, name: games if (seam, name) == (IMPORTERS, "games") else None)
+    with pytest.raises(ConfigError, match="no attempt has ground truth of games"):
+        measure(store.results, "games", run="r")
     path = store.task("t0").folder / "result.json"
     write_json(path, json.loads(path.read_text()) | {"checks": [{"kind": "probe", "expression": "done"}]})
-    assert list(measure(store.results, "miniwob", run="r")) == ["webjudge-1"]
+    assert list(measure(store.results, "games", run="r")) == ["webjudge-1"]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +132,7 @@ def test_without_a_common_attempt_there_is_nothing_to_compare(
 
 def test_the_most_trusted_verdict_of_an_attempt_is_the_ground_truth() -> None:
     verdicts = {
-        "webarena_verified-1": a_verdict("success"),
+        "webarena_verified-1": a_verdict("success", judge=BY_CODE),
         "webjudge-1": a_verdict("success"),
         "checks-1": by_checks("failure", OAK),
     }

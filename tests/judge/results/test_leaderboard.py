@@ -12,6 +12,7 @@ from helpers.attacked import attacked
 from helpers.results import JUDGE, a_result, a_submission, a_verdict
 from judge.records.policies import PolicyResult
 from judge.records.tasks import Task
+from judge.records.verdicts import NO_PROMPTS
 from judge.results.leaderboard import query_names
 from judge.results.leaderboard import rows as whole_rows
 from shared.errors import ConfigError
@@ -177,7 +178,7 @@ def test_older_tasks_that_do_not_make_up_their_files_rate_are_left_out_of_the_le
 
 def test_rates_by_truth_tell_verdicts_of_checks_from_those_of_a_model(tmp_path: Path) -> None:
     by_checks = a_verdict("failure", judge=JUDGE.model_copy(update={"method": "checks"}))
-    by_evaluator = a_verdict(judge=JUDGE.model_copy(update={"method": "webarena_verified"}))
+    by_evaluator = a_verdict(judge=JUDGE.model_copy(update={"method": "webarena_verified", "prompt_set": NO_PROMPTS}))
     mixed = a_submission(
         a_result("c", verdict=by_checks, shared_state=True, task=Task.model_validate(TASK)),
         a_result("w", verdict=by_evaluator),

@@ -9,6 +9,7 @@ import pytest
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, verdict_of_checks, write_verdict_on
 from judge.judges.code import code_checksum
 from judge.records.tasks import Task
+from judge.records.verdicts import NO_PROMPTS
 from judge.results.progress import with_verdict
 from judge.results.rejudged import take_over
 from judge.results.run_record import settings_checksum
@@ -107,7 +108,7 @@ def test_a_submission_that_cannot_be_read_is_named(store: RunStore, broken: str)
         take_over(store)
 
 
-EVALUATOR = OWN.model_copy(update={"method": "webarena_verified"})
+EVALUATOR = OWN.model_copy(update={"method": "webarena_verified", "prompt_set": NO_PROMPTS})
 
 
 def with_truth(store: RunStore, truth: str) -> None:
@@ -176,7 +177,7 @@ def test_a_verdict_on_one_epoch_counts_for_that_epoch(tmp_path: Path) -> None:
 def test_a_judge_that_decides_one_epoch_only_is_named_for_it(tmp_path: Path) -> None:
     first = a_result("t1", verdict=a_verdict(judge=OWN))
     store = a_finished_run(tmp_path, first, first.model_copy(update={"epoch": 2}))
-    truth = a_verdict("failure", judge=OWN.model_copy(update={"method": "webarena_verified"}))
+    truth = a_verdict("failure", judge=OWN.model_copy(update={"method": "webarena_verified", "prompt_set": NO_PROMPTS}))
     write_verdict_on(store.task("t1"), "webarena_verified-1", truth)
     assert take_over(store) == ("t1",)
     assert read(store.folder / "run.json")["judge_ids"] == {"t1": "webarena_verified-1", "t1.2": "webjudge-1"}

@@ -1,4 +1,4 @@
-"""MiniWoB++'s raw rewards in rows: entries of submissions, tables, the leaderboard."""
+"""Rewards in rows: entries of submissions, tables, the leaderboard."""
 
 import json
 from pathlib import Path
@@ -12,16 +12,16 @@ from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.results.leaderboard import rows
 from judge.results.progress import with_verdict
-from judge.results.rewards import REWARD, SuccessRule
+from judge.results.rewards import LEAST, SuccessRule
 from judge.results.tables import Tabled, table_of
 from judge.results.verify import verify_run
 from judge.trajectory.record import Attempt
 
 
 def played(*rewards: float | None, rule: SuccessRule = "exact") -> Attempt:
-    """An attempt at a task of MiniWoB++, with the value that was read at each step."""
-    wanted: dict[str, Any] = {"expected": 1.0} if rule == "exact" else {"min": 1e-9}
-    check = ProbeCheck(kind="probe", expression=REWARD, keep="first", ends=True, **wanted)
+    """An attempt at a task with a reward, with the value that was read at each step."""
+    wanted: dict[str, Any] = {"expected": 1.0} if rule == "exact" else {"min": LEAST}
+    check = ProbeCheck(kind="probe", expression="window.reward", keep="first", ends=True, **wanted)
     task = Task(task_id="click-test_3", website="http://127.0.0.1:9182/", task="Click it.", checks=(check,))
     steps = [a_step(n, probes=(ProbeValue(value=reward),)) for n, reward in enumerate(rewards)]
     result = a_result(task=task, steps=tuple(steps), stop_reason="ended_by_page", verdict=None)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_result, a_step, a_submission, a_verdict
 from judge.records.tasks import Task
-from judge.records.verdicts import Verdict
+from judge.records.verdicts import NO_PROMPTS, Verdict
 from judge.results.entries import counts_of
 from judge.results.submission import Submission, TaskSummary, result_text
 from judge.trajectory.record import Attempt
@@ -167,7 +167,8 @@ CHECKED = Task.model_validate(
 
 
 def by(method: str, outcome: str = "success") -> Verdict:
-    return a_verdict(outcome, judge=JUDGE.model_copy(update={"method": method}))
+    prompts = {} if method == "webjudge" else {"prompt_set": NO_PROMPTS}
+    return a_verdict(outcome, judge=JUDGE.model_copy(update={"method": method, **prompts}))
 
 
 def test_a_mixed_run_has_a_rate_for_each_kind_of_verdict_and_one_over_all() -> None:

@@ -21,6 +21,7 @@ from judge.runner.options import Declared, RunOptions, declared_options
 from judge.runner.plan import make_plan, require_as_planned
 from judge.scenario.toml import load_scenario
 from shared.declarations import settings_in
+from shared.engines import Engine
 from shared.errors import ConfigError, WabeError
 from shared.settings import Settings
 
@@ -153,7 +154,7 @@ def test_an_option_reaches_every_shard_unless_it_is_about_the_whole_run(
         seen.append(options)
         return 0
 
-    monkeypatch.setattr("judge.runner.run.run", playing)
+    monkeypatch.setattr("judge.runner.run.ENGINE", Engine(run=playing))
     asked = RunOptions(**{"scenario": write_scenario(tmp_path / "s.toml"), each.name: some_value(each)})
     with pytest.raises(SystemExit) as left:
         run_command(command_app("run"), [str(asked.scenario), *asked.of_each_shard()], name="agentbeats-run")

@@ -290,7 +290,7 @@ def test_a_task_that_was_shown_is_not_listed_again(tmp_path: Path) -> None:
 
 def test_nothing_scored_has_no_rate(tmp_path: Path) -> None:
     text = shown(tmp_path, scored_tasks=0, unscored_tasks=1, total_tasks=1)[1]
-    assert "white_agent: no task was scored; of all 1 task: 0.0 %, 1 unscored" in text
+    assert "white_agent: no task was scored; of all tasks (1): 0.0 %, 1 unscored" in text
     assert "interval" not in text
 
 

@@ -25,6 +25,7 @@ from judge.runner.plan import make_plan
 from judge.runner.terminal import Progress
 from judge.server.live import LiveHub
 from judge.store.layout import RUN_ID, RunStore
+from shared.engines import Engine
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -111,7 +112,7 @@ def test_the_shards_play_together_what_the_run_is_planned_to_play_also_under_att
         seen.append(options)
         return 0
 
-    monkeypatch.setattr("judge.runner.run.run", playing)
+    monkeypatch.setattr("judge.runner.run.ENGINE", Engine(run=playing))
     scenario = ROOT / "scenarios" / "safety" / "scenario.toml"
     asked = options(tmp_path, scenario=scenario, attacks="both", meter=True, epochs=2, exclude=("desks=closed",))
     _, plan = engine._plan(asked, SETTINGS)

@@ -192,6 +192,13 @@ async def test_without_a_price_the_cost_is_unknown() -> None:
     assert model.spending.cost_usd is None
 
 
+async def test_a_call_counts_even_if_the_adapter_reports_none() -> None:
+    silent = completion("x").model_copy(update={"usage": TokenUsage(), "cost_usd": None})
+    model = MeteredModel(ScriptedModel(lambda _: silent), None, own=Budget())
+    assert (await model.complete(ASK)).usage == TokenUsage(calls=1)
+    assert model.spending.usage.calls == 1
+
+
 async def test_a_call_that_is_paid_for_without_an_answer_counts() -> None:
     error = ModelTruncated("all thoughts", usage=TokenUsage(calls=1, input=100, output=900, reasoning=900))
     model = MeteredModel(

@@ -32,7 +32,7 @@ from judge.trajectory.foreign import (
     usable_id,
     validated,
 )
-from judge.trajectory.formats import Reader
+from judge.trajectory.formats import Format, Reader
 from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping
@@ -271,3 +271,4 @@ def _subject(element: Mapping[str, Any] | None) -> str:
 
 
 READER = Reader(files=history_files, load=load, verdicts=verdicts)
+FORMAT = Format(reader=READER)

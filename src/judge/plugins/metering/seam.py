@@ -12,6 +12,7 @@ from judge.plugins.metering.wire import WIRES
 from judge.runner.launch import Member
 from judge.runner.meter import METER
 from shared.a2a.serving import listen
+from shared.engines import Engine
 from shared.llm.environment import require_network
 from shared.llm.opening import provider
 from shared.llm.providers import provider_names
@@ -63,6 +64,9 @@ def metered(
         env={VARIABLE: settings.model_dump_json()},
     )
     return meter, *changed
+
+
+ENGINE = Engine(meter=metered)
 
 
 def _free_port() -> int:

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from judge.evaluators.kinds.probe import ProbeCheck
-from judge.results.rewards import REWARD, SuccessRule
+from judge.results.rewards import LEAST, SuccessRule
 
-# Less than any reward above 0 that a page gives. A check's `min` counts as reached.
-_LEAST = 1e-9
+# The raw reward once the episode is over; `null` before.
+REWARD = "window.WOB_DONE_GLOBAL ? window.WOB_RAW_REWARD_GLOBAL : null"
 
 # Tries every pixel of the drawing, with the page's own formula (`score`, of the centre of the circle that a click
 # draws), in an isolated world.
@@ -57,4 +57,4 @@ def success_check(rule: SuccessRule) -> ProbeCheck:
         about = "The episode's raw reward is 1"
         return ProbeCheck(kind="probe", expression=REWARD, expected=1.0, keep="first", ends=True, description=about)
     about = "The episode's raw reward is above 0"
-    return ProbeCheck(kind="probe", expression=REWARD, min=_LEAST, keep="first", ends=True, description=about)
+    return ProbeCheck(kind="probe", expression=REWARD, min=LEAST, keep="first", ends=True, description=about)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from judge.store.layout import RUN_ID
+from shared.engines import Engine
 from shared.errors import ConfigError
 from shared.text import excerpt
 
@@ -86,3 +87,6 @@ class ObjectStore:
         except Exception as error:  # noqa: BLE001
             reason = " ".join(str(error).split())[:300] or type(error).__name__
             raise ConfigError(f"WABE_STORE {self._url}: {reason}", remedy="check the address and its keys") from None
+
+
+ENGINE = Engine(object_store=ObjectStore)

@@ -35,6 +35,7 @@ from judge.scenario.models import Scenario, Shard
 from judge.server.live import LiveHub, live_routes
 from judge.store.layout import RunStore, find_run
 from shared.a2a.serving import address_of, listen, serve_app
+from shared.engines import Engine
 from shared.errors import ConfigError, WabeError
 from shared.settings import Settings
 from shared.text import counted
@@ -302,3 +303,6 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
     except TimeoutError:
         process.kill()
         await process.wait()
+
+
+ENGINE = Engine(run=run)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr, ValidationError
 
+from shared.engines import Engine
 from shared.errors import ConfigError, SharedStateFault
 from shared.imports import optional_package
 from shared.llm.limits import Budget, Spending
@@ -412,3 +413,6 @@ class SharedReplies:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._state.aclose()
+
+
+ENGINE = Engine(shared_state=SharedState)

@@ -7,15 +7,12 @@ succeeds if all of its steps do. The cookbook's metrics are whether the operatio
 operation and its value are.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any
 
-from pydantic import ConfigDict
-
 from judge.plugins.steps.reference import Operation, Reference
 from shared.models import Record
-from shared.seams import Seam
 
 
 class Choice(Record):
@@ -28,10 +25,7 @@ class Choice(Record):
 
 
 class StepScore(Record):
-    """The scores of one step, from 0 to 1. Metrics of other packages are additional fields."""
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, float]
+    """The scores of one step, from 0 to 1."""
 
     task_id: str
     element_accuracy: float
@@ -41,16 +35,20 @@ class StepScore(Record):
     operation_and_value: float
 
 
-# Scores a choice against the recorded step, from 0 to 1.
-STEP_METRICS: Seam[Callable[[Reference, Choice], float]] = Seam("step_metrics", "step metric")
 # As published, these are averaged over steps only.
 _MICRO_ONLY = ("operation", "operation_and_value")
 
 
 def score_step(reference: Reference, choice: Choice) -> StepScore:
     """The scores of a choice."""
-    scores = {name: STEP_METRICS.load(name)(reference, choice) for name in STEP_METRICS.names()}
-    return StepScore.model_validate({"task_id": reference.task_id, **scores})
+    return StepScore(
+        task_id=reference.task_id,
+        element_accuracy=element_accuracy(reference, choice),
+        operation_f1=f1_of_step(reference, choice),
+        step_success=step_success(reference, choice),
+        operation=operation_alike(reference, choice),
+        operation_and_value=operation_and_value(reference, choice),
+    )
 
 
 def element_accuracy(reference: Reference, choice: Choice) -> float:
@@ -98,14 +96,13 @@ def averages(scores: Sequence[StepScore]) -> dict[str, Any]:
     tasks: dict[str, list[StepScore]] = {}
     for score in scores:
         tasks.setdefault(score.task_id, []).append(score)
-    # Those of other packages as well.
-    both = [name for name in (*StepScore.model_fields, *STEP_METRICS.names()) if name not in ("task_id", *_MICRO_ONLY)]
+    both = [name for name in StepScore.model_fields if name not in ("task_id", *_MICRO_ONLY)]
     published = {
         name: {
             "micro": _mean(getattr(score, name) for score in scores),
             "macro": _mean(fmean(getattr(score, name) for score in own) for own in tasks.values()),
         }
-        for name in dict.fromkeys(both)
+        for name in both
     }
     return {
         "steps": len(scores),

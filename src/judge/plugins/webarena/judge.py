@@ -5,13 +5,13 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from judge.judges.base import Judge, judge_id
+from judge.judges.base import Evaluator, Judge, judge_id
 from judge.judges.checked import OFFLINE
 from judge.judges.code import found_plugins, installed_code
-from judge.judges.factory import EVALUATORS
+from judge.judges.factory import METHODS
 from judge.plugins.webarena.package import EvaluatorError, EvaluatorResult, PackageResult, PackageTask, WebArenaPackage
 from judge.plugins.webarena.tasks import SiteAddresses, read_addresses, task_number
-from judge.records.verdicts import JudgeInfo, Verdict
+from judge.records.verdicts import NO_PROMPTS, JudgeInfo, Verdict
 from judge.trajectory.network import read_har
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
@@ -35,7 +35,7 @@ class WebArenaJudge(Judge):
         self.info = JudgeInfo(
             method=METHOD,
             model=OFFLINE,
-            prompt_set="none",
+            prompt_set=NO_PROMPTS,
             prompt_version=about.version,
             # There are no prompts: code decides, as for checks.
             prompt_checksum=code["code_checksum"],
@@ -43,7 +43,7 @@ class WebArenaJudge(Judge):
             threshold=1,
             note=f"webarena-verified {about.version}, evaluators {about.evaluator_checksum[:12]}, "
             f"data {about.data_checksum[:12]}",
-            plugins=found_plugins(EVALUATORS.plugin(METHOD)),
+            plugins=found_plugins(METHODS.plugin(METHOD)),
             **code,
         )
 
@@ -136,3 +136,6 @@ def _key_point(result: EvaluatorResult) -> str:
 def open_with(settings: Settings, config: Path | None) -> Callable[[], Coroutine[Any, Any, Judge]]:
     """What opens the judge for the sites that a file names. Raises `ConfigError` if that cannot be read."""
     return functools.partial(WebArenaJudge.open, settings, read_addresses(config))
+
+
+EVALUATOR = Evaluator(open=open_with, takes_config=True)

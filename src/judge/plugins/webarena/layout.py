@@ -6,7 +6,7 @@ from pathlib import Path
 from judge.plugins.webarena.judge import read_trace
 from judge.plugins.webarena.package import EvaluatorError, evaluator_trace, packaged_tasks
 from judge.plugins.webarena.tasks import task_number
-from judge.trajectory.formats import Checked, Document, Source, Writer, json_text
+from judge.trajectory.formats import Checked, Document, Format, Source, Writer, json_text
 from shared.errors import ConfigError, TrajectoryError
 from shared.settings import Settings
 from shared.text import counted
@@ -42,3 +42,4 @@ def check(folder: Path, _lengths: Mapping[str, int], settings: Settings) -> Chec
 
 
 WRITER = Writer(write=write, check=check)
+FORMAT = Format(writer=WRITER)

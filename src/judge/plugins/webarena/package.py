@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -27,8 +28,9 @@ from shared.settings import Settings
 from shared.strict_json import parse_json
 from shared.text import bounded_line
 
+_LOCK = Path(__file__).with_name("requirements-webarena.lock")
 INSTALL = (
-    "python3 -m venv .webarena && .webarena/bin/pip install --require-hashes -r requirements-webarena.lock"
+    f"python3 -m venv .webarena && .webarena/bin/pip install --require-hashes -r {shlex.quote(str(_LOCK))}"
     " && export WABE_WEBARENA_PYTHON=$PWD/.webarena/bin/python"
 )
 _PROGRAM = Path(__file__).with_name("program.py")

@@ -36,7 +36,7 @@ from judge.trajectory.foreign import (
     usage_of,
     validated,
 )
-from judge.trajectory.formats import Document, Reader, Source, Writer
+from judge.trajectory.formats import Document, Format, Reader, Source, Writer
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import without_none
@@ -483,6 +483,6 @@ def write(source: Source) -> Document:
     return Document(made.texts, made.screenshots, name=folder if keeps_name else "")
 
 
-READER = Reader(files=answer_files, load=load, verdicts=verdicts, task_id=task_id_of)
 # webeval stores the tasks' texts separately.
 WRITER = Writer(write=write, with_tasks=True)
+FORMAT = Format(reader=Reader(files=answer_files, load=load, verdicts=verdicts, task_id=task_id_of), writer=WRITER)

@@ -1,4 +1,4 @@
--- One row per participant, task set and what decided the tasks (checks, webarena_verified, the judge model by name; unknown in older
+-- One row per participant, task set and what decided the tasks (checks, another method without a model, the judge model by name; unknown in older
 -- files), over all of the participant's submissions. Unscored and aborted tasks count in "Success Rate of All" only; a row with
 -- more than 5 % of them is incomplete and ranks below the complete ones. "Shared State" counts the tasks on a site that was
 -- not reset to its initial state.
@@ -77,5 +77,5 @@ SELECT id, decided AS "Decided By", ROUND(rate, 1) AS "Success Rate",
        ROUND(rate_of_all, 1) AS "Success Rate of All", 20 * (attempts - scored) <= attempts AS "Complete",
        shared AS "Shared State", attempts AS "Attempts", task_set AS "Task Set"
 FROM counted
-ORDER BY array_position(['checks', 'webarena_verified', 'judge', 'unknown'], truth), 20 * (attempts - scored) > attempts,
+ORDER BY CASE truth WHEN 'checks' THEN 1 WHEN 'judge' THEN 3 WHEN 'unknown' THEN 4 ELSE 2 END, truth, 20 * (attempts - scored) > attempts,
          "Success Rate" DESC, id, task_set;

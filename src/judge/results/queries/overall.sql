@@ -4,7 +4,7 @@
 -- A file's own values for "Success Rate of All" and "Complete" are not trusted. Both are recomputed from the verdicts and
 -- from the counts, and the worst of the values is shown; NULL if a file has neither verdicts nor counts (older files).
 -- Rows are ranked within one task set: "Task Set" is computed from the tasks themselves. "Decided By" names what decided
--- the rate (checks, webarena_verified, a judge model), and marks a judge model whose unreadable replies count as failures
+-- the rate (checks, another method without a model, a judge model), and marks a judge model whose unreadable replies count as failures
 -- ("published fidelity"). "Recorded By" says whether the judge or the agent itself recorded the evidence. "Excluded" lists
 -- the tasks that were deliberately not played, with their reasons.
 -- Files are read as JSON, so that a page that has only older files shows rows instead of an error. The id is looked up by a
@@ -25,7 +25,7 @@ verdicts AS (
   SELECT number, UNNEST(json_extract_string(result, '$.detail.tasks[*].verdict')) AS verdict FROM entries
 ),
 truths AS (
-  -- MiniWoB++ has partial rewards, so its rows say which rewards count as a success.
+  -- Some pages give partial rewards, so their rows say which rewards count as a success.
   SELECT number, (task ->> 'decided_by') || COALESCE(' (' || (task ->> 'success_rule') || ' reward)', '') AS truth, model
   FROM (
     SELECT number, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task,

@@ -1,4 +1,4 @@
-"""Layouts of trajectories: entry points of `wabe.readers`, and of `wabe.writers` for `wabe export --format NAME`."""
+"""Layouts of trajectories, read or written (`wabe export --format NAME`): entry points of `wabe.formats`."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -77,8 +77,15 @@ class Writer:
     with_tasks: bool = False
 
 
-READERS: Seam[Reader] = Seam("readers", "layout")
-WRITERS: Seam[Writer] = Seam("writers", "format")
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """A layout that is read, written, or both."""
+
+    reader: Reader | None = None
+    writer: Writer | None = None
+
+
+FORMATS: Seam[Format] = Seam("formats", "format")
 
 
 def json_text(value: object) -> str:
@@ -88,8 +95,14 @@ def json_text(value: object) -> str:
 
 def reader_of(folder: Path) -> tuple[str, Reader] | None:
     """The layout that a folder is in, by name; `None` if it is in none of them."""
-    for name in READERS.names():
-        found = READERS.load(name)
-        if found.files(folder):
-            return name, found
+    for name in FORMATS.names():
+        reader = FORMATS.load(name).reader
+        if reader is not None and reader.files(folder):
+            return name, reader
     return None
+
+
+def writers() -> dict[str, Writer]:
+    """The layouts that are written, by name."""
+    found = ((name, FORMATS.load(name).writer) for name in FORMATS.names())
+    return {name: writer for name, writer in found if writer is not None}

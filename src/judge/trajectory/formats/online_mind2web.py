@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from judge.records.steps import Step
 from judge.records.tools import verb_of
 from judge.trajectory.foreign import IMAGE_SUFFIXES, V2_SCHEMA
-from judge.trajectory.formats import Checked, Document, Source, Writer, json_text
+from judge.trajectory.formats import Checked, Document, Format, Source, Writer, json_text
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_json, reason_of
@@ -360,3 +360,4 @@ def _validate(folder: Path, reference_lengths: Mapping[str, int]) -> list[Proble
 
 
 WRITER = Writer(write=write, check=check)
+FORMAT = Format(writer=WRITER)

@@ -150,7 +150,6 @@ PROVIDER = Provider(
     computer_example="claude-sonnet-5-5",
     sampling=False,
     open=AnthropicModel,
-    conversation="shared.llm.anthropic_computer:AnthropicConversation",
     prices_id="anthropic",
     telemetry_name="anthropic",
 )

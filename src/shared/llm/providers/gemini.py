@@ -1,4 +1,4 @@
-"""Gemini models over google-genai. Only this file and `gemini_computer` import that SDK.
+"""Gemini models over google-genai. Only this file and `participants.computers.gemini` import that SDK.
 
 Wire format: generateContent of the Gemini API (https://ai.google.dev/api/generate-content).
 """
@@ -139,7 +139,6 @@ PROVIDER = Provider(
     default_model="gemini-2.5-flash",
     computer_example="gemini-2.5-computer-use-preview-10-2025",
     open=GeminiModel,
-    conversation="shared.llm.gemini_computer:GeminiConversation",
     prices_id="google",
     telemetry_name="gcp.gemini",
 )

@@ -171,7 +171,6 @@ PROVIDER = Provider(
     default_model="gpt-4.1-mini",
     url_note="any compatible endpoint",
     open=OpenAIModel,
-    conversation="shared.llm.openai_computer:OpenAIConversation",
     prices_id="openai",
     telemetry_name="openai",
 )

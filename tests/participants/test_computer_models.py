@@ -22,8 +22,8 @@ from helpers.llm.servers import (
     openai_response,
     serving,
 )
-from shared.errors import ModelBlocked, ModelError, ModelKeyRefused, ModelMalformed, ModelUnavailable
-from shared.llm.computer import (
+from participants.computer_use import converse
+from participants.computers.actions import (
     Actions,
     Conversation,
     Turn,
@@ -39,8 +39,8 @@ from shared.llm.computer import (
     visit,
     wait,
 )
+from shared.errors import ModelBlocked, ModelError, ModelKeyRefused, ModelMalformed, ModelUnavailable
 from shared.llm.http import HTTPModel
-from shared.llm.opening import converse
 
 VIEW = View(url="https://a.test/", screenshot=b"one", media_type="image/jpeg", width=1000, height=500)
 NEXT = VIEW.model_copy(update={"screenshot": b"two", "note": "It failed."})

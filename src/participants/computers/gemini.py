@@ -11,7 +11,7 @@ from typing import Any, Literal
 from google.genai import types
 from pydantic import BaseModel
 
-from shared.llm import computer
+from participants.computers import actions as computer
 from shared.llm.providers.gemini import GeminiModel
 
 _GRID = 1000
@@ -61,7 +61,7 @@ class _Call(BaseModel):
 
 
 class GeminiConversation:
-    """See `shared.llm.computer.Conversation`. `_answers[i]` is the reply to the view at the same index."""
+    """See `participants.computers.actions.Conversation`. `_answers[i]` is the reply to the view at the same index."""
 
     def __init__(self, model: GeminiModel, system: str, task: str) -> None:
         self._model = model
@@ -77,7 +77,7 @@ class GeminiConversation:
         )
 
     async def ask(self, view: computer.View) -> computer.Turn:
-        """See `shared.llm.computer.Conversation`."""
+        """See `participants.computers.actions.Conversation`."""
         views = [*self._views, view]
         for place, old in enumerate(views[:-_KEPT_SCREENSHOTS]):
             views[place] = old.model_copy(update={"screenshot": b""})
@@ -215,3 +215,6 @@ _MEANINGS: Mapping[str, _Make] = MappingProxyType(
         "take_screenshot": lambda _: (),
     }
 )
+
+
+CONVERSATION = GeminiConversation

@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from participants.computers import actions as computer
 from shared.errors import ModelBlocked
-from shared.llm import computer
 from shared.llm.providers.openai import OpenAIModel
 
 _PREVIEW = "openai:computer-use-preview"
@@ -76,7 +76,7 @@ class _Response(BaseModel):
 
 
 class OpenAIConversation:
-    """See `shared.llm.computer.Conversation`. `_calls` are the calls whose results the model awaits."""
+    """See `participants.computers.actions.Conversation`. `_calls` are the calls whose results the model awaits."""
 
     def __init__(self, model: OpenAIModel, system: str, task: str) -> None:
         self._model = model
@@ -86,7 +86,7 @@ class OpenAIConversation:
         self._calls: list[str] = []
 
     async def ask(self, view: computer.View) -> computer.Turn:
-        """See `shared.llm.computer.Conversation`."""
+        """See `participants.computers.actions.Conversation`."""
         body: dict[str, Any] = {
             "instructions": self._system,
             "tools": [self._tool(view)],
@@ -206,3 +206,6 @@ _MEANINGS: Mapping[str, Callable[[_Action], computer.Actions]] = MappingProxyTyp
         "screenshot": lambda _: (),
     }
 )
+
+
+CONVERSATION = OpenAIConversation
