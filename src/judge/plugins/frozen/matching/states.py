@@ -102,7 +102,7 @@ class Learnt:
         idle = self._idle - own if group.is_one else frozenset()
         left: list[Write] = []
         for write in writes:
-            is_idle = write.number in idle and self._places[write.number] == group.place
+            is_idle = write.number in idle and _meet(self._places[write.number], group.place)
             if not is_idle and write not in known.harmless.get(tuple(left), ()):
                 left.append(write)
         return tuple(left)
@@ -145,8 +145,14 @@ def _idle(
         for number, observations in written.items()
         if number not in changing
         and _are_answered_alike(observations)
-        and sum(group.compares(number) for group in steady if group.place == places[number]) >= MIN_STEADY
+        and sum(group.compares(number) for group in steady if _meet(group.place, places[number])) >= MIN_STEADY
     )
+
+
+def _meet(one: str, other: str) -> bool:
+    """Whether two parts of the site are the same, or one contains the other."""
+    shorter, longer = sorted((one, other), key=len)
+    return not shorter or f"{longer}/".startswith(f"{shorter}/")
 
 
 def _are_answered_alike(observations: Sequence[Observation]) -> bool:
