@@ -8,7 +8,8 @@ goes on to what that changes. invented: the attempt does what was recorded, and 
 lines are the recorded walks of the first two.
 
 certain and wrong: an answer that differs from what the site would say, with no flag. A visit counts by its worst
-answer, in the order of the columns. Exit code 1 if an answer is certain and wrong, or a walk of two plays has a miss.
+answer, in the order of the columns. Exit code 1 if an answer is certain and wrong, or if a recorded walk of two plays
+has a miss or an uncertain answer.
 """
 
 import argparse
@@ -68,8 +69,9 @@ def problems(parts: dict[str, Found]) -> list[str]:
         if wrong := sum(each.outcome == "certain and wrong" for _, each in found):
             missed.append(f"{name}: {wrong} certain and wrong")
         is_recorded = name not in ("entities", "entered")
-        if lost := sum(each.outcome == "miss" and case.plays == 2 and is_recorded for case, each in found):
-            missed.append(f"{name}: {lost} misses on walks of two plays")
+        for outcome in ("miss", "uncertain"):
+            if lost := sum(each.outcome == outcome and case.plays == 2 and is_recorded for case, each in found):
+                missed.append(f"{name}: {lost} times {outcome} on walks of two plays")
     return missed
 
 

@@ -51,6 +51,7 @@ async function flush() {
 
 // The access token is kept in memory only: a page gets a new one when it is loaded, and before each order.
 function logged(session) {
+  if (!access) listen();
   access = session.access_token;
   sessionStorage.refresh = session.refresh_token;
   $("#account").textContent = session.name;
@@ -207,7 +208,7 @@ document.addEventListener("submit", (event) => {
 });
 $("#search").addEventListener("input", () => {
   clearTimeout(typing);
-  typing = setTimeout(() => go("/"), 120);
+  typing = setTimeout(() => go("/"), 300);
 });
 $("#most").addEventListener("change", () => go("/"));
 document.addEventListener("dragstart", ({ target }) => { dragged = target; });
@@ -223,5 +224,4 @@ document.addEventListener("drop", async (event) => {
 addEventListener("popstate", () => open(location.pathname));
 
 if (sessionStorage.refresh) await refreshed().catch(() => delete sessionStorage.refresh);
-listen();
 await open(location.pathname);

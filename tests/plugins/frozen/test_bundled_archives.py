@@ -7,12 +7,15 @@ import pytest
 from helpers.episode.offline_judge import play_scenario
 from helpers.paths import ROOT
 from judge.plugins.frozen.seam import FORMAT
+from judge.plugins.frozen.wacz import read_wacz
 from judge.scenario.frozen import on_archives
+from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario
 from participants.base import ParticipantOptions
 from participants.replay import create, find_script, load_book
 
 FOLDER = ROOT / "scenarios" / "frozen"
+HIRE = ROOT / "scenarios" / "hire"
 ARCHIVES = sorted(FOLDER.glob("*.wacz"))
 
 
@@ -29,12 +32,28 @@ def test_a_bundled_archive_is_small_and_read(path: Path) -> None:
     assert FORMAT.open(path).origins
 
 
+def test_every_task_of_the_application_was_recorded_in_two_plays() -> None:
+    walks = read_wacz(FOLDER / "hire.wacz").recording.walks
+    tasks = load_scenario(HIRE / "scenario.toml").tasks
+    assert [walk.task_id for walk in walks if walk.repeats is None and walk.passed] == [task.task_id for task in tasks]
+    assert sorted(walk.repeats or "" for walk in walks if walk.repeats) == sorted(task.task_id for task in tasks)
+
+
 @pytest.mark.e2e
-@pytest.mark.parametrize("task_id", ["express_order", "datasette_sql"])
-async def test_a_task_is_played_without_its_site(task_id: str, tmp_path: Path) -> None:
-    scenario = on_archives(load_scenario(FOLDER / "scenario.toml"))
-    script = create(ParticipantOptions(script=str(FOLDER / "walks.toml")))
+@pytest.mark.parametrize(
+    ("scenario", "script", "task_id"),
+    [
+        (on_archives(load_scenario(FOLDER / "scenario.toml")), FOLDER / "walks.toml", "express_order"),
+        (on_archives(load_scenario(FOLDER / "scenario.toml")), FOLDER / "walks.toml", "datasette_sql"),
+        (on_archives(load_scenario(HIRE / "scenario.toml"), FOLDER / "hire.wacz"), HIRE / "replay.toml", "hire_cancel"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_a_task_is_played_without_its_site(
+    scenario: Scenario, script: Path, task_id: str, tmp_path: Path
+) -> None:
+    player = create(ParticipantOptions(script=str(script)))
     tasks = [task for task in scenario.tasks if task.task_id == task_id]
-    outcome = await play_scenario(scenario, script, tmp_path, tasks)
+    outcome = await play_scenario(scenario, player, tmp_path, tasks)
     (row,) = outcome.results[0]["detail"]["tasks"]
     assert (row["verdict"], row["coverage"]) == ("success", "full")

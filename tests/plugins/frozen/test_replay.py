@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -14,7 +14,7 @@ from judge.network.interception import (
     WireAnswer,
     WireRequest,
 )
-from judge.plugins.frozen.exchanges import Exchange
+from judge.plugins.frozen.exchanges import Exchange, Recording
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.recording import RecordingInterceptor
 from judge.plugins.frozen.replay import ReplayInterceptor
@@ -287,6 +287,35 @@ async def test_a_message_that_was_never_recorded_is_a_decisive_miss() -> None:
     page.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)
     assert [(entry.grade, entry.miss) for entry in replay.take()] == [("exact", None), ("miss", "decisive")]
+
+
+async def watched_in_two_plays() -> Recording:
+    """A page that says twice over a socket what it shows, each time with a new id that the site repeats.
+
+    Between the two messages, it asks for a list.
+    """
+    plays = []
+    for name, ids in (("w", ("k3j9x1aa", "p0z7q2bb")), ("w again", ("m2n8b4cc", "t5v1c6dd"))):
+        pairs = [(sent(f'{{"show": "oak", "id": "{each}"}}'), received(f'{{"for": "{each}"}}')) for each in ids]
+        exchange = await recorded_socket(*(message for pair in pairs for message in pair))
+        messages = tuple(replace(each, tick=10 * each.tick) for each in exchange.messages)
+        (asked,) = walk(name, (request("/list"), answer(b"a list")))
+        between = replace(asked, number=1, began=messages[1].tick + 1, ended=messages[1].tick + 2)
+        plays.append((replace(exchange, walk=name, messages=messages, ended=1_000), between))
+    return recording(*plays)
+
+
+async def test_what_a_page_makes_up_in_a_message_is_new_each_time_although_the_site_repeats_it() -> None:
+    replay, page = ReplayInterceptor(Index(await watched_in_two_plays())), End()
+    serving = asyncio.create_task(replay.socket(request(SOCKET), page, None))
+    page.queue.put_nowait(sent('{"show": "oak", "id": "z9y8x7ee"}'))
+    await page.until(lambda: page.sent == [b'{"for": "z9y8x7ee"}'])
+    # The first message of a socket changes nothing, also if a later one like it may have.
+    await replay.answer(request("/list"), None)
+    page.queue.put_nowait(sent('{"show": "elm", "id": "z9y8x8ff"}'))
+    page.queue.put_nowait(SocketClose(True, 1000))
+    await asyncio.wait_for(serving, 10)
+    assert [entry.grade for entry in replay.take()] == ["exact", "exact", "miss"]
 
 
 async def test_heartbeats_need_not_come_as_often_as_they_did() -> None:

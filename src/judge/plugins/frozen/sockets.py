@@ -52,7 +52,7 @@ class SocketReplay:
 
     def _read(self) -> None:
         self._messages = self.exchange.messages
-        sent = [(place, self._key(message)) for place, message in enumerate(self._messages) if message.sent]
+        sent = [(place, self._key_in(self.exchange, each)) for place, each in enumerate(self._messages) if each.sent]
         self._sent = sent
         # Repeated messages, such as heartbeats, may come less often than in the recording.
         counts = Counter(key for _, key in sent)
@@ -94,7 +94,7 @@ class SocketReplay:
             await self.page.close(closed.code, closed.reason)
 
     async def _send(self, message: Message) -> None:
-        self._exchanged.append((False, self._key(message)))
+        self._exchanged.append((False, self._key_in(self.exchange, message)))
         data = self.matcher.as_now(message.data)
         await self.page.send(SocketMessage(False, message.is_text, data, message.at_ms))
 
@@ -129,11 +129,12 @@ class SocketReplay:
             self._note("uncertain")
         else:
             self._in_order(unseen[0])
-        if places and self._writing.isdisjoint(places):
-            return False
-        is_certain = bool(unseen) and not self._left_out
         if unseen:
             self.matcher.note_message(self.exchange.path, self._messages[unseen[0]].data, sent.data)
+        # An equal one that comes later in the recording may have counted as a write when this one did not.
+        if places and self._writing.isdisjoint(unseen[:1] or places):
+            return False
+        is_certain = bool(unseen) and not self._left_out
         data = self.secrets.message(sent.data, is_text=sent.is_text)
         self.matcher.sent(self.exchange.request.url, data, is_certain=is_certain)
         return True
@@ -166,7 +167,7 @@ class SocketReplay:
             return
         count = len(self._exchanged)
         for other in self.others:
-            messages = [(each.sent, self._key(each)) for each in other.messages[: count + 1]]
+            messages = [(each.sent, self._key_in(other, each)) for each in other.messages[: count + 1]]
             if messages == [*self._exchanged, (True, key)]:
                 self._change(other, count)
                 self._seen = {place for place, _ in self._sent if place < count}
@@ -181,7 +182,7 @@ class SocketReplay:
         is_said = True
         for place, message in enumerate(self._messages):
             if message.sent:
-                key = self._key(message)
+                key = self._key_in(self.exchange, message)
                 is_said = said[key] > 0
                 said[key] -= 1
             if is_said:
@@ -206,5 +207,11 @@ class SocketReplay:
         self.note(Match(_SOCKET, grade, exchange, differs=("message",), miss=miss))  # type: ignore[arg-type]
 
     def _key(self, message: Message) -> str:
+        """The class of a message that the page sends now."""
         data = self.secrets.message(message.data, is_text=message.is_text)
         return self.matcher.index.message_class(self.exchange.path, data)
+
+    def _key_in(self, exchange: Exchange, message: Message) -> str:
+        """The class of a recorded message."""
+        data = self.secrets.message(message.data, is_text=message.is_text)
+        return self.matcher.index.message_class(exchange.path, data, (exchange, message.tick))

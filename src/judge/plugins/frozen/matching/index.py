@@ -155,10 +155,14 @@ class Index:
             self._class_keys[exchange.record_id] = known
         return known
 
-    def message_class(self, path: str, data: bytes) -> str:
-        """As `class_of`, for a message that a page sends over a socket."""
+    def message_class(self, path: str, data: bytes, recorded: tuple[Exchange, int] | None = None) -> str:
+        """As `class_of`, for a message that a page sends over a socket.
+
+        `recorded`: the exchange and tick of a recorded one. The site may repeat later what it made up.
+        """
         tree = message_tree(path, data_text(data))
-        return self._class_key(tree, partial(self._is_acceptable, ())) or _exact(tree)
+        accept: Any = partial(self._was_accepted, *recorded) if recorded else partial(self._is_acceptable, ())
+        return self._class_key(tree, accept) or _exact(tree)
 
     def _class_key(self, tree: Tree, accept: Any) -> str | None:
         for spots in self._spots.get(tree.shape, ()):
@@ -440,7 +444,7 @@ class Index:
                 number = self._number(self._write_key(exchange, exchange.request), _write_path(exchange.request))
                 yield exchange.began, exchange.ended, number, exchange.number
             for tick, data in sent_data(exchange):
-                number = self._number(self.message_class(exchange.path, data), exchange.path)
+                number = self._number(self.message_class(exchange.path, data, (exchange, tick)), exchange.path)
                 yield tick, tick, number, exchange.number
 
     def _number(self, key: str, path: str) -> int:
