@@ -27,11 +27,15 @@ Sent = tuple[str, Tree, int]
 
 
 class Pair(NamedTuple):
-    """A request in two plays, and what is known about the places where they differ."""
+    """A request in two plays, and what is known about the places where they differ.
+
+    `is_same_state`: it was made after as many writes, so that the answers too should say the same.
+    """
 
     one: Exchange
     other: Exchange
     spots: Spots
+    is_same_state: bool = True
 
     @property
     def is_sure(self) -> bool:
@@ -64,25 +68,26 @@ class Plays:
         left: defaultdict[str, list[Exchange]] = defaultdict(list)
         for each in others:
             left[sent_by(each)[1].shape].append(each)
-        changed = []
-        for one in ones:
-            key, tree, writes = sent_by(one)
-            same = [each for each in left[tree.shape] if sent_by(each)[0] == key]
-            # A page after another number of writes shows another state.
-            equal = next((each for each in same if sent_by(each)[2] == writes), None)
-            if equal is None:
-                changed.append(one)
-            else:
-                left[tree.shape].remove(equal)
-                yield Pair(one, equal, {})
-        for one in changed:
-            tree = sent_by(one)[1]
-            options = ((differences(tree, sent_by(each)[1]), each) for each in left[tree.shape])
-            near = [(found, each) for found, each in options if found is not None]
-            if near:
-                found, other = min(near, key=lambda option: len(option[0]))
-                left[tree.shape].remove(other)
-                yield Pair(one, other, self.spots_of(found, one, other))
+        alone = list(ones)
+        # First what is equal; a request after another number of writes belongs to another state of the site.
+        for is_equal, is_same_state in ((True, True), (False, True), (False, False)):
+            still = []
+            for one in alone:
+                tree = sent_by(one)[1]
+                near = [
+                    (found, each)
+                    for each in left[tree.shape]
+                    if not is_same_state or sent_by(one)[2] == sent_by(each)[2]
+                    if not is_equal or sent_by(one)[0] == sent_by(each)[0]
+                    if (found := differences(tree, sent_by(each)[1])) is not None
+                ]
+                if near:
+                    found, other = min(near, key=lambda option: len(option[0]))
+                    left[tree.shape].remove(other)
+                    yield Pair(one, other, self.spots_of(found, one, other), is_same_state)
+                else:
+                    still.append(one)
+            alone = still
 
     def spots_of(
         self, found: Iterable[Difference], one: Exchange, other: Exchange, ticks: tuple[int, int] | None = None
@@ -244,5 +249,6 @@ def gaps_by(pairs: Iterable[Pair], key: Callable[[Exchange], str]) -> Mapping[st
     """By request: where its answers differ between plays."""
     found: defaultdict[str, frozenset[Gap]] = defaultdict(frozenset)
     for pair in pairs:
-        found[key(pair.one)] |= gaps_between(pair.one, pair.other)
+        if pair.is_same_state:
+            found[key(pair.one)] |= gaps_between(pair.one, pair.other)
     return found
