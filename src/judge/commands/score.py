@@ -17,7 +17,7 @@ from judge.commands.score_output import InOrder, Tally, in_order_of, show, spent
 from judge.commands.score_tasks import Edits, is_scenario, require_fitting
 from judge.config import CONFIG, RunConfig
 from judge.judges.base import Judge
-from judge.judges.factory import METHODS, OFFLINE, check_judge_model, evaluator, evaluators, open_judge
+from judge.judges.factory import METHODS, OFFLINE, check_judge_model, evaluator, evaluators, model_methods, open_judge
 from judge.judges.rescoring import find_trajectories, score_all
 from judge.results.expected import Asking
 from judge.results.folders import give_tasks
@@ -252,7 +252,8 @@ def _with_edits(
 
 def _require_fitting(method: str | None, *, has_addresses: bool, is_compared: bool) -> None:
     """Raises `ConfigError` for an unknown method, and for options that do not go with it."""
-    if method not in (None, *(known := METHODS.names())):
+    if method not in (None, *METHODS.names()):
+        known = (*model_methods(), *evaluators())
         raise ConfigError(f"--method: {shown(method)} is not a known value", remedy=did_you_mean(method, known))
     without_model = evaluator(method)
     if has_addresses and not (without_model and without_model.takes_config):

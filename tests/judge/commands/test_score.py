@@ -259,7 +259,7 @@ def test_what_scoring_will_take_is_said_before_and_what_it_took_at_the_end(run: 
 def test_cached_replies_and_earlier_verdicts_are_distinguished(run: RunStore, server: ModelServer) -> None:
     invoke(run, "run-1", *priced(server))
     first, *_, last = invoke(run, "run-1", *priced(server, "--threshold", "5")).stdout.splitlines()
-    assert "about 6 calls, 750 tokens, $0.0004 (from 6 earlier calls" in first
+    assert "about 6 calls, 750 tokens, $0.0004 (estimated from 6 earlier calls" in first
     assert last == "This command: 0 calls, 6 cached, $0.00; all verdicts: $0.0008"
 
 
