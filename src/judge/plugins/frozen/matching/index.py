@@ -103,9 +103,9 @@ class Index:
             self._learn_messages(pair)
         for pair in self._plays.pairs:
             self._learn_orders(pair)
-        for each in self._spots.values():
+        for known in self._spots.values():
             # What is known for any order comes first, because a class is the first one that is known.
-            each.sort(key=lambda spots: -sum(spot.kind == "order" for spot in spots.values()))
+            known.sort(key=lambda spots: -sum(spot.kind == "order" for spot in spots.values()))
         self._class_keys.clear()
         self._changing = changing_cookies(self._plays.pairs, content_of)
         self._credentials = self._credential_headers()
