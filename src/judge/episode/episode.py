@@ -29,7 +29,7 @@ from judge.records.ledger import Frozen
 from judge.records.notices import GIVEN_UP, notice_text
 from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason
 from judge.records.tasks import Task
-from judge.records.tools import ASK_USER, PERMISSION, tool_of
+from judge.records.tools import ASK_USER, PERMISSION, TARGETS, tool_of
 from judge.records.user import MAX_QUESTIONS, answered, permissions_of
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
 from judge.store.bounds import clip_text
@@ -645,8 +645,11 @@ class Episode:
 
 def _texts_in(value: Any) -> Iterator[str]:
     """Every text and number in an action's parameters."""
-    if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
+    if isinstance(value, dict):
+        # References name elements of the snapshot.
+        yield from _texts_in([item for name, item in value.items() if name not in TARGETS])
+    elif isinstance(value, list):
+        for item in value:
             yield from _texts_in(item)
     elif value is not None and not isinstance(value, bool):
         yield str(value)

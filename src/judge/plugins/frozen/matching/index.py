@@ -1,6 +1,7 @@
 """The index of an archive: every recorded request by its keys and places, with the context it was made in."""
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -54,7 +55,8 @@ from judge.trajectory.redaction import is_secret_header
 # Comparing each of them takes time, and of so many requests of one shape others are as near.
 _MAX_NEAR = 200
 # Shorter ones are in many values by chance.
-_MIN_ENTERED = 3
+_MIN_ENTERED = 6
+_WORDS = re.compile(r"[^0-9A-Za-z]+")
 
 
 class Asked(NamedTuple):
@@ -482,15 +484,14 @@ def _exact(tree: Tree) -> str:
 
 
 def _is_entered(value: str, entered: Collection[str]) -> bool:
-    """Whether a participant entered the value, or a part of it."""
+    """Whether a participant entered the value, or a part of it: a word, or more than chance explains."""
     return any(
-        each
-        and (
-            each == value
-            or (len(each) >= _MIN_ENTERED and each in value)
-            or (len(value) >= _MIN_ENTERED and value in each)
-        )
+        each == value
+        or (len(each) >= _MIN_ENTERED and each in value)
+        or (len(value) >= _MIN_ENTERED and value in each)
+        or each in _WORDS.split(value)
         for each in entered
+        if each
     )
 
 
