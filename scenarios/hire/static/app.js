@@ -206,11 +206,12 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   submitted[event.target.id](Object.fromEntries(new FormData(event.target))).catch((error) => say(error.message));
 });
-$("#search").addEventListener("input", () => {
+const later = () => {
   clearTimeout(typing);
   typing = setTimeout(() => go("/"), 300);
-});
-$("#most").addEventListener("change", () => go("/"));
+};
+$("#search").addEventListener("input", later);
+$("#most").addEventListener("change", later);
 document.addEventListener("dragstart", ({ target }) => { dragged = target; });
 document.addEventListener("dragover", (event) => event.preventDefault());
 document.addEventListener("drop", async (event) => {

@@ -14,10 +14,10 @@ from judge.network.interception import (
     WireAnswer,
     WireRequest,
 )
-from judge.plugins.frozen.exchanges import Exchange, Recording
+from judge.plugins.frozen.exchanges import Chunk, Exchange, Recording
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.recording import RecordingInterceptor
-from judge.plugins.frozen.replay import ReplayInterceptor
+from judge.plugins.frozen.replay import MAX_PAUSE_S, ReplayInterceptor
 from plugins.frozen.made import START_MS, answer, recording, request, walk
 
 SOCKET = "ws://shop.test/live"
@@ -230,6 +230,21 @@ async def test_an_event_waits_for_the_write_that_caused_it() -> None:
     assert not done
     await replay.answer(request("/save", "POST"), None)
     assert await asyncio.wait_for(waiting, 10) == b"data: saved\n\n"
+
+
+async def test_an_event_comes_as_soon_after_its_write_as_it_did_not_as_long_after_the_event_before() -> None:
+    asked, saved = walk("w", (request("/events"), answer(b"ab", headers=EVENTS)), (request("/save", "POST"), answer()))
+    chunks = (Chunk(10, 2, 1), Chunk(17_010, 6, 2))
+    stream = replace(asked, began=1, ended=7, chunks=chunks)
+    write = replace(saved, at_ms=stream.at_ms + 17_000, began=3, ended=5)
+    replay = ReplayInterceptor(Index(recording((stream, write))))
+    given = await replay.answer(request("/events"), None)
+    assert not isinstance(given.body, bytes)
+    body = aiter(given.body)
+    assert await anext(body) == b"a"
+    waiting = asyncio.ensure_future(anext(body))
+    await replay.answer(request("/save", "POST"), None)
+    assert await asyncio.wait_for(waiting, MAX_PAUSE_S / 2) == b"b"
 
 
 async def recorded_socket(*messages: SocketMessage | SocketClose) -> Exchange:

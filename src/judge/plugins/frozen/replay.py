@@ -17,7 +17,7 @@ from judge.network.interception import (
     WireRequest,
     judges_page,
 )
-from judge.plugins.frozen.exchanges import Exchange, without_headers
+from judge.plugins.frozen.exchanges import Chunk, Exchange, Message, without_headers
 from judge.plugins.frozen.kinds import DOCUMENTS
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import Match, Matcher
@@ -146,7 +146,7 @@ class ReplayInterceptor:
         since, place, at_ms = self._progress.count, 0, 0
         body = exchange.answer.body if exchange.answer else b""
         for chunk in exchange.chunks:
-            await self._caused(exchange, chunk.tick, chunk.at_ms - at_ms, since)
+            await self._caused(exchange, chunk, at_ms, since)
             yield self._matcher.as_now(body[place : chunk.end])
             place, at_ms = chunk.end, chunk.at_ms
         if place < len(body):
@@ -154,9 +154,11 @@ class ReplayInterceptor:
         if not exchange.is_whole:
             await _failed(exchange)
 
-    async def _caused(self, exchange: Exchange, tick: int, pause_ms: int, since: int) -> None:
-        """Wait for the writes that came before a tick, then for the recorded pause."""
-        await self._progress.until(self._index.writes_before(exchange, tick), since)
+    async def _caused(self, exchange: Exchange, piece: Chunk | Message, before_ms: int, since: int) -> None:
+        """Wait for the writes that came before a piece, then as long as it took after the last write or piece."""
+        await self._progress.until(self._index.writes_before(exchange, piece.tick), since)
+        pauses = piece.at_ms - before_ms, self._index.since_write_ms(exchange, piece.tick, piece.at_ms)
+        pause_ms = min(each for each in pauses if each is not None)
         await asyncio.sleep(min(max(0, pause_ms) / 1000, MAX_PAUSE_S))
 
     def _headers(self, headers: Headers) -> Headers:

@@ -15,7 +15,7 @@ from judge.plugins.frozen.secrets import Secrets
 from judge.records.ledger import Grade
 
 _SOCKET: Kind = "socket"
-Wait = Callable[[Exchange, int, int, int], Awaitable[None]]
+Wait = Callable[[Exchange, Message, int, int], Awaitable[None]]
 
 
 @dataclass
@@ -85,7 +85,7 @@ class SocketReplay:
             await self._until(place)
             if place in self._left_out:
                 continue
-            await self.wait(self.exchange, message.tick, message.at_ms - at_ms, self._since)
+            await self.wait(self.exchange, message, at_ms, self._since)
             at_ms = message.at_ms
             await self._send(message)
         closed = self.exchange.closed

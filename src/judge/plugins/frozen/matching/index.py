@@ -409,6 +409,15 @@ class Index:
             number for began, _, number, source in writes if exchange.began < began < tick and source != exchange.number
         )
 
+    def since_write_ms(self, exchange: Exchange, tick: int, at_ms: int) -> int | None:
+        """How long before `at_ms` of an exchange, its `tick`, the last request began that may have caused it."""
+        writes = self._walk_writes.get(exchange.walk, ())
+        sources = [source for began, _, _, source in writes if exchange.began < began < tick]
+        if not sources or sources[-1] == exchange.number:
+            return None
+        cause = next(each for each in self._exchanges if each.walk == exchange.walk and each.number == sources[-1])
+        return None if cause.is_socket else exchange.at_ms + at_ms - cause.at_ms
+
     @cached_property
     def learnt(self) -> Learnt:
         """What the answers depend on."""
