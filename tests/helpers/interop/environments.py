@@ -11,6 +11,8 @@ from pathlib import Path
 from helpers.paths import ROOT
 
 _REQUIREMENTS = ROOT / "tests" / "interop"
+# WebArena-Verified's is for users as well.
+_OF_USERS = {"webarena": ROOT / "src" / "judge" / "plugins" / "webarena"}
 _CACHE = ROOT / ".interop"
 # What pip says when it gets no answer; anything else that goes wrong is a fault of ours.
 _OFFLINE = ("connection broken by", "Could not fetch URL", "Temporary failure in name resolution", "ReadTimeoutError")
@@ -26,8 +28,7 @@ def environment(name: str) -> Path:
     The first call makes it, which takes some seconds; a lock or an interpreter that changes makes another. Raises
     `IndexUnreachable`, or `CalledProcessError` when the installation fails for any other reason.
     """
-    # WebArena-Verified's is for users as well.
-    lock = (ROOT if name == "webarena" else _REQUIREMENTS) / f"requirements-{name}.lock"
+    lock = _OF_USERS.get(name, _REQUIREMENTS) / f"requirements-{name}.lock"
     digest = hashlib.sha256(lock.read_bytes() + sys.version.encode() + sys.executable.encode()).hexdigest()[:12]
     folder = _CACHE / f"{name}-{digest}"
     _CACHE.mkdir(exist_ok=True)
