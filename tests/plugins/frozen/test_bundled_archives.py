@@ -45,7 +45,7 @@ def test_every_task_of_the_application_was_recorded_in_two_plays() -> None:
     [
         (on_archives(load_scenario(FOLDER / "scenario.toml")), FOLDER / "walks.toml", "express_order"),
         (on_archives(load_scenario(FOLDER / "scenario.toml")), FOLDER / "walks.toml", "datasette_sql"),
-        (on_archives(load_scenario(HIRE / "scenario.toml"), FOLDER / "hire.wacz"), HIRE / "replay.toml", "hire_plan"),
+        (on_archives(load_scenario(HIRE / "scenario.toml"), FOLDER / "hire.wacz"), HIRE / "replay.toml", "hire_order"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -131,10 +131,14 @@ STATELESS = "not a WACZ file, and it does not say which step and state each answ
     ("data", "problem", "remedy"),
     [
         (b"WARC/1.1\r\n", f"a WARC file, {STATELESS}", "record the site with wabe sites record"),
-        (gzip.compress(b"WARC/1.1\r\n"), f"a WARC file, {STATELESS}", "record the site with wabe sites record"),
+        (
+            gzip.compress(b"WARC/1.1\r\n", mtime=0),
+            f"a WARC file, {STATELESS}",
+            "record the site with wabe sites record",
+        ),
         (HAR, f"a HAR file, {STATELESS}", "record the site with wabe sites record"),
         (b"\xef\xbb\xbf\n" + HAR, f"a HAR file, {STATELESS}", "record the site with wabe sites record"),
-        (gzip.compress(HAR), "not a WACZ file, or damaged", "give an archive"),
+        (gzip.compress(HAR, mtime=0), "not a WACZ file, or damaged", "give an archive"),
         (b"", "an empty file, not a WACZ file", "record it again"),
         (b"<html>", "not a WACZ file, or damaged", "give an archive"),
         (LFS, "a Git LFS pointer, not the file itself: run `git lfs pull`", "then try again"),
