@@ -170,3 +170,15 @@ def test_what_the_page_made_up_is_its_own_in_later_requests_and_answers() -> Non
     assert [each.grade for each in notes] == ["fuzzy", "exact", "exact"]
     assert notes[1].answer is not None
     assert json.loads(notes[1].answer.body) == [{"ref": key, "number": 7}]
+
+
+def test_what_the_site_issues_anew_in_each_play_is_an_identity() -> None:
+    def pairs(play: int) -> list[tuple[WireRequest, Answer | None]]:
+        first, second = invented(play)["UUID"], invented(play + 10)["UUID"]
+        return [listed(first, second), (request(f"/orders/{first}", "DELETE"), answer(b"cancelled"))]
+
+    index = Index(played_twice(pairs))
+    for order, grade in ((invented(0)["UUID"], "exact"), (invented(10)["UUID"], "miss")):
+        matcher = Matcher(index, walk="w")
+        matcher.match(request("/"))
+        assert matcher.match(request(f"/orders/{order}", "DELETE")).grade == grade

@@ -48,7 +48,7 @@ from judge.plugins.frozen.matching.plays import (
 from judge.plugins.frozen.matching.requests import Keys, is_recorded_write, keys_of, varying_headers
 from judge.plugins.frozen.matching.states import Group, Learnt, Observation
 from judge.plugins.frozen.matching.synthesis import accepts, without_conditions
-from judge.plugins.frozen.matching.values import Received, is_entered, time_in
+from judge.plugins.frozen.matching.values import Received, is_entered, is_masked, time_in
 from judge.plugins.frozen.secrets import PLACEHOLDER
 from judge.trajectory.redaction import is_secret_header
 
@@ -309,7 +309,9 @@ class Index:
             return True
         known = self._spots_of.get(exchange.record_id)
         if known is not None:
-            return any(is_same_place(found.place, place) for place in known)
+            spots = [spot for place, spot in known.items() if is_same_place(found.place, place)]
+            # What the site issues names something, unless it is a token: another one is another thing.
+            return bool(spots) and (is_masked(found.other) or spots[0].kind != "issued")
         # Played only once: nobody knows whether the page makes up the value.
         if (stands := self.token_class(found.other)) is not None and stands == self.token_class(found.one):
             return True
