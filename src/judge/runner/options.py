@@ -129,6 +129,13 @@ class RunOptions(Record):
         Path | None,
         Setting(option=Option("Play on recorded sites: this archive answers instead of the network.", metavar="FILE")),
     ] = None
+    record_trace: Annotated[
+        bool,
+        Setting(
+            option=Option("Keep Playwright's own trace of each attempt, with passwords and cookies as they were."),
+            of_trivial=False,
+        ),
+    ] = False
     shards: Annotated[
         str | None,
         Setting(

@@ -175,6 +175,9 @@ async def _play(
     output_dir = plan.store.output_dir if plan.store else options.output_dir
     today, model = day_of(plan.scenario.config), options.participant_model
     environ = child_environ(settings, output_dir=output_dir, participant_model=model, today=today)
+    if options.record_trace:
+        # Not in the request: it is this machine's user who may keep what traces contain.
+        environ["WABE_RECORD_TRACE"] = "1"
     scenario_dir = plan.scenario.path.resolve().parent
     require_folders(plan.members, scenario_dir)
     members = with_meter(plan, environ)

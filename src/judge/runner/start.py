@@ -85,6 +85,7 @@ def _require_own_judge(start: Start) -> None:
         )
     for problem in (
         "--baselines needs" if options.baselines else "",
+        "--record-trace needs" if options.record_trace else "",
         "frozen sites need" if start.declared.config.archives else "",
     ):
         if problem:
