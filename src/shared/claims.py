@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from shared.models import Record, Recorded, omit_default
+from shared.models import Record, RecordedLimit, omit_default
 from shared.text import one_line
 
 # The key in a reply's metadata; its value is a table such as `{"input_tokens": 812, "output_tokens": 64}`.
@@ -17,7 +17,7 @@ USAGE_KEY = "usage"
 _Tokens = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
-class _Reported(Record):
+class _UsageClaim(Record):
     """The keys that are read; others are ignored."""
 
     input_tokens: _Tokens = 0
@@ -43,9 +43,9 @@ class ClaimedUsage(Record):
         value = metadata.get(USAGE_KEY)
         if not isinstance(value, Mapping):
             return None
-        known = {name: value[name] for name in _Reported.model_fields if name in value}
+        known = {name: value[name] for name in _UsageClaim.model_fields if name in value}
         try:
-            found = _Reported.model_validate(known)
+            found = _UsageClaim.model_validate(known)
         except ValidationError:
             return None
         if not known:
@@ -86,12 +86,12 @@ _Seconds = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
 class ClaimedSpan(Record):
     """A piece of the participant's work. `start` and `end` are seconds since 1970, by its own clock."""
 
-    name: Annotated[str, Recorded(400)]
+    name: Annotated[str, RecordedLimit(400)]
     start: _Seconds
     end: _Seconds
     input_tokens: _Tokens | None = omit_default(None)
     output_tokens: _Tokens | None = omit_default(None)
-    text: Annotated[str, Recorded(2_000)] = omit_default("")
+    text: Annotated[str, RecordedLimit(2_000)] = omit_default("")
 
     @model_validator(mode="after")
     def _ends_after_its_start(self) -> Self:
