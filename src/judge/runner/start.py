@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 
 from judge.runner.launch import Member, members_of
 from judge.runner.options import RunOptions
@@ -61,12 +62,13 @@ def on_running_agents(scenario: Scenario, endpoints: Sequence[str]) -> Scenario:
             f"WABE_AGENTS_RUN: {len(endpoints)} addresses for {1 + len(scenario.participants)} agents",
             remedy="give the judge's address, then one for each of the scenario's participants, with blanks between",
         )
-    judge, *participants = [{"endpoint": endpoint, "cmd": None, "env": {}} for endpoint in endpoints]
+    running: list[dict[str, Any]] = [{"endpoint": endpoint, "cmd": None, "env": {}} for endpoint in endpoints]
+    judge, *participants = running
     changed = zip(scenario.participants, participants, strict=True)
     return scenario.model_copy(
         update={
             "green_agent": scenario.green_agent.model_copy(update=judge),
-            "participants": tuple(agent.model_copy(update=running) for agent, running in changed),
+            "participants": tuple(agent.model_copy(update=own) for agent, own in changed),
         }
     )
 
