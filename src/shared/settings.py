@@ -44,6 +44,8 @@ class Settings(Record):
     is_ci: bool = False
     # Set for the shards of a run whose sites were started once for all of them.
     sites_run: bool = False
+    # Addresses of the agents that run already, as in containers: the judge's, then the participants' in their order.
+    agents_run: tuple[str, ...] = ()
     environ: Mapping[str, str] = Field(default_factory=dict, repr=False)
 
     @classmethod
@@ -61,6 +63,7 @@ class Settings(Record):
         values["trust_config"] = source.get("WABE_TRUST_CONFIG") == "1"
         values["is_ci"] = source.get("CI", "").lower() not in ("", "0", "false")
         values["sites_run"] = source.get("WABE_SITES_RUN") == "1"
+        values["agents_run"] = tuple(source.get("WABE_AGENTS_RUN", "").split())
         return cls.model_validate({**values, "environ": source})
 
     def secret(self, variable: str) -> SecretStr | None:

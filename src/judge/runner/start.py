@@ -1,5 +1,6 @@
 """What a run starts: a scenario as options change it, its processes, and options that do not go with them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -36,7 +37,7 @@ class Start:
 
 def start_of(options: RunOptions, settings: Settings, today: date | None = None, now: datetime | None = None) -> Start:
     """The scenario and its processes. Raises `ConfigError` for options that do not go with them."""
-    loaded = load_scenario(options.scenario, today=today, now=now)
+    loaded = on_running_agents(load_scenario(options.scenario, today=today, now=now), settings.agents_run)
     declared = on_archives(played_by(loaded, options.player) if options.player else loaded, options.archive)
     scenario = declared if options.shards is None else on_free_ports(declared)
     # With WABE_TRUST_CONFIG, as in containers, the judge trusts this runner and writes to the same folder.
@@ -46,6 +47,28 @@ def start_of(options: RunOptions, settings: Settings, today: date | None = None,
     if options.shards is not None:
         require_shardable(declared, options, is_recorded_here=start.is_recorded_here)
     return start
+
+
+def on_running_agents(scenario: Scenario, endpoints: Sequence[str]) -> Scenario:
+    """The scenario for agents that run already: the judge at the first endpoint, the participants at the others.
+
+    Nothing is started for them. Raises `ConfigError` for another number of endpoints.
+    """
+    if not endpoints:
+        return scenario
+    if len(endpoints) != 1 + len(scenario.participants):
+        raise ConfigError(
+            f"WABE_AGENTS_RUN: {len(endpoints)} addresses for {1 + len(scenario.participants)} agents",
+            remedy="give the judge's address, then one for each of the scenario's participants, with blanks between",
+        )
+    judge, *participants = [{"endpoint": endpoint, "cmd": None, "env": {}} for endpoint in endpoints]
+    changed = zip(scenario.participants, participants, strict=True)
+    return scenario.model_copy(
+        update={
+            "green_agent": scenario.green_agent.model_copy(update=judge),
+            "participants": tuple(agent.model_copy(update=running) for agent, running in changed),
+        }
+    )
 
 
 def _require_own_judge(start: Start) -> None:
