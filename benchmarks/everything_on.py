@@ -65,10 +65,12 @@ OPTIONS = (
 # page showed for a moment, in which order it loaded (`_requests` compares what it loaded), and pixels of an animation.
 OF_ITS_OWN = {
     *("times", "started_at", "ended_at", "duration_s", "timings", "observe_s", "reply_s", "act_s", "judge_s"),
-    *("participant_model_s", "seconds", "context_id", "attempt", "run_id", "task_id_with_timestamp"),
+    *("participant_model_s", "seconds", "context_id", "attempt", "earlier_attempts", "run_id"),
+    *("task_id_with_timestamp",),
     *("vanished", "waited_for", "message", "network", "ledger", "screenshot_sha256", "trajectory_sha256"),
     *("shard", "shards"),
 }
+NO_COST = {"participant_cost_usd": None, "participant_usage": None}
 HEAD = """
 [green_agent]
 endpoint = "http://127.0.0.1:{judge}"
@@ -126,6 +128,11 @@ class Played:
     attempts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
     rows: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
     detail: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> int:
+        """The metered calls of the whole run, also those of attempts that were cut off."""
+        return int(self.detail["participant_usage"]["calls"])
 
 
 def written(folder: Path, provider: str, ports: dict[str, int]) -> Path:
@@ -324,12 +331,15 @@ def differing(first: Any, second: Any, path: str = "") -> Iterator[str]:
 
 
 def compared(expected: Played, found: Played) -> list[str]:
-    """The differences between two ways of playing."""
+    """The differences between two ways of playing. What cut off attempts cost comes on top of a run's own cost."""
     lines = []
+    expected_detail, found_detail = expected.detail, found.detail
+    if found.calls > expected.calls and "killed" in found.note:
+        expected_detail, found_detail = ({**each, **NO_COST} for each in (expected_detail, found_detail))
     for what, one, other in (("attempt", expected.attempts, found.attempts), ("row", expected.rows, found.rows)):
         for key in sorted(one.keys() | other.keys()):
             lines += [f"{what} {key[0]} (epoch {key[1]}) {each}" for each in differing(one.get(key), other.get(key))]
-    return lines + [f"results {each}" for each in differing(expected.detail, found.detail)]
+    return lines + [f"results {each}" for each in differing(expected_detail, found_detail)]
 
 
 def main() -> int:
@@ -372,7 +382,7 @@ def report(bench: Bench, only: Sequence[str] | None) -> int:
         verified = "verified" if one.verified.code == 0 else f"verify: exit code {one.verified.code}"
         print(
             f"{name:<8} {len(_really_played(one))} attempts, exit code {one.command.code}, {one.seconds:.0f} s,"
-            f" {len(lines)} differences, {verified}; {one.note}"
+            f" {one.calls} calls, {len(lines)} differences, {verified}; {one.note}"
         )
         for line in lines[:60]:
             print(f"    {line}")
