@@ -1,8 +1,9 @@
 """`wabe run` and `agentbeats-run`: an assessment from a scenario file or a bundled task set."""
 
 # Only imports that the help needs; the rest takes a second.
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -10,9 +11,6 @@ from judge.commands.options import with_options
 from judge.runner.boundary import run_interruptible
 from judge.runner.options import RunOptions
 from shared.errors import ConfigError
-
-if TYPE_CHECKING:
-    from shared.settings import Settings
 
 
 def _bundled() -> list[str]:
@@ -54,7 +52,9 @@ def run(
     if "name" in chosen:
         chosen["name"] = one_line(chosen["name"])
     options = RunOptions(
-        scenario=scenario_file(scenario, settings), command=(*context.command_path.split(), scenario), **chosen
+        scenario=scenario_file(scenario, settings.bundled_scenarios),
+        command=(*context.command_path.split(), scenario),
+        **chosen,
     )
     if options.fail_under is not None and not 0 <= options.fail_under <= 100:
         raise ConfigError(f"--fail-under {options.fail_under:g} is not a percentage", remedy="give 0 to 100")
@@ -68,10 +68,9 @@ def run(
     raise typer.Exit(run_interruptible(player_of(options.engine)(options, settings, console)))
 
 
-def scenario_file(argument: str, settings: "Settings") -> Path:
+def scenario_file(argument: str, bundled: Mapping[str, Path]) -> Path:
     """The scenario file: an existing file takes precedence over a bundled task set of the same name."""
     path = Path(argument)
-    bundled = settings.bundled_scenarios
     if path.is_file():
         return path
     if argument in bundled:

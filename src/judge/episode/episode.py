@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -140,6 +140,8 @@ class Episode:
     stepped: Callable[[Step], None]
     redaction: Redaction
     network: AttemptNetwork
+    # Of the conversation with the participant.
+    context_id: str = field(default_factory=lambda: uuid4().hex)
     number: int = 1
     in_real_time: bool = False
     # Whether the task's sites can be brought back to their initial state, so that an attempt in page time may be played
@@ -153,7 +155,6 @@ class Episode:
         self._network_unwritten = False
         self._settle: SettleMode | None = None
         self._frozen: Frozen | None = None
-        self._context_id = uuid4().hex
         self._claimed: ClaimedUsage | None = None
         self._steps: list[Step] = []
         self._feedback: str | None = None
@@ -212,7 +213,7 @@ class Episode:
         return EpisodeEnd(
             task=self.task,
             max_steps=self.config.max_steps,
-            context_id=self._context_id,
+            context_id=self.context_id,
             number=self.number,
             epoch=self.store.epoch,
             steps=tuple(self._steps),
@@ -484,12 +485,12 @@ class Episode:
     async def _ask(self, participant: Participant, message: str, page: Page) -> tuple[str, ClaimedTrace | None]:
         async with self._clock.running():
             text = await participant.send(
-                message, image=page.screenshot, media_type=page.media_type, context_id=self._context_id
+                message, image=page.screenshot, media_type=page.media_type, context_id=self.context_id
             )
         trace = None
         if isinstance(participant, ReportsItsWork):
-            self._claimed = participant.claimed(self._context_id)
-            trace = participant.trace(self._context_id)
+            self._claimed = participant.claimed(self.context_id)
+            trace = participant.trace(self.context_id)
         return without_surrogates(text), trace
 
     def _record_page(

@@ -432,9 +432,9 @@ def _without_unset(task: Task) -> dict[str, Any]:
     return task.declared(exclude={"attacks", *(key for key in later if not getattr(task, key))})
 
 
-def settings_checksum(settings: Mapping[str, Any]) -> str:
+def settings_checksum(config: Mapping[str, Any]) -> str:
     """SHA-256 of those settings in a `run.json`, of any version, that can affect a result."""
-    return sha256_of({key: value for key, value in settings.items() if key not in NO_RESULT})
+    return sha256_of({key: value for key, value in config.items() if key not in NO_RESULT})
 
 
 def package_versions() -> dict[str, str]:

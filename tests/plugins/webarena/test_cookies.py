@@ -137,7 +137,9 @@ async def browsers() -> AsyncIterator[tuple[Browser, BrowserPool]]:
 async def package(site: Site) -> AsyncIterator[WebArenaPackage]:
     settings = Settings.from_environ({"WABE_WEBARENA_PYTHON": str(environment("webarena"))})
     names = ("map", "wikipedia", "shopping_admin")
-    opened = await WebArenaPackage.open(settings, {name: {"urls": [site.url], "active_url_idx": 0} for name in names})
+    opened = await WebArenaPackage.open(
+        settings.webarena_python, {name: {"urls": [site.url], "active_url_idx": 0} for name in names}
+    )
     try:
         yield opened
     finally:
