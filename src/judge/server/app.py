@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from judge.browser.chromium import sweep
+from judge.records.events import RESUME_TOKEN_KEY
 from judge.server.limits import ServiceLimits
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import Audience, LiveRecords
@@ -17,7 +18,7 @@ from shared.a2a.serving import address_of, run_server
 from shared.errors import ConfigError
 from shared.settings import Settings
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 # Enough for one browser with its MCP server, the server's own sockets and the files of one run.
 _MIN_DESCRIPTORS = 64
@@ -75,13 +76,20 @@ def serve_judge(
         extra_routes=live_routes(hub, output_dir, is_open=audience != "machine") if ui else (),
         auth_token=settings.auth_token,
         task_db=output_dir / "tasks.sqlite",
+        note_on_stop=service.note_on_stop,
+        secret_metadata=(RESUME_TOKEN_KEY,),
+        serving=service.serving,
     )
 
-    log.info("live page: %s", f"{address_of(host, port)}, for {_AUDIENCES[audience]}" if ui else "off (--no-ui)")
+    _log.info("judge %s starts at %s, with its runs in %s", version, address_of(host, port), output_dir)
+    _log.info("live page: %s", f"{address_of(host, port)}, for {_AUDIENCES[audience]}" if ui else "off (--no-ui)")
 
     async def stop() -> None:
+        service.drain()
         try:
+            # First the clients, so that each learns how its run continues; then what goes on without a client.
             await app.state.stop()
+            await service.stop()
         finally:
             # After the runs, so that viewers see how they ended. Open event streams would delay the shutdown.
             await hub.close()
