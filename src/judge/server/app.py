@@ -1,6 +1,7 @@
 """Serves the judge: the A2A endpoint, the live page, traces."""
 
 import logging
+import sys
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
@@ -10,9 +11,11 @@ from judge.records.events import RESUME_TOKEN_KEY
 from judge.server.limits import ServiceLimits
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import Audience, LiveRecords
+from judge.server.metrics import HEALTH_PATH, operating_routes
 from judge.server.service import JudgeService
 from judge.server.tracing import open_tracing
 from shared.a2a.connections import descriptors_for_work, raise_descriptor_limit
+from shared.a2a.page_links import PageLinks
 from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, run_server
 from shared.errors import ConfigError
@@ -66,6 +69,7 @@ def serve_judge(
         hub=hub,
         own_address=address_of(host, port),
     )
+    links = PageLinks() if ui and settings.auth_token else None
     app = build_app(
         service,
         name="WABE judge",
@@ -73,8 +77,13 @@ def serve_judge(
         version=version,
         card_url=card_url or address_of(host, port),
         skills=[_SKILL],
-        extra_routes=live_routes(hub, output_dir, is_open=audience != "machine") if ui else (),
+        extra_routes=[
+            *operating_routes(lambda: service.health, service.metrics, is_open=audience != "machine"),
+            *(live_routes(hub, output_dir, is_open=audience != "machine") if ui else ()),
+        ],
         auth_token=settings.auth_token,
+        page_links=links,
+        public_paths=(HEALTH_PATH,),
         task_db=output_dir / "tasks.sqlite",
         note_on_stop=service.note_on_stop,
         secret_metadata=(RESUME_TOKEN_KEY,),
@@ -83,6 +92,9 @@ def serve_judge(
 
     _log.info("judge %s starts at %s, with its runs in %s", version, address_of(host, port), output_dir)
     _log.info("live page: %s", f"{address_of(host, port)}, for {_AUDIENCES[audience]}" if ui else "off (--no-ui)")
+    if links and sys.stderr.isatty():
+        # Not into a log, which others may read.
+        print(f"opens it once, without the token: {address_of(host, port)[:-1]}{links.new()}", file=sys.stderr)  # noqa: T201
 
     async def stop() -> None:
         service.drain()

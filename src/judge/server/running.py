@@ -1,10 +1,11 @@
 """An assessment in progress, the clients that follow it, and how it ended."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from judge.records.events import Event, RunStarted, TaskDone, TaskStarted
 from judge.scenario.models import AssessmentRequest
 from shared.a2a.tasks import TaskSink
 
@@ -32,6 +33,31 @@ class RunningAssessment:
     followers: list[TaskSink] = field(default_factory=list)
     job: "asyncio.Task[Ended]" = field(init=False)
     why_cancelled: str = ""
+    browsers: Callable[[], int] = lambda: 0
+    # Attempts that are not settled yet, and those of them that are being played or judged.
+    _left: int = 0
+    _open: set[str] = field(default_factory=set)
+
+    def take(self, event: Event) -> None:
+        """Take one event of the assessment."""
+        match event:
+            case RunStarted():
+                self._left = event.attempts - event.kept
+            case TaskStarted():
+                self._open.add(event.key)
+            case TaskDone():
+                self._open.discard(event.key)
+                self._left -= 1
+
+    @property
+    def open_attempts(self) -> int:
+        """How many attempts are being played or judged."""
+        return len(self._open)
+
+    @property
+    def waiting_attempts(self) -> int:
+        """How many attempts have not begun."""
+        return max(0, self._left - len(self._open))
 
     def update(self, text: str, facts: Mapping[str, Any]) -> None:
         """Report progress to all followers."""

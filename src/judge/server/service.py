@@ -38,6 +38,7 @@ from judge.scenario.request import parse_request
 from judge.scenario.toml import bundled_tasks, shard
 from judge.server.limits import Capacity, ServiceLimits, settings_of_the_host
 from judge.server.live import LiveHub
+from judge.server.metrics import Health, Metrics
 from judge.server.resuming import keep, left_behind, note_on_stop, run_of_token
 from judge.server.running import Ended, RunningAssessment
 from judge.server.tracing import Tracing
@@ -83,6 +84,16 @@ class JudgeService:
             max_tokens=self.limits.max_tokens,
             remedies=("start the judge with a higher --max-cost-usd", "start the judge with a higher --max-tokens"),
         )
+        self._waiting = 0
+        self.metrics = Metrics(self._running.values, lambda: self._waiting, self._budget.spending)
+
+    @property
+    def health(self) -> Health:
+        """Whether the judge accepts another assessment."""
+        if self._is_draining:
+            return "draining"
+        has_room = len(self._running) < self.limits.max_assessments and self._capacity.has_room
+        return "ready" if has_room else "full"
 
     async def execute(self, turn: Turn, sink: TaskSink) -> None:
         """Handle one request from start to artifact. Cancelling this stops the run and closes its browsers."""
@@ -150,7 +161,9 @@ class JudgeService:
 
     async def _continue_runs(self) -> None:
         """Begin the stopped runs that need nothing from their clients, each as soon as there is room for it."""
-        for store, kept in await asyncio.to_thread(left_behind, self.output_dir):
+        found = await asyncio.to_thread(left_behind, self.output_dir)
+        self._waiting = len(found)
+        for store, kept in found:
             try:
                 admitted = self._admitted(kept)
                 request = admitted.model_copy(
@@ -164,6 +177,7 @@ class JudgeService:
                     self._begun(request)
             except (ConfigError, ModelBudgetSpent) as error:
                 _log.error("run %s is not continued: %s", store.run_id, error)
+            self._waiting -= 1
 
     def _followed(self, request: AssessmentRequest) -> RunningAssessment | None:
         """The running assessment that the request asks to follow. Raises `ConfigError` if that has another request."""
@@ -216,6 +230,7 @@ class JudgeService:
                 ended = await self._end_of(running, request)
             finally:
                 watching.cancel()
+            self.metrics.ended(ended.state)
             _log.info("assessment %s: %s", ended.state, ended.text)
             return ended
 
@@ -346,11 +361,14 @@ class JudgeService:
                     running.update(line, {EVENT_KEY: to_wire(event, next(numbers))})
                 trace(event)
                 show(event)
+                running.take(event)
+                self.metrics.take(event)
 
             for warning in request.warnings:
                 emit(Noted(text=warning))
             connect = _shared_connection(url, config, stack, store, request.participant_headers.get(role, {}))
             pool = await stack.enter_async_context(browser_pool(browser_settings))
+            running.browsers = lambda: pool.size
             assessment = Assessment(
                 tasks,
                 config,

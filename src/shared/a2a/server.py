@@ -21,6 +21,7 @@ from a2a.server.tasks import DatabaseTaskStore, InMemoryTaskStore, TaskStore
 from a2a.types import AgentSkill as Skill
 from a2a.types import ListTasksRequest, ListTasksResponse, Task, TaskState, TaskStatus
 from a2a.utils.errors import UnsupportedOperationError
+from google.protobuf.json_format import MessageToDict
 from pydantic import SecretStr
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -29,6 +30,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
 from shared.a2a.attendance import AttendedHandler, CallContexts
+from shared.a2a.page_links import PageLinks
 from shared.a2a.serving import SHUTDOWN_GRACE_S, read_body_first, require_bearer
 from shared.a2a.tasks import NoteOnStop, TaskRuns, TextExecutor, TextHandler, no_note
 from shared.errors import ConfigError
@@ -59,6 +61,8 @@ def build_app(
     skills: Sequence[Skill],
     extra_routes: Sequence[BaseRoute] = (),
     auth_token: SecretStr | None = None,
+    page_links: PageLinks | None = None,
+    public_paths: Collection[str] = (),
     max_body_bytes: int = MAX_BODY_BYTES,
     task_db: Path | None = None,
     max_finished_tasks: int = 200,
@@ -71,11 +75,12 @@ def build_app(
     """An A2A agent as an ASGI application: JSON-RPC at `/` (1.0 and 0.3), HTTP+JSON, the card.
 
     Tasks are kept in the SQLite file `task_db`, by default in memory; only the newest finished tasks are kept. With
-    `auth_token`, every path but the card requires it. Progress messages are at least `update_interval_s` and at most
-    `still_working_s` apart. `app.state.stop` ends all work in progress; give it to `serving.serve_app` as
-    `before_shutdown`. `note_on_stop` is added to the end of tasks that a stop, now or of an earlier process, ended.
-    `secret_metadata` are keys of tasks' metadata that are not written to `task_db`. `serving` is entered while the
-    application runs. Raises `ConfigError` when `task_db` cannot be used.
+    `auth_token`, every path but the card and the `public_paths` requires it, and `page_links` open pages to browsers.
+    Progress messages are at least `update_interval_s` and at most `still_working_s` apart. `app.state.stop` ends all
+    work in progress; give it to `serving.serve_app` as `before_shutdown`. `note_on_stop` is added to the end of tasks
+    that a stop, of this process or an earlier one, has ended. `secret_metadata` are keys of tasks' metadata that are
+    not written to `task_db`. `serving` is entered while the application runs. Raises `ConfigError` when `task_db`
+    cannot be used.
     """
     store = _TaskStore(task_db, max_finished_tasks, note_on_stop, secret_metadata)
     card = _card(name, description, version, card_url, skills, secured=auth_token is not None)
@@ -114,7 +119,8 @@ def build_app(
     guards = [Middleware(read_body_first)]
     if auth_token is not None:
         # Outermost, so that no body is read from a client without the token.
-        guards.insert(0, Middleware(require_bearer, token=auth_token, public=CARD_PATHS))
+        public = (*CARD_PATHS, *public_paths)
+        guards.insert(0, Middleware(require_bearer, token=auth_token, public=public, links=page_links))
     app = Starlette(routes=routes, middleware=guards, lifespan=lifespan, max_body_size=max_body_bytes)
     app.state.stop = runs.stop
     return app
@@ -180,7 +186,7 @@ class _TaskStore(TaskStore):
             page = await self._store.list(request, context)
             for task in page.tasks:
                 if task.status.state not in TERMINAL_TASK_STATES:
-                    note = self._note_on_stop(task.metadata)
+                    note = self._note_on_stop(MessageToDict(task.metadata))
                     message = new_text_message(note.after("The agent was restarted before the work was done."))
                     task.status.CopyFrom(TaskStatus(state=TaskState.TASK_STATE_FAILED, message=message))
                     task.status.timestamp.GetCurrentTime()
@@ -206,7 +212,7 @@ class _TaskStore(TaskStore):
             if len(texts) < len(message.parts):
                 del message.parts[:]
                 message.parts.extend(texts)
-        for key in self._secret_keys & task.metadata.keys():
+        for key in self._secret_keys.intersection(task.metadata.keys()):
             self._secrets.setdefault(task.id, {})[key] = str(task.metadata[key])
             del task.metadata[key]
         try:
