@@ -149,6 +149,11 @@ def _remove(stores: list[RunStore], *, yes: bool) -> None:
     for store in stores:
         freed += remove(store)
         typer.echo(f"deleted {store.run_id}")
+    # Imported here, because a list needs no report.
+    from judge.report.build import remove_comparisons
+
+    for name in remove_comparisons(stores[0].output_dir, [store.run_id for store in stores]):
+        typer.echo(f"deleted comparison {name}")
     typer.echo(f"Freed {_megabytes(freed)}.")
 
 
