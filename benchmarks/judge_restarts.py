@@ -1,6 +1,7 @@
 """Stops a judge service at random moments during three assessments: all must complete, and nothing is played twice.
 
-`python benchmarks/judge_restarts.py [--kills 10] [--tasks 6] [--seed 1] [--port 9950]`: three copies of the demo's
+`python benchmarks/judge_restarts.py [--kills 10] [--tasks 6] [--longest-s 15] [--seed 1]
+[--port 9950]`: three copies of the demo's
 first tasks, each with its own site and participant, for one `wabe serve` to which all clients are strangers. The judge
 gets SIGKILL or, about every third time, SIGTERM, and is started again. One client leaves after its first update, so the
 judge continues that run by itself; one follows; one sent a secret, so its run waits until the client sends it again.
@@ -136,7 +137,9 @@ async def assessments(folder: Path, tasks: int) -> AsyncIterator[list[Assessed]]
         yield found
 
 
-async def restarted(folder: Path, port: int, kills: int, tasks: int, rng: random.Random) -> list[Assessed]:
+async def restarted(
+    folder: Path, port: int, kills: int, tasks: int, longest_s: float, rng: random.Random
+) -> list[Assessed]:
     """The three assessments at their end, with what is wrong about them."""
     out = folder / "out"
     judge = Judge(out, port)
@@ -150,7 +153,7 @@ async def restarted(folder: Path, port: int, kills: int, tasks: int, rng: random
         print("stop  by       finished before  interrupted  seconds", flush=True)
         for left in reversed(range(kills)):
             began = time.monotonic()
-            await asyncio.sleep(rng.uniform(0.5, 15.0))
+            await asyncio.sleep(rng.uniform(0.5, longest_s))
             by = signal.SIGTERM if rng.random() < 0.3 else signal.SIGKILL
             await judge.stop(by)
             before = {name: data for run in out.glob("runs/*") for name, data in of_run(run)}
@@ -211,12 +214,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=10, help="how often the judge is stopped")
     parser.add_argument("--tasks", type=int, default=6, help="how many of the demo's tasks each assessment has")
+    parser.add_argument("--longest-s", type=float, default=15.0, help="the longest time between two stops")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--port", type=int, default=9950, help="the judge's port")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="jr"))
     rng = random.Random(arguments.seed)
-    found = asyncio.run(restarted(folder, arguments.port, arguments.kills, arguments.tasks, rng))
+    found = asyncio.run(restarted(folder, arguments.port, arguments.kills, arguments.tasks, arguments.longest_s, rng))
     lost = summary(found, folder / "out")
     print(f"{len(found) - lost} of {len(found)} assessments complete, the judge stopped {arguments.kills} times")
     if not lost:

@@ -132,7 +132,11 @@ async def test_a_run_without_secrets_goes_on_by_itself_and_its_client_can_follow
                 await asyncio.sleep(0.02)
             script.may_go_on.set()
             outcome = await following
+            metrics = service.metrics.text().decode()
         detail = outcome.results[0]["detail"]
+    for counted in ('attempts_total{outcome="success"} 1.0', 'attempts_total{outcome="retried"} 1.0'):
+        assert f"wabe_{counted}" in metrics
+    assert 'wabe_errors_total{blame="internal"} 1.0' in metrics
     assert (outcome.state, outcome.run_id, detail["judged_successes"]) == ("completed", run_id, 2)
     assert settled(folder) == before, "a finished attempt is left alone"
     assert len(script.finished) == 2
@@ -238,7 +242,7 @@ async def test_an_assessment_can_end_with_its_client(
             await asyncio.sleep(0.02)
     [run] = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/run.json")]
     assert run["state"] == "cancelled"
-    assert "assessment cancelled: Because no client has followed it for 1.5 s." in caplog.messages
+    assert "assessment cancelled: no client has followed it for 1.5 s" in caplog.messages
 
 
 async def streaming(judge: str, request: str, has_come: asyncio.Event) -> None:

@@ -27,13 +27,16 @@ class LivePage(Record):
     note: str = ""
 
 
-async def live_page_of(endpoint: str, auth_token: SecretStr | None = None) -> LivePage:
-    """Ask the judge, which may have been started elsewhere. Never fails, because a run does not need the page."""
+async def live_page_of(endpoint: str, auth_token: SecretStr | None = None, *, wants_link: bool = False) -> LivePage:
+    """Ask the judge, which may have been started elsewhere. Never fails, because a run does not need the page.
+
+    `wants_link`: with a one-time link to a page behind a token, for a terminal, because others may read a log.
+    """
     headers = {"Authorization": f"Bearer {auth_token.get_secret_value()}"} if auth_token else {}
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=_TIMEOUT_S) as client:
             answer = await client.head(endpoint, headers=headers)
-            if auth_token and answer.is_success and (link := await _link(client, endpoint, headers)):
+            if wants_link and answer.is_success and auth_token and (link := await _link(client, endpoint, headers)):
                 return LivePage(url=link, note=f"opens once; later {_NOTES[HTTPStatus.UNAUTHORIZED]}")
     except (httpx.HTTPError, httpx.InvalidURL):
         return LivePage(url=None, note="the judge does not answer")

@@ -195,7 +195,8 @@ async def _play(
         restarts_of(plan.scenario.sites if plan.store else (), children, logins) as restarts,
     ):
         await require_first_pages(plan.members, plan.tasks, plan.scenario.config)
-        progress.live_page(await live_page_of(plan.members[-1].endpoint, settings.auth_token))
+        endpoint = plan.members[-1].endpoint
+        progress.live_page(await live_page_of(endpoint, settings.auth_token, wants_link=console.is_terminal))
         if options.serve_only:
             progress.close()
             addresses = ", ".join(f"{member.name} at {member.endpoint}" for member in plan.members)

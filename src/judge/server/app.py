@@ -110,3 +110,4 @@ def serve_judge(
         run_server(app, host, port, before_shutdown=stop)
     finally:
         tracing.close()
+        _log.info("judge stopped")

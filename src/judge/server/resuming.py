@@ -57,7 +57,7 @@ def keep(store: RunStore, request: AssessmentRequest) -> str | None:
     token = f"{store.run_id}{_SEPARATOR}{secrets.token_urlsafe(_TOKEN_BYTES)}"
     kept = Resumable(
         token_sha256=_digest(token),
-        request=request if _is_continued_here(request) else None,
+        request=_without_run(request) if _is_continued_here(request) else None,
         scenario=request.launch.scenario_path if request.launch else None,
     )
     write_json(store.folder / RESUMING.name, kept.model_dump(mode="json", exclude_unset=True))
@@ -114,6 +114,11 @@ def _is_continued_here(request: AssessmentRequest) -> bool:
     secret = any(getattr(config, name) for name in names_of(RunConfig, lambda setting: setting.secret))
     secret = secret or any(task.storage_state is not None or task.http_credentials for task in request.tasks)
     return not (secret or request.participant_headers or request.launch or config.on_disconnect == "cancel")
+
+
+def _without_run(request: AssessmentRequest) -> AssessmentRequest:
+    # The folder says which run it is, and only a trusted request may.
+    return request.model_copy(update={"config": request.config.model_copy(update={"run_id": None})})
 
 
 def _read(store: RunStore) -> Resumable | None:

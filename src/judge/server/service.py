@@ -127,8 +127,10 @@ class JudgeService:
             case "rejected":
                 await sink.reject(ended.text)
             case "cancelled":
-                await sink.cancelled(ended.text)
-            case "failed" | "stopped":
+                await sink.cancelled(f"The assessment was cancelled: {ended.text}.")
+            case "stopped":
+                await sink.fail(f"The assessment was stopped: {ended.text}.")
+            case "failed":
                 await sink.fail(ended.text)
 
     @contextlib.asynccontextmanager
@@ -164,20 +166,25 @@ class JudgeService:
         found = await asyncio.to_thread(left_behind, self.output_dir)
         self._waiting = len(found)
         for store, kept in found:
-            try:
-                admitted = self._admitted(kept)
-                request = admitted.model_copy(
-                    update={"config": admitted.config.model_copy(update={"run_id": store.run_id})}
-                )
-                while self._fitting(request) is None:
-                    self._freed.clear()
-                    await self._freed.wait()
-                if store.run_id not in self._running:
-                    _log.info("run %s is continued", store.run_id)
-                    self._begun(request)
-            except (ConfigError, ModelBudgetSpent) as error:
-                _log.error("run %s is not continued: %s", store.run_id, error)
+            with log_context(run=store.run_id):
+                try:
+                    await self._continue_run(store.run_id, kept)
+                except (ConfigError, ModelBudgetSpent) as error:
+                    _log.error("the run is not continued: %s", error)
+                # Isolation boundary: an internal error fails only this run.
+                except Exception:  # noqa: BLE001
+                    _log.exception("the run is not continued")
             self._waiting -= 1
+
+    async def _continue_run(self, run_id: str, kept: AssessmentRequest) -> None:
+        request = _of_run(self._admitted(kept), run_id)
+        while self._fitting(request) is None:
+            self._freed.clear()
+            await self._freed.wait()
+        # Its client may have been faster.
+        if run_id not in self._running:
+            _log.info("the run is continued")
+            self._begun(request)
 
     def _followed(self, request: AssessmentRequest) -> RunningAssessment | None:
         """The running assessment that the request asks to follow. Raises `ConfigError` if that has another request."""
@@ -223,13 +230,14 @@ class JudgeService:
         """Play the assessment. Raises nothing: however it ends, its clients and the log are to know."""
         with log_context(run=running.run_id):
             _log.info("assessment started: %s", counted(len(request.tasks), "task"))
-            watching = asyncio.create_task(running.cancel_without_clients())
-            if request.config.on_disconnect == "continue":
-                watching.cancel()
+            watching = None
+            if request.config.on_disconnect == "cancel":
+                watching = asyncio.create_task(running.cancel_without_clients())
             try:
                 ended = await self._end_of(running, request)
             finally:
-                watching.cancel()
+                if watching:
+                    watching.cancel()
             self.metrics.ended(ended.state)
             _log.info("assessment %s: %s", ended.state, ended.text)
             return ended
@@ -241,7 +249,7 @@ class JudgeService:
             with RunStore(self.output_dir, run_id).held("judge"):
                 submission = await self._assess(request, running)
         except asyncio.CancelledError:
-            return Ended("stopped" if self._is_draining else "cancelled", f"Because {running.why_cancelled}.")
+            return Ended("stopped" if self._is_draining else "cancelled", running.why_cancelled)
         except ConfigError as error:
             return Ended("rejected", str(error))
         except WabeError as error:
@@ -271,8 +279,7 @@ class JudgeService:
         if request.resume_token is None:
             return admitted
         # The client does not choose it: the token shows that the run is its own.
-        run_id = run_of_token(self.output_dir, request.resume_token)
-        return admitted.model_copy(update={"config": admitted.config.model_copy(update={"run_id": run_id})})
+        return _of_run(admitted, run_of_token(self.output_dir, request.resume_token))
 
     def _admitted(self, request: AssessmentRequest) -> AssessmentRequest:
         """The request with budgets clamped, if this judge may serve it. Raises `ConfigError` or `ModelBudgetSpent`."""
@@ -305,7 +312,8 @@ class JudgeService:
             warnings += notes
         elif unchecked:
             warnings += (f"{unchecked} of {counted(len(tasks), 'task')} will be unscored: {NO_CHECKS}",)
-        return request.model_copy(update={"config": config, "warnings": warnings})
+        # A request that is continued has been here before.
+        return request.model_copy(update={"config": config, "warnings": tuple(dict.fromkeys(warnings))})
 
     async def _assess(self, request: AssessmentRequest, running: RunningAssessment) -> Submission:
         """Run the assessment and record it. Raises `ConfigError` only before the run has begun."""
@@ -407,6 +415,10 @@ class JudgeService:
             finally:
                 with _logging_write_errors():
                     end_run(store, state, results, spending)
+
+
+def _of_run(request: AssessmentRequest, run_id: str) -> AssessmentRequest:
+    return request.model_copy(update={"config": request.config.model_copy(update={"run_id": run_id})})
 
 
 def _attempts(request: AssessmentRequest) -> int:

@@ -64,10 +64,13 @@ class AttendedHandler(DefaultRequestHandler):
 
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Message | Task:
         work = asyncio.ensure_future(super().on_message_send(params, context))
-        with attendance_of(context).call():
-            while not work.done() and not await _is_gone(context):
-                await asyncio.wait({work}, timeout=_POLL_S)
-        return await work
+        try:
+            with attendance_of(context).call():
+                while not work.done() and not await _is_gone(context):
+                    await asyncio.wait({work}, timeout=_POLL_S)
+            return await work
+        finally:
+            work.cancel()
 
     async def on_message_send_stream(
         self, params: SendMessageRequest, context: ServerCallContext

@@ -152,7 +152,7 @@ async def test_a_page_behind_a_token_opens_in_a_browser_by_password_and_by_a_lin
     hub.watch("r1")(RunStarted(run_id="r1", total=2))
     app = our_agent(_unasked, auth_token=token, page_links=links, extra_routes=live_routes(hub, tmp_path, is_open=True))
     async with serving(app) as address:
-        shown = await live_page_of(f"{address}/", token)
+        shown = await live_page_of(f"{address}/", token, wants_link=True)
         assert shown.url is not None
         assert shown.url.startswith(f"{address}/open/")
         # By the password, as a person enters it after the browser has asked: it answers a challenge, and only then.
