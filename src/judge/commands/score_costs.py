@@ -14,7 +14,7 @@ from rich.text import Text
 
 from judge.config import RunConfig
 from judge.judges.rescoring import Scored
-from judge.results.expected import Asking, Expected, expected
+from judge.results.expected import Asking, ExpectedCost, expected
 from judge.results.judgings import cost_of, judgings_in, plain_name
 from shared.llm.limits import Spending
 from shared.text import counted, usd
@@ -32,7 +32,7 @@ class Costs:
     config: RunConfig
     is_quiet: bool
     spending: Spending = field(default_factory=Spending)
-    expected: Expected | None = None
+    expected: ExpectedCost | None = None
     # Trajectories that a budget left unscored.
     unpaid: int = 0
 
@@ -57,7 +57,7 @@ class Costs:
         if self.expected is None or not self.expected.calls or not console.is_terminal or self.is_quiet:
             yield lambda: None
             return
-        columns = (BarColumn(), MofNCompleteColumn(), _Spent(self.spending, self.expected.cost_usd))
+        columns = (BarColumn(), MofNCompleteColumn(), _SpendingColumn(self.spending, self.expected.cost_usd))
         with Progress(*columns, console=console, transient=True) as progress:
             bar = progress.add_task("", total=total)
             yield lambda: progress.advance(bar)
@@ -96,7 +96,7 @@ class Costs:
         return [name for name, is_reached in limits.items() if is_reached] or list(limits)
 
 
-class _Spent(ProgressColumn):
+class _SpendingColumn(ProgressColumn):
     """Calls and dollars so far, and the expected dollars."""
 
     def __init__(self, spending: Spending, expected_usd: float | None) -> None:
@@ -109,7 +109,7 @@ class _Spent(ProgressColumn):
         return Text(f"{counted(self._spending.usage.calls, 'call')}, {usd(self._spending.cost_usd)}{about}")
 
 
-def expectation(found: Expected) -> str:
+def expectation(found: ExpectedCost) -> str:
     """An estimate in one line."""
     total = counted(found.trajectories, "trajectory", "trajectories")
     if not found.calls:

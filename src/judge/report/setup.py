@@ -28,12 +28,12 @@ _ORDER = ("Run", "Participant", "Judge", "Browser", "Packages", "Checksums")
 _UNNAMED = frozenset({"participants", "identity", "environment", "packages", "judge"})
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
-Rows = list[tuple[str, str]]
+SetupRows = list[tuple[str, str]]
 
 
-def setup_of(record: Mapping[str, Any]) -> dict[str, Rows]:
+def setup_of(record: Mapping[str, Any]) -> dict[str, SetupRows]:
     """Names and values by group, without unset ones."""
-    groups: defaultdict[str, Rows] = defaultdict(list)
+    groups: defaultdict[str, SetupRows] = defaultdict(list)
     for key, value in record.items():
         if key in _LEFT_OUT:
             continue

@@ -17,23 +17,23 @@ from typing import Any, NamedTuple, TypeVar
 from judge.records.tasks import key_of
 from judge.report.data import LEVELS, Phases, TaskRow
 from judge.results.attacks import AttackTotals, attacked_of_row
-from judge.results.judgings import Judged, JudgeName, cost_of, judge_names, judged_by, method_of, once
-from judge.results.metering import Metered
+from judge.results.judgings import JudgeName, JudgeVerdicts, cost_of, judge_names, judged_by, method_of, once
+from judge.results.metering import MeteredUsage
 from judge.results.policies import PolicyTotals, policies_of_row
 from judge.results.progress import mean_progress
-from judge.results.rates import Counted, Rate, RowOutcome
+from judge.results.rates import CountedAttempt, Rate, RowOutcome
 from judge.results.run_record import NO_RESULT
 from judge.results.statistics import bootstrap, mcnemar_exact, repeats_of, tallies_of
-from judge.results.sureness import Clustered, clustered_interval, detectable_difference
+from judge.results.sureness import ClusteredMean, clustered_interval, detectable_difference
 from shared.fields import as_mapping
 from shared.models import TokenUsage
 
 SIGNIFICANT = 0.05
-Group = TypeVar("Group", str, JudgeName)
+GroupName = TypeVar("GroupName", str, JudgeName)
 _MAX_DIFFERENCES = 20
 
 
-class Claimed(NamedTuple):
+class UsageClaims(NamedTuple):
     """Tokens, and US dollars (`None` if an attempt does not say), that participants claim for so many attempts."""
 
     attempts: int
@@ -62,7 +62,7 @@ class Totals:
     flags: dict[str, int]
     by_judge: dict[JudgeName, Rate]
     # The cost of all judgings, by judge and in total (`None` if a price is unknown), and the names of the judges by id.
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgeVerdicts, ...]
     judging_cost_usd: float | None
     judge_names: dict[str, JudgeName]
     # The rate of attempts that the participant ended itself: neither aborted nor over a budget.
@@ -75,13 +75,13 @@ class Totals:
     # `None` for a run without attacks, which no other figure counts except times, tokens and costs.
     attacks: AttackTotals | None
     # The interval clustered by website, if there are several and scipy is installed.
-    clustered: Clustered | None = None
+    clustered: ClusteredMean | None = None
     # The mean partial credit in percent, and over how many attempts.
     progress: tuple[float, int] | None = None
     # All metered calls of the participant's, also between attempts; `None` if none was metered.
-    metered: Metered | None = None
+    metered: MeteredUsage | None = None
     # What participants say of their models themselves: shown apart, and compared with nothing.
-    claimed: Claimed | None = None
+    claimed: UsageClaims | None = None
 
     @property
     def participant_cost_per_task(self) -> float | None:
@@ -268,7 +268,7 @@ def matrix_of(runs: Sequence[Sequence[TaskRow]]) -> list[MatrixRow]:
     return sorted(matrix, key=lambda each: each.order)
 
 
-def totals_of(rows: Sequence[TaskRow], metered: Metered | None = None) -> Totals:
+def totals_of(rows: Sequence[TaskRow], metered: MeteredUsage | None = None) -> Totals:
     """All totals of a run; `metered` are the participant's model calls."""
     costs = [row.cost_usd for row in rows if row.has_result]
     known = [cost for cost in costs if cost is not None]
@@ -297,7 +297,7 @@ def totals_of(rows: Sequence[TaskRow], metered: Metered | None = None) -> Totals
         flags=dict(Counter(flag for row in rows for flag in row.flags)),
         by_truth=_rates((row.decided_by, row.counted) for row in clean if row.decided_by),
         by_judge=_rates(
-            (names[each.judge_id], Counted(row.task_id, each.outcome))
+            (names[each.judge_id], CountedAttempt(row.task_id, each.outcome))
             for row in clean
             for each in row.judgings
             if each.is_stored
@@ -316,12 +316,12 @@ def totals_of(rows: Sequence[TaskRow], metered: Metered | None = None) -> Totals
     )
 
 
-def _claimed(rows: Sequence[TaskRow]) -> Claimed | None:
+def _claimed(rows: Sequence[TaskRow]) -> UsageClaims | None:
     saying = [row for row in rows if row.claimed_input_tokens is not None]
     costs = [row.claimed_cost_usd for row in saying]
     known = [cost for cost in costs if cost is not None]
     return (
-        Claimed(
+        UsageClaims(
             attempts=len(saying),
             input=sum(row.claimed_input_tokens or 0 for row in saying),
             output=sum(row.claimed_output_tokens or 0 for row in saying),
@@ -404,9 +404,9 @@ def task_counts(matrix: Sequence[MatrixRow], runs: int) -> tuple[int, ...]:
     return tuple(sum(each.groups[run] is not None for each in matrix) for run in range(runs))
 
 
-def _rates(attempts: Iterable[tuple[Group, Counted]]) -> dict[Group, Rate]:
+def _rates(attempts: Iterable[tuple[GroupName, CountedAttempt]]) -> dict[GroupName, Rate]:
     """The rate of each group, by name."""
-    groups: defaultdict[Group, list[Counted]] = defaultdict(list)
+    groups: defaultdict[GroupName, list[CountedAttempt]] = defaultdict(list)
     for group, attempt in attempts:
         groups[group].append(attempt)
     return {group: Rate.of(groups[group]) for group in sorted(groups)}

@@ -17,9 +17,9 @@ from judge.records.events import (
     RUN_ID_KEY,
     Event,
     EventReader,
-    Noted,
+    JudgeText,
+    RequestWarning,
     RunStarted,
-    Said,
     Sink,
     StepDone,
     TaskDone,
@@ -133,7 +133,7 @@ async def request_assessment(
             # It has worked since it was last lost.
             deadline = time.monotonic() + patience_s
             if patience_s:
-                emit(Noted(text=f"{outcome.message}: waiting for the judge, for up to {patience_s:g} s"))
+                emit(RequestWarning(text=f"{outcome.message}: waiting for the judge, for up to {patience_s:g} s"))
         if time.monotonic() >= deadline:
             return outcome
         await asyncio.sleep(_REPEAT_S)
@@ -190,7 +190,7 @@ class _Progress:
         if not self._events.has_read and update.text != self._said:
             self._said = update.text
             for line in update.text.splitlines()[:_MAX_SHOWN_LINES]:
-                self._emit(Said(text=line))
+                self._emit(JudgeText(text=line))
 
 
 def _take(answer: StatusText | ArtifactTexts | Final, outcome: RunOutcome, progress: _Progress) -> None:

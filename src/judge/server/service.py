@@ -21,7 +21,16 @@ from judge.network.archives import Archives, open_archives, require_playable
 from judge.network.attempt import require_networks
 from judge.network.upstream_proxy import require_upstream
 from judge.records.checks import NO_CHECKS
-from judge.records.events import BUSY_KEY, EVENT_KEY, RESUME_TOKEN_KEY, RUN_ID_KEY, Event, Noted, describe, to_wire
+from judge.records.events import (
+    BUSY_KEY,
+    EVENT_KEY,
+    RESUME_TOKEN_KEY,
+    RUN_ID_KEY,
+    Event,
+    RequestWarning,
+    describe,
+    to_wire,
+)
 from judge.results.entries import read_entries
 from judge.results.identity import identity_in, record_card
 from judge.results.run_record import (
@@ -44,7 +53,7 @@ from judge.server.running import Ended, RunningAssessment
 from judge.server.tracing import Tracing
 from judge.store.layout import RunStore, new_run_id
 from shared.a2a.client import ParticipantClient
-from shared.a2a.tasks import Note, TaskSink, Turn
+from shared.a2a.tasks import AgentMessage, Note, TaskSink
 from shared.errors import ConfigError, ModelBudgetSpent, WabeError
 from shared.llm.limits import Budget, Spending
 from shared.logs import log_context
@@ -95,7 +104,7 @@ class JudgeService:
         has_room = len(self._running) < self.limits.max_assessments and self._capacity.has_room
         return "ready" if has_room else "full"
 
-    async def execute(self, turn: Turn, sink: TaskSink) -> None:
+    async def execute(self, turn: AgentMessage, sink: TaskSink) -> None:
         """Handle one request from start to artifact. Cancelling this stops the run and closes its browsers."""
         try:
             request = self._accept(turn.text)
@@ -373,7 +382,7 @@ class JudgeService:
                 self.metrics.take(event)
 
             for warning in request.warnings:
-                emit(Noted(text=warning))
+                emit(RequestWarning(text=warning))
             connect = _shared_connection(url, config, stack, store, request.participant_headers.get(role, {}))
             pool = await stack.enter_async_context(browser_pool(browser_settings))
             running.browsers = lambda: pool.size

@@ -43,7 +43,7 @@ class TurnFile(NamedTuple):
     media_type: str
 
 
-class Turn(Record):
+class AgentMessage(Record):
     """One message to an agent. `text` joins its text parts by line breaks; links to files elsewhere are left out."""
 
     text: str
@@ -225,12 +225,12 @@ class TaskSink:
 class TextExecutor(Protocol):
     """An agent that works on a task. When the task is cancelled, `execute` is cancelled and may clean up."""
 
-    async def execute(self, turn: Turn, sink: TaskSink) -> None:
+    async def execute(self, turn: AgentMessage, sink: TaskSink) -> None:
         """Work on `turn` and end the task through `sink`. An exception, or no end, makes the task failed."""
         ...
 
 
-TextHandler = Callable[[Turn], Awaitable[str]]
+TextHandler = Callable[[AgentMessage], Awaitable[str]]
 """An agent that answers each message with a text. A `WabeError` becomes a failed task with its message."""
 
 
@@ -290,7 +290,7 @@ class TaskRuns(AgentExecutor):
             TaskState.TASK_STATE_FAILED, note.after("The agent was stopped before the work was done."), note.facts
         )
 
-    async def _work(self, turn: Turn, sink: TaskSink) -> None:
+    async def _work(self, turn: AgentMessage, sink: TaskSink) -> None:
         try:
             if isinstance(self._agent, TextExecutor):
                 await sink.begin()
@@ -325,9 +325,9 @@ async def _cancel(work: "asyncio.Task[None]", sink: TaskSink, end: End) -> None:
     await sink.end(*end)
 
 
-def _turn(context: RequestContext) -> Turn:
+def _turn(context: RequestContext) -> AgentMessage:
     parts = context.message.parts if context.message else ()
-    return Turn(
+    return AgentMessage(
         text=context.get_user_input(),
         context_id=context.context_id or "",
         task_id=context.task_id or "",

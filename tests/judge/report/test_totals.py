@@ -14,7 +14,7 @@ from judge.report.pages import ComparedRun, Renderer
 from judge.report.totals import compare, differences, matrix_of, task_counts, totals_of
 from judge.results.entries import counts_of
 from judge.results.judgings import Judging
-from judge.results.rates import OUTCOMES, Counted, Rate, RowOutcome
+from judge.results.rates import OUTCOMES, CountedAttempt, Rate, RowOutcome
 from judge.results.statistics import mcnemar_exact
 from shared.models import TokenUsage
 
@@ -31,7 +31,7 @@ ROW = TaskRow.without_attempt(
 
 
 def rate_of_tasks(outcomes: Sequence[RowOutcome]) -> Rate:
-    return Rate.of(Counted(f"t{number}", outcome) for number, outcome in enumerate(outcomes))
+    return Rate.of(CountedAttempt(f"t{number}", outcome) for number, outcome in enumerate(outcomes))
 
 
 @given(st.lists(st.sampled_from(OUTCOMES), max_size=40))

@@ -10,7 +10,7 @@ from helpers.a2a.agents import our_agent, served
 from judge.runner.follow import require_admission
 from judge.runner.options import RunOptions
 from judge.runner.run import run
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import AgentMessage
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -29,7 +29,7 @@ task = "Look."
 """
 
 
-async def _unasked(turn: Turn) -> str:
+async def _unasked(turn: AgentMessage) -> str:
     raise AssertionError(turn)
 
 

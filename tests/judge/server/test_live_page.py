@@ -19,7 +19,7 @@ from judge.runner.live_page import live_page_of
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import LiveRecords
 from shared.a2a.page_links import PageLinks
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import AgentMessage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
 
@@ -173,5 +173,5 @@ async def test_a_page_behind_a_token_opens_in_a_browser_by_password_and_by_a_lin
         await hub.close()
 
 
-async def _unasked(turn: Turn) -> str:
+async def _unasked(turn: AgentMessage) -> str:
     raise AssertionError(turn)
