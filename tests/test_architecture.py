@@ -195,6 +195,30 @@ def mutable_state(tree: ast.Module) -> Iterator[str]:
             yield from inner.names
 
 
+def named_types(tree: ast.Module) -> Iterator[str]:
+    """The names of classes, and those that a module gives to types (aliases, type variables)."""
+    for node in statements_of(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            # `CONSTANT`, `variable`, `TypeName`.
+            yield from (
+                target.id
+                for target in targets
+                if isinstance(target, ast.Name) and re.fullmatch(r"_?[A-Z]\w*[a-z]\w*", target.id)
+            )
+
+
+def test_a_type_name_has_one_definition() -> None:
+    modules: dict[str, list[str]] = {}
+    for module, tree in trees().items():
+        for name in named_types(tree):
+            modules.setdefault(name, []).append(module)
+    assert {name: where for name, where in modules.items() if len(where) > 1} == {}
+
+
 def test_no_module_keeps_mutable_state() -> None:
     assert {name: found for name, tree in trees().items() if (found := list(mutable_state(tree)))} == {}
 

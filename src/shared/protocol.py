@@ -514,7 +514,10 @@ def _tool_name(text: str) -> str:
 
 
 def _decode(text: str, start: int) -> tuple[Any, int]:
-    """The JSON value at `start` and where it ends. Raises `_ReplyProblem`. Takes time linear in the text after `start`."""
+    """The JSON value at `start` and where it ends. Raises `_ReplyProblem`.
+
+    Takes time linear in the text after `start`.
+    """
     # A label, a tag or a fence ends it.
     run = JSON_RUN.match(text, start)
     written = run[0] if run else ""
