@@ -41,6 +41,7 @@ SDK_PACKAGES: dict[str, str | tuple[str, ...]] = {
     "re2": "judge/records/patterns.py",
     "fsspec": "judge/plugins/objects/",
     "opentelemetry": "judge/server/",
+    "prometheus_client": "judge/server/",
     "redis": "judge/plugins/redis/",
     "ray": "judge/plugins/ray/",
     "scipy": "judge/results/",

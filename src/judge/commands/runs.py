@@ -117,6 +117,11 @@ def _remove(stores: list[RunStore], *, yes: bool) -> None:
         freed += remove(store)
         NotesFolder(store.output_dir).remove(store.run_id)
         typer.echo(f"deleted {store.run_id}")
+    # Imported here, because a list needs no report.
+    from judge.report.build import remove_comparisons
+
+    for name in remove_comparisons(stores[0].output_dir, [store.run_id for store in stores]):
+        typer.echo(f"deleted comparison {name}")
     typer.echo(f"Freed {_megabytes(freed)}.")
 
 

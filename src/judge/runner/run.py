@@ -23,7 +23,14 @@ from judge.results.submission import TaskSummary
 from judge.runner.baseline import BaselineComparison, compared
 from judge.runner.baselines import play_baselines
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
-from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
+from judge.runner.follow import (
+    PATIENCE_S,
+    FirstTasks,
+    RunOutcome,
+    UnusableParticipant,
+    request_assessment,
+    require_admission,
+)
 from judge.runner.junit import write_junit
 from judge.runner.launch import child_environ, launched, log_path, log_tail, shown_logs
 from judge.runner.live_page import live_page_of
@@ -180,6 +187,8 @@ async def _play(
         environ["WABE_RECORD_TRACE"] = "1"
     scenario_dir = plan.scenario.path.resolve().parent
     require_folders(plan.members, scenario_dir)
+    if plan.members[-1].cmd is None and not options.serve_only:
+        await require_admission(plan.members[-1].endpoint, settings.auth_token)
     members = with_meter(plan, environ)
     progress.waiting_for(member.name for member in members)
     logins = SiteLogins(plan.scenario, settings, plan.archives)
@@ -189,7 +198,8 @@ async def _play(
         restarts_of(plan.scenario.sites if plan.store else (), children, logins) as restarts,
     ):
         await require_first_pages(plan.members, plan.tasks, plan.scenario.config)
-        progress.live_page(await live_page_of(plan.members[-1].endpoint, settings.auth_token))
+        endpoint = plan.members[-1].endpoint
+        progress.live_page(await live_page_of(endpoint, settings.auth_token, wants_link=console.is_terminal))
         if options.serve_only:
             progress.close()
             addresses = ", ".join(f"{member.name} at {member.endpoint}" for member in plan.members)
@@ -208,6 +218,7 @@ async def _play(
                 plan.draft.with_restarts(restarts).with_tasks(tasks).text(),
                 uploads.sink(emit) if uploads else emit,
                 auth_token=settings.auth_token,
+                patience_s=PATIENCE_S if plan.members[-1].cmd is None else 0.0,
             )
             return await while_metered(assessment, children)
         finally:

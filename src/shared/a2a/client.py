@@ -21,7 +21,15 @@ from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 from google.protobuf.struct_pb2 import Struct
 from pydantic import SecretStr
 
-from shared.a2a.calls import blaming_the_agent, choose_interface, hiding, is_old, refuses_method, was_not_sent
+from shared.a2a.calls import (
+    blaming_the_agent,
+    choose_interface,
+    hiding,
+    is_old,
+    refuses_credentials,
+    refuses_method,
+    was_not_sent,
+)
 from shared.a2a.replies import (
     WORKING,
     AgentResponse,
@@ -387,6 +395,16 @@ class AssessmentClient(_AgentClient):
                 raise lost
             await asyncio.sleep(pause_s)
             stream = self._resumed(self._task_id)
+
+    async def is_admitted(self) -> bool:
+        """Whether the judge accepts calls with this token. True unless its answer says the opposite."""
+        try:
+            # Of no task, so that nothing happens.
+            await self._client.get_task(types.GetTaskRequest(id=uuid4().hex))
+        # Isolation boundary: any other answer is one to a call that was admitted.
+        except Exception as error:  # noqa: BLE001
+            return not refuses_credentials(error)
+        return True
 
     async def cancel(self) -> None:
         """Cancel the assessment if it has begun. Raises like `run`."""

@@ -22,6 +22,7 @@ from shared.a2a.connections import (
     raise_descriptor_limit,
 )
 from shared.a2a.envelopes import refusal_of, refusal_of_head
+from shared.a2a.page_links import PageLinks
 from shared.errors import ConfigError
 
 SHUTDOWN_GRACE_S = 10.0
@@ -32,29 +33,38 @@ _LARGE_BODY_BYTES = 100_000
 _TICKS_PER_S = 10  # uvicorn's
 
 
-def require_bearer(app: ASGIApp, token: SecretStr, public: Collection[str]) -> ASGIApp:
+def require_bearer(app: ASGIApp, token: SecretStr, public: Collection[str], links: PageLinks | None = None) -> ASGIApp:
     """Admit requests with `Authorization: Bearer <token>`, and all requests to `public` paths.
 
     A browser cannot send that header. For pages (GET) it may send the token as the password of HTTP Basic (RFC 7617),
-    with any user name.
+    with any user name, or open one of the `links`.
     """
     expected = f"Bearer {token.get_secret_value()}".encode()
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in public:
-            is_page = scope["method"] in ("GET", "HEAD")
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if is_page and given[:6].lower() == b"basic ":
-                given = _bearer_of_basic(given[6:])
-            # In constant time, so that the response time does not reveal how much of a guess is right.
-            if not hmac.compare_digest(given, expected):
-                schemes = 'Bearer, Basic realm="WABE: the token is the password"' if is_page else "Bearer"
-                body = {"error": "this agent requires a bearer token"}
-                await JSONResponse(body, 401, headers={"WWW-Authenticate": schemes})(scope, receive, send)
-                return
-        await app(scope, receive, send)
+        if scope["type"] != "http" or scope["path"] in public:
+            await app(scope, receive, send)
+            return
+        is_page = scope["method"] in ("GET", "HEAD")
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        if is_page and given[:6].lower() == b"basic ":
+            given = _bearer_of_basic(given[6:])
+        # In constant time, so that the response time does not reveal how much of a guess is right.
+        has_token = hmac.compare_digest(given, expected)
+        answer: ASGIApp | None = links.answer(scope, has_token=has_token) if links else None
+        if answer is None and (has_token or (is_page and links is not None and links.admits(scope))):
+            answer = app
+        await (answer or _unauthorized(is_page=is_page))(scope, receive, send)
 
     return guarded
+
+
+def _unauthorized(*, is_page: bool) -> JSONResponse:
+    answer = JSONResponse({"error": "this agent requires a bearer token"}, 401)
+    # One line for each scheme: Chromium does not find Basic behind another one in the same line.
+    for scheme in ("Bearer", 'Basic realm="WABE: the token is the password"') if is_page else ("Bearer",):
+        answer.headers.append("WWW-Authenticate", scheme)
+    return answer
 
 
 def _bearer_of_basic(encoded: bytes) -> bytes:

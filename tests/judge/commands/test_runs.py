@@ -13,7 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.results import a_finished_run, a_result, a_verdict
+from helpers.runs import write_synthetic_run
 from judge.commands.app import command_app
+from judge.report.build import make_report
 from judge.results.run_filters import run_filters
 from judge.results.run_notes import NotesFolder, RunNotes
 from judge.store.layout import RunStore
@@ -234,6 +236,22 @@ def test_all_but_the_newest_runs_are_deleted_and_not_one_in_progress(tmp_path: P
     assert said.stdout.splitlines()[0] == "run r1 is in progress: it stays"
     assert list(rows(tmp_path)) == ["r4", "r1"]
     assert deleting(tmp_path, "prune", "--keep", "2", "--yes").stdout == "No runs to delete.\n"
+
+
+def test_comparisons_of_deleted_runs_go_with_them_and_nothing_else_does(tmp_path: Path) -> None:
+    runs = [write_synthetic_run(tmp_path, run_id, tasks=1) for run_id in ("r1", "r2", "r2--x")]
+    for compared in ([runs[0], runs[1]], [runs[1], runs[2]], [runs[0], runs[2]]):
+        make_report(compared)
+    folder = tmp_path / "comparisons"
+    # As older versions wrote it, and what is no report of ours.
+    (folder / "r2--r1" / "runs.json").unlink(missing_ok=True)
+    shutil.copytree(folder / "r1--r2", folder / "r2--r1")
+    (folder / "r2--r1" / "runs.json").unlink()
+    (folder / "r1--notes").mkdir()
+    (folder / "r1--notes" / "index.html").write_text("mine")
+    said = deleting(tmp_path, "rm", "r1", "--yes").stdout.splitlines()
+    assert said[1:4] == [f"deleted comparison {name}" for name in ("r1--r2", "r1--r2--x", "r2--r1")]
+    assert sorted(path.name for path in folder.iterdir()) == ["r1--notes", "r2--r2--x"]
 
 
 def test_of_runs_with_ids_of_any_form_the_one_that_was_worked_on_last_is_kept(tmp_path: Path) -> None:
