@@ -152,6 +152,33 @@ def test_batches_whose_order_and_identifiers_vary_are_recognised() -> None:
     assert Matcher(index).match(asked(5, "price", "stock", "maker")).grade == "miss"
 
 
+def test_the_order_of_one_batch_says_that_of_others_at_the_same_path_means_nothing() -> None:
+    """Where the path has a part that the page makes up, it is the same path without that part."""
+
+    def batch(key: str, thing: str, *order: str) -> WireRequest:
+        operations = {"thing": {"op": "thing", "id": thing}, "viewer": {"op": "viewer", "id": "me"}}
+        return request(f"/q/{key}", "POST", json.dumps([operations[each] for each in order]).encode(), JSON)
+
+    def pairs(play: int) -> list[tuple[WireRequest, Answer | None]]:
+        keys = (invented(play)["UUID"], invented(play + 10)["UUID"])
+        mixed = ("viewer", "thing") if play else ("thing", "viewer")
+        # The other batch had the same order in both plays by chance.
+        return [
+            (batch(keys[0], "lamp", *mixed), answer(b"a lamp")),
+            (batch(keys[1], "rug", "viewer", "thing"), answer(b"a rug")),
+        ]
+
+    matcher = Matcher(Index(played_twice(pairs)))
+    found = [
+        matcher.match(batch(invented(n)["UUID"], thing, "thing", "viewer")) for n, thing in [(20, "lamp"), (21, "rug")]
+    ]
+    assert [(each.grade, each.answer and each.answer.body) for each in found] == [
+        ("fuzzy", b"a lamp"),
+        ("fuzzy", b"a rug"),
+    ]
+    assert matcher.match(batch(invented(22)["UUID"], "desk", "thing", "viewer")).grade == "miss"
+
+
 def test_what_the_page_made_up_is_its_own_in_later_requests_and_answers() -> None:
     def saved(key: str) -> WireRequest:
         return request("/notes", "POST", json.dumps({"ref": key, "text": "milk"}).encode(), JSON)

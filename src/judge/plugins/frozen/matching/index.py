@@ -26,7 +26,9 @@ from judge.plugins.frozen.matching.contexts import (
 )
 from judge.plugins.frozen.matching.messages import data_text, sent_data
 from judge.plugins.frozen.matching.places import (
+    ANY,
     Difference,
+    Place,
     Spot,
     Spots,
     Tree,
@@ -97,7 +99,7 @@ class Index:
         # By shape: what may differ in its requests and messages, and the keys of those for which that is known.
         self._spots: defaultdict[str, list[Spots]] = defaultdict(list)
         self._known: set[str] = set()
-        self._paths: defaultdict[int, set[str]] = defaultdict(set)
+        self._paths: defaultdict[int, set[Place]] = defaultdict(set)
         self._class_keys: dict[str, str] = {}
         for pair in sorted(self._plays.pairs, key=lambda pair: pair.one.began):
             trees = self._asked_by(pair.one).tree, self._asked_by(pair.other).tree
@@ -188,7 +190,7 @@ class Index:
                 if pair.spots not in self._spots[tree.shape]:
                     self._spots[tree.shape].append(pair.spots)
                 known = next(each for each in self._spots[tree.shape] if each == pair.spots)
-                self._paths[id(known)].add(exchange.path)
+                self._paths[id(known)].add(self._path(exchange, pair.spots))
 
     def _learn_messages(self, pair: Pair) -> None:
         """Learn from the messages that a page sent over a socket in two plays."""
@@ -213,11 +215,16 @@ class Index:
                 spot.kind == "order" or any(is_same_place(place, each) for each in pair.spots)
                 for place, spot in spots.items()
             )
-            if is_only_order and pair.one.path in self._paths[id(spots)]:
+            if is_only_order and self._path(pair.one, pair.spots) in self._paths[id(spots)]:
                 for exchange in (pair.one, pair.other):
                     accept = partial(self._was_accepted, exchange, exchange.began)
                     if found := fitted(self._asked_by(exchange).tree, spots, accept):
                         self._known.add(found.key)
+
+    def _path(self, exchange: Exchange, spots: Spots) -> Place:
+        """The path of a request without the segments that differ between two plays."""
+        path = self._asked_by(exchange).tree.root["path"]
+        return tuple(ANY if ("path", at) in spots else segment for at, segment in enumerate(path))
 
     def _was_accepted(self, exchange: Exchange, tick: int, spot: Spot, value: str) -> str | None:
         """What stands for a recorded value at a spot; `None` if it is not one of that spot."""
