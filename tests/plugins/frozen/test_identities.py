@@ -209,3 +209,50 @@ def test_what_the_site_issues_anew_in_each_play_is_an_identity() -> None:
         matcher = Matcher(index, walk="w")
         matcher.match(request("/"))
         assert matcher.match(request(f"/orders/{order}", "DELETE")).grade == grade
+
+
+def created(play: str, number: int = 0) -> str:
+    """The identifier that the site issues in a play to its thing with this number."""
+    return str(uuid.UUID(int=random.Random(f"{play} {number}").getrandbits(128), version=4))
+
+
+def creating(play: str, count: int, *, then: tuple[WireRequest, ...] = ()) -> list[tuple[WireRequest, Answer | None]]:
+    """A walk that has the site create things, and then asks for the list of all."""
+    ids = [created(play, number) for number in range(count)]
+    pairs = [(request("/things", "POST"), answer(json.dumps({"id": each}).encode(), mime=JSON[0][1])) for each in ids]
+    others = [(each, answer(b"done")) for each in then]
+    listing = json.dumps([{"id": each} for each in ids]).encode()
+    return [*pairs, *others, (request("/things"), answer(listing, mime=JSON[0][1]))]
+
+
+def shown(matcher: Matcher, *asked: WireRequest) -> list[object]:
+    """What the page gets, and the grade of the last answer."""
+    found = [matcher.match(each) for each in asked]
+    return [*(json.loads(each.answer.body) for each in found if each.answer), found[-1].grade]
+
+
+def test_each_thing_that_the_site_creates_is_another_one() -> None:
+    matcher = Matcher(Index(played_twice(lambda play: creating(f"play {play}", 2))), walk="w")
+    first, second = {"id": created("play 0")}, {"id": created("play 0", 1)}
+    asked = (request("/things", "POST"), request("/things", "POST"), request("/things"))
+    assert shown(matcher, *asked) == [first, second, [first, second], "exact"]
+
+
+def test_a_thing_keeps_its_identifier_in_answers_of_another_play() -> None:
+    change = request("/change", "POST")
+    plays = {"w": (1, ()), "w again": (1, ()), "v": (1, (change,)), "v again": (1, (change,))}
+    index = Index(recording(*(walk(name, *creating(name, n, then=then)) for name, (n, then) in plays.items())))
+    matcher = Matcher(index, walk="w")
+    own = {"id": created("w")}
+    # Only the other task was recorded with this write.
+    assert [matcher.match(each).grade for each in (request("/things", "POST"), change)] == ["exact", "exact"]
+    assert shown(matcher, request("/things")) == [[own], "exact"]
+
+
+def test_of_one_play_the_identifiers_of_several_tasks_are_not_mixed_with_certainty() -> None:
+    change = request("/change", "POST")
+    matcher = Matcher(
+        Index(recording(walk("w", *creating("w", 1)), walk("v", *creating("v", 1, then=(change,))))), walk="w"
+    )
+    asked = (request("/things", "POST"), change, request("/things"))
+    assert [matcher.match(each).grade for each in asked] == ["state", "uncertain", "uncertain"]
