@@ -8,11 +8,13 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import takewhile
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import Answer, Exchange, Message, Recording, header
+from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.answers import fingerprint, holds_in_any_state
 from judge.plugins.frozen.matching.contexts import (
     AUTHORIZATION,
@@ -26,7 +28,7 @@ from judge.plugins.frozen.matching.contexts import (
     shared_prefix,
     token_in,
 )
-from judge.plugins.frozen.matching.messages import data_text, greetings, heartbeats, is_idle
+from judge.plugins.frozen.matching.messages import data_text, heartbeats, is_idle
 from judge.plugins.frozen.matching.places import (
     ANY,
     Difference,
@@ -190,34 +192,19 @@ class Index:
         return self._heartbeats[exchange.record_id]
 
     def writing(self, exchange: Exchange) -> frozenset[int]:
-        """The places of a socket's messages from the page that may have changed something."""
-        ticks = {
-            each.tick
-            for each in self._greeting(exchange)
-            if self.class_in(exchange, each) in self._greetings[exchange.path]
-        }
+        """The places of a socket's messages from the page that may have changed something.
+
+        None of them is what the page says before the site says anything, in the step in which it opened the socket.
+        """
+        later = (each.began for each in self._by_walk[exchange.walk] if each.request.step > exchange.request.step)
+        until = min(later, default=math.inf)
+        greetings = sum(message.tick < until for message in takewhile(lambda each: each.sent, exchange.messages))
         return frozenset(
             place
             for place, message in enumerate(exchange.messages)
-            if message.sent and message.tick not in ticks and not is_idle(message.data)
+            if message.sent and place >= greetings and not is_idle(message.data)
             if place not in self.heartbeats(exchange)
         )
-
-    @cached_property
-    def _greetings(self) -> Mapping[str, set[str]]:
-        """By path of sockets: what the page says whenever it opens one."""
-        found: dict[str, set[str]] = {}
-        for each in self._exchanges:
-            if each.is_socket:
-                own = {self.class_in(each, message) for message in self._greeting(each)}
-                found[each.path] = found.get(each.path, own) & own
-        return found
-
-    def _greeting(self, exchange: Exchange) -> list[Message]:
-        """What the page says over a socket before the site says anything, in the step in which it was opened."""
-        later = (each.began for each in self._by_walk[exchange.walk] if each.request.step > exchange.request.step)
-        until = min(later, default=math.inf)
-        return [message for message in greetings(exchange.messages) if message.tick < until]
 
     def _class_key(self, tree: Tree, accept: Any) -> str | None:
         for spots in self._spots.get(tree.shape, ()):
@@ -638,9 +625,18 @@ def _is_accepted(exchange: Exchange, accept: str) -> bool:
 
 
 def _whole_ones(observations: Sequence[Observation]) -> tuple[Observation, ...]:
-    """The observations without those that the page aborted, if others were complete."""
+    """The observations without those that the page aborted, if others were complete.
+
+    A browser aborts images itself that it cannot show. Such a one stays where none is complete in its context.
+    """
     whole = [each for each in observations if each.exchange.is_whole or each.exchange.failure]
-    return tuple(whole or observations)
+    contexts = {each.context for each in whole}
+    kept = [each for each in observations if each in whole or (_is_picture(each) and each.context not in contexts)]
+    return tuple(kept if whole else observations)
+
+
+def _is_picture(each: Observation) -> bool:
+    return each.exchange.answer is not None and kind_of(each.exchange.request) == "image"
 
 
 def _write_path(request: WireRequest) -> str:

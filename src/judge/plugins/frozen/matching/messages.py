@@ -2,8 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Sequence
 
 from judge.plugins.frozen.exchanges import Message
 from judge.plugins.frozen.matching.protobuf import in_order
@@ -32,11 +31,6 @@ def heartbeats(messages: Sequence[Message], key: Callable[[Message], str]) -> fr
 def reply_to(messages: Sequence[Message], place: int) -> Sequence[Message]:
     """The message of the site that follows one of the page, if any."""
     return [each for each in messages[place + 1 : place + 2] if not each.sent]
-
-
-def greetings(messages: Sequence[Message]) -> Iterator[Message]:
-    """What a page says before the site says anything."""
-    return takewhile(lambda message: message.sent, messages)
 
 
 def is_idle(data: bytes) -> bool:
