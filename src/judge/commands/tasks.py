@@ -108,7 +108,10 @@ def validate(
         if not problems:
             tried = ", and no task passes when nothing is done" if try_ else ""
             left_out = f", {len(scenario.excluded)} excluded" if scenario.excluded else ""
-            typer.echo(f"{path}: valid, {counted(len(scenario.tasks), 'task')}{left_out}{tried}")
+            played = (
+                counted(len(scenario.tasks), "task") if scenario.tasks else f"the tasks of {scenario.config.scenario}"
+            )
+            typer.echo(f"{path}: valid, {played}{left_out}{tried}")
         for line in statistics(scenario.tasks) if verbose else ():
             typer.echo(f"{'    ' if line.startswith(' ') else '  '}{one_line(line)}")
     if bad:

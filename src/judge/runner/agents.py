@@ -39,21 +39,21 @@ _MODEL = "WABE_PARTICIPANT_MODEL"
 
 
 @dataclass(frozen=True)
-class Address:
+class AgentAddress:
     """An agent that somebody else runs: it gets no variables, no secrets and no meter."""
 
     url: str
 
 
 @dataclass(frozen=True)
-class Image:
+class AgentImage:
     """An image that follows the participant guide."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Folder:
+class AgentFolder:
     """A folder made by `wabe new-agent`: the participants of its scenario file are agents."""
 
     path: Path
@@ -68,20 +68,20 @@ class AgentsFile:
 
 
 @dataclass(frozen=True)
-class Bundled:
+class BundledAgent:
     """A participant that `wabe participant` serves."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Command:
+class AgentCommand:
     """A command that serves an agent; `{port}` stands for its port."""
 
     text: str
 
 
-Agent = Address | Image | Folder | AgentsFile | Bundled | Command
+Agent = AgentAddress | AgentImage | AgentFolder | AgentsFile | BundledAgent | AgentCommand
 
 
 class _File(BaseModel):
@@ -96,20 +96,20 @@ _FILE, _ENDPOINT = TypeAdapter(_File), TypeAdapter[str](Endpoint)
 def read_agent(text: str) -> Agent:
     """The agent that `--agent TEXT` names, in the first form that fits. Raises `ConfigError` if none does."""
     if _ADDRESS.match(text):
-        return Address(validated(_ENDPOINT, text, "--agent"))
+        return AgentAddress(validated(_ENDPOINT, text, "--agent"))
     if text.startswith(_IMAGE):
         name = text.removeprefix(_IMAGE)
         _require(_IMAGE_NAME.fullmatch(name), text, "does not name an image", "write it like image:ghcr.io/me/agent:1")
-        return Image(name)
+        return AgentImage(name)
     if text and _exists(text, Path.is_dir):
-        return Folder(Path(text))
+        return AgentFolder(Path(text))
     file, mark, only = text.rpartition(f"{_TOML}:")
     file = f"{file}{_TOML}" if mark else text
     if file.endswith(_TOML):
         _require(_exists(file, Path.is_file), file, "does not exist", "give the path of a file of agents")
         return AgentsFile(Path(file), only if mark else None)
     if text.replace("-", "_") in list_participants():
-        return Bundled(text)
+        return BundledAgent(text)
     if re.search(r"[\s/\\]", text):
         return _command(text)
     remedy = f"{closest(text, list_participants())}give {SIX_FORMS}"
@@ -124,14 +124,14 @@ def _exists(text: str, is_kind: Callable[[Path], bool]) -> bool:
         return False
 
 
-def _command(text: str) -> Command:
+def _command(text: str) -> AgentCommand:
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise ConfigError(f"--agent {shown(text)}: {str(error).lower()}", remedy="close the quotes") from None
     is_usable = "\0" not in text and any(PORT in word for word in words[1:])
     _require(is_usable, text, f"is no folder and no file, and a command needs {PORT}", f"give {SIX_FORMS}")
-    return Command(text)
+    return AgentCommand(text)
 
 
 def _require(is_good: object, text: str, problem: str, remedy: str) -> None:
@@ -167,7 +167,7 @@ def _divided(text: str, roles: Sequence[str]) -> tuple[str, str]:
 
 def _each(text: str) -> list[str]:
     agent = read_agent(text)
-    if not isinstance(agent, AgentsFile | Folder):
+    if not isinstance(agent, AgentsFile | AgentFolder):
         return [text]
     entries = _entries(agent)
     file = text if isinstance(agent, AgentsFile) else str(agent.path / _AGENT_FILE)
@@ -187,17 +187,17 @@ def agents_of(texts: Iterable[str], roles: Sequence[str]) -> dict[str, Agent]:
 def label_of(agent: Agent) -> str:
     """A short name of an agent, for tables and the names of files."""
     match agent:
-        case Address(url):
+        case AgentAddress(url):
             return urlsplit(url).netloc
-        case Image(name):
+        case AgentImage(name):
             return name.rpartition("/")[2]
-        case Folder(path):
+        case AgentFolder(path):
             return path.resolve().name
         case AgentsFile(path, only):
             return only or (path.resolve().parent.name if path.name == _AGENT_FILE else path.stem)
-        case Bundled(name):
+        case BundledAgent(name):
             return name
-        case Command(text):
+        case AgentCommand(text):
             words = [Path(word).name for word in shlex.split(text)]
             return next((word for word in words if word.endswith((".py", ".js", ".mjs", ".ts"))), words[0])
 
@@ -216,21 +216,21 @@ def with_agents(scenario: Scenario, agents: Mapping[str, Agent], engine: str) ->
 
 def is_container(agent: Agent) -> bool:
     """Whether the agent runs in a container, which reaches nothing that listens on this machine's loopback."""
-    if isinstance(agent, AgentsFile | Folder):
+    if isinstance(agent, AgentsFile | AgentFolder):
         return any(entry.image is not None and entry.cmd is None for entry in _entries(agent))
-    return isinstance(agent, Image)
+    return isinstance(agent, AgentImage)
 
 
 def _entry(agent: Agent, role: str, engine: str) -> ParticipantEntry:
     match agent:
-        case Address(url):
+        case AgentAddress(url):
             return ParticipantEntry(role=role, endpoint=url)
-        case Image(name):
+        case AgentImage(name):
             return _container(ParticipantEntry(role=role), name, engine)
-        case Bundled(name):
+        case BundledAgent(name):
             cmd = f"wabe participant {name} --host 127.0.0.1 --port {PORT}"
             return ParticipantEntry(role=role, endpoint=_DECLARED, cmd=cmd)
-        case Command(text):
+        case AgentCommand(text):
             return ParticipantEntry(role=role, endpoint=_DECLARED, cmd=text)
     entries = _entries(agent)
     if len(entries) > 1:
@@ -256,13 +256,13 @@ def _container(entry: ParticipantEntry, image: str, engine: str) -> ParticipantE
     return entry.model_copy(update={"endpoint": _DECLARED, "cmd": shlex.join([*run, *served]), "image": None})
 
 
-def _file(agent: Folder | AgentsFile) -> Path:
-    return agent.path / _AGENT_FILE if isinstance(agent, Folder) else agent.path
+def _file(agent: AgentFolder | AgentsFile) -> Path:
+    return agent.path / _AGENT_FILE if isinstance(agent, AgentFolder) else agent.path
 
 
-def _entries(agent: Folder | AgentsFile) -> tuple[ParticipantEntry, ...]:
+def _entries(agent: AgentFolder | AgentsFile) -> tuple[ParticipantEntry, ...]:
     path = _file(agent)
-    if isinstance(agent, Folder) and not path.is_file():
+    if isinstance(agent, AgentFolder) and not path.is_file():
         raise ConfigError(
             f"--agent {agent.path}: {_AGENT_FILE} is missing", remedy="wabe new-agent DIR makes a folder with one"
         )

@@ -63,7 +63,7 @@ class Matrix(Record):
 
 
 @dataclass(frozen=True)
-class Asked:
+class CellRequest:
     """A cell as the command line asks for it: a scenario as it was typed, its file, and its `[ROLE=]AGENT`."""
 
     argument: str
@@ -83,7 +83,7 @@ class Asked:
         return re.sub(r"[^\w.-]+", "-", f"{self.scenario}-{self.agent}")
 
 
-def asked_for(scenarios: Mapping[str, Path], agents: Sequence[str]) -> list[Asked]:
+def asked_for(scenarios: Mapping[str, Path], agents: Sequence[str]) -> list[CellRequest]:
     """The cells of these scenarios and `--agent` options: all task sets of an agent, then those of the next one.
 
     Raises `ConfigError`.
@@ -99,7 +99,7 @@ def asked_for(scenarios: Mapping[str, Path], agents: Sequence[str]) -> list[Aske
     names = dict(zip(scenarios, _unique(map(_set_name, scenarios, scenarios.values())), strict=True))
     players_by_name = dict(zip(players, _unique(labels[each] for each in players), strict=True))
     return [
-        Asked(argument, path, line_up, names[argument], players_by_name[line_up])
+        CellRequest(argument, path, line_up, names[argument], players_by_name[line_up])
         for line_up in players
         for argument, path in scenarios.items()
         if line_up in chosen[argument]
@@ -119,7 +119,7 @@ def _unique(names: Iterable[str]) -> list[str]:
     return found
 
 
-async def run_matrix(options: RunOptions, asked: Sequence[Asked], settings: Settings, console: Console) -> int:
+async def run_matrix(options: RunOptions, asked: Sequence[CellRequest], settings: Settings, console: Console) -> int:
     """Play all cells, or those that are left. Returns the worst exit code; raises `Interrupted` with the command
     that continues.
     """
@@ -163,7 +163,7 @@ def _require_possible(options: RunOptions) -> None:
             raise ConfigError(f"{option} {problem}", remedy=remedy)
 
 
-def _options_of(options: RunOptions, asked: Asked, run_id: str) -> RunOptions:
+def _options_of(options: RunOptions, asked: CellRequest, run_id: str) -> RunOptions:
     """The options of one cell: its files are in the folders that the options name. Raises `ConfigError`."""
     own: dict[str, Any] = {
         "scenario": asked.path,
@@ -189,14 +189,14 @@ def _options_of(options: RunOptions, asked: Asked, run_id: str) -> RunOptions:
     return options.model_copy(update=own)
 
 
-def _new(asked: Sequence[Asked]) -> Matrix:
+def _new(asked: Sequence[CellRequest]) -> Matrix:
     cells = tuple(
         Cell(scenario=each.scenario, agent=each.agent, asked_sha256=each.sha256, run_id=new_run_id()) for each in asked
     )
     return Matrix(matrix_id=new_run_id(), started_at=time.time(), cells=cells)
 
 
-def _resumed(options: RunOptions, asked: Sequence[Asked]) -> Matrix:
+def _resumed(options: RunOptions, asked: Sequence[CellRequest]) -> Matrix:
     """The matrix that `--resume` names, or the newest unfinished one of these cells. Raises `ConfigError`."""
     wanted = {each.sha256 for each in asked}
     if options.resume == "latest":
@@ -249,16 +249,16 @@ def _read(path: Path) -> Matrix:
     return matrix
 
 
-def _resume_command(options: RunOptions, asked: Iterable[Asked], matrix_id: str) -> str:
+def _resume_command(options: RunOptions, asked: Iterable[CellRequest], matrix_id: str) -> str:
     words = [*options.command, *dict.fromkeys(each.argument for each in asked)]
     if options.output_dir != DEFAULT_OUTPUT_DIR:
         words += ["--output-dir", str(options.output_dir)]
     return shlex.join([*words, *options.words(lambda each: each.option.is_repeated), "--resume", matrix_id])
 
 
-async def _played(cells: Mapping[Asked, RunOptions], at_once: int, console: Console) -> dict[Asked, int]:
+async def _played(cells: Mapping[CellRequest, RunOptions], at_once: int, console: Console) -> dict[CellRequest, int]:
     """The exit code of each cell. Agents are played one after the other, or some of them at once."""
-    slots, codes = asyncio.Semaphore(at_once), dict[Asked, int]()
+    slots, codes = asyncio.Semaphore(at_once), dict[CellRequest, int]()
 
     async def play(agent: str) -> None:
         async with slots:
@@ -274,7 +274,7 @@ async def _played(cells: Mapping[Asked, RunOptions], at_once: int, console: Cons
     return codes
 
 
-async def _play(asked: Asked, options: RunOptions, console: Console, *, is_alone: bool) -> int:
+async def _play(asked: CellRequest, options: RunOptions, console: Console, *, is_alone: bool) -> int:
     """Play a cell in a process of its own. Alone, it has the terminal; otherwise its lines are shown with its name."""
     name = f"{asked.scenario} × {asked.agent}"
     if options.display == "json":
@@ -326,7 +326,11 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 def _show(
-    cells: Mapping[Asked, RunOptions], codes: Mapping[Asked, int], matrix: Matrix, options: RunOptions, console: Console
+    cells: Mapping[CellRequest, RunOptions],
+    codes: Mapping[CellRequest, int],
+    matrix: Matrix,
+    options: RunOptions,
+    console: Console,
 ) -> None:
     figures = {each: figures_of(RunStore(options.output_dir, own.cell or "")) for each, own in cells.items()}
     if options.display == "json":

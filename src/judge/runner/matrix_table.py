@@ -18,9 +18,10 @@ from shared.files import read_json
 from shared.text import one_line
 
 _NOTE = "Cost per success: the agent's model calls (- if they were not metered) + judging (- if its price is unknown)."
+_MAX_WIDTH = 1000
 
 
-class Figures(NamedTuple):
+class CellFigures(NamedTuple):
     """What a run has achieved, and who played it, as its card and `--name` say. Costs are in US dollars, time in s."""
 
     rate: Rate
@@ -30,13 +31,13 @@ class Figures(NamedTuple):
     player: str
 
 
-def figures_of(store: RunStore) -> Figures | None:
+def figures_of(store: RunStore) -> CellFigures | None:
     """The figures of a run; `None` without results that can be read."""
     try:
         (result, *_) = read_json(store.folder / "results.json")["results"]
         detail, record = result["detail"], store.read_run() or {}
         tasks = [task for task in read_entries(detail["tasks"]) if not task.is_attacked]
-        return Figures(
+        return CellFigures(
             rate=rate_of(tasks),
             agent_cost=detail.get(PARTICIPANT_COST),
             judge_cost=detail.get("cost_usd"),
@@ -47,11 +48,16 @@ def figures_of(store: RunStore) -> Figures | None:
         return None
 
 
-def print_table(console: Console, rows: Sequence[tuple[str, str, Figures | None]]) -> None:
+def print_table(console: Console, rows: Sequence[tuple[str, str, CellFigures | None]]) -> None:
     """Print the figures of each agent (first) on each task set (second)."""
     sets = list(dict.fromkeys(name for _, name, _ in rows))
-    table = Table("Agent", *sets, title="Success rate (95 % interval), cost per success, time", title_justify="left")
-    by_agent: dict[str, dict[str, Figures | None]] = {}
+    table = Table(
+        "Agent",
+        *sets,
+        title="Success rate (95 % interval), cost per success, time of all attempts (min:s)",
+        title_justify="left",
+    )
+    by_agent: dict[str, dict[str, CellFigures | None]] = {}
     for agent, name, figures in rows:
         by_agent.setdefault(agent, {})[name] = figures
     for agent, found in by_agent.items():
@@ -59,12 +65,13 @@ def print_table(console: Console, rows: Sequence[tuple[str, str, Figures | None]
         cells = [_cell(found.get(name)) if name in found else "" for name in sets]
         table.add_row("\n".join([agent, *(one_line(each, 60) for each in who)]), *cells)
     # A narrow terminal, or none, must not cut figures.
-    width = max(console.width, console.measure(table).maximum)
+    wide = console.options.update(width=_MAX_WIDTH)
+    width = max(console.width, console.measure(table, options=wide).maximum)
     for block in (table, Text(_NOTE, style="dim")):
         console.print(block, width=width, highlight=False, crop=False, soft_wrap=True)
 
 
-def _cell(figures: Figures | None) -> str:
+def _cell(figures: CellFigures | None) -> str:
     if figures is None:
         return "no result"
     rate = figures.rate
@@ -72,7 +79,7 @@ def _cell(figures: Figures | None) -> str:
     share = "not scored" if rate.rate is None else f"{rate.rate:.1f} % ({rate.low:.1f} to {rate.high:.1f}){lost}"
     cost = " + ".join(_per_success((figures.agent_cost, figures.judge_cost), rate.counts["success"]))
     minutes, seconds = divmod(round(figures.duration_s), 60)
-    return f"{share}\n{cost}, {minutes}:{seconds:02d} min"
+    return f"{share}\n{cost}, {minutes}:{seconds:02d}"
 
 
 def _per_success(costs: Iterable[float | None], successes: int) -> Iterable[str]:

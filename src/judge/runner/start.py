@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from judge.runner.agents import Bundled, agents_of, is_container, with_agents
+from judge.runner.agents import BundledAgent, agents_of, is_container, with_agents
 from judge.runner.launch import Member, members_of
 from judge.runner.options import RunOptions
 from judge.runner.ports import on_free_ports
@@ -81,7 +81,7 @@ def on_running_agents(scenario: Scenario, endpoints: Sequence[str]) -> Scenario:
 def _played(scenario: Scenario, options: RunOptions, settings: Settings) -> Scenario:
     """The scenario with the agents that the options name. Raises `ConfigError`."""
     roles = [each.role for each in scenario.participants]
-    trivial = options.player and Bundled(options.player)
+    trivial = options.player and BundledAgent(options.player)
     agents = dict.fromkeys(roles, trivial) if trivial else agents_of(options.agent, roles)
     if (scenario.config.meter or options.chosen.get("meter")) and any(map(is_container, agents.values())):
         raise ConfigError(

@@ -13,13 +13,13 @@ from helpers.paths import ROOT
 from helpers.runner.scenario_runs import write_scenario
 from judge.runner.agents import (
     SIX_FORMS,
-    Address,
     Agent,
+    AgentAddress,
+    AgentCommand,
+    AgentFolder,
+    AgentImage,
     AgentsFile,
-    Bundled,
-    Command,
-    Folder,
-    Image,
+    BundledAgent,
     agents_of,
     label_of,
     line_ups,
@@ -70,20 +70,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("text", "agent", "label"),
     [
-        ("http://127.0.0.1:9019", Address("http://127.0.0.1:9019"), "127.0.0.1:9019"),
-        ("HTTPS://agent.test/a b".replace(" ", ""), Address("HTTPS://agent.test/ab"), "agent.test"),
-        ("image:ghcr.io/me/agent:1", Image("ghcr.io/me/agent:1"), "agent:1"),
-        ("my agent", Folder(Path("my agent")), "my agent"),
-        ("./my agent/", Folder(Path("./my agent/")), "my agent"),
+        ("http://127.0.0.1:9019", AgentAddress("http://127.0.0.1:9019"), "127.0.0.1:9019"),
+        ("HTTPS://agent.test/a b".replace(" ", ""), AgentAddress("HTTPS://agent.test/ab"), "agent.test"),
+        ("image:ghcr.io/me/agent:1", AgentImage("ghcr.io/me/agent:1"), "agent:1"),
+        ("my agent", AgentFolder(Path("my agent")), "my agent"),
+        ("./my agent/", AgentFolder(Path("./my agent/")), "my agent"),
         # An existing folder or file comes before a participant of that name.
-        ("random", Folder(Path("random")), "random"),
+        ("random", AgentFolder(Path("random")), "random"),
         ("agents.toml", AgentsFile(Path("agents.toml")), "agents"),
         ("./agents.toml:two", AgentsFile(Path("./agents.toml"), "two"), "two"),
         ("random/scenario.toml", AgentsFile(Path("random/scenario.toml")), "random"),
-        ("replay", Bundled("replay"), "replay"),
-        ("computer-use", Bundled("computer-use"), "computer-use"),
-        ("node ./agent.mjs --port {port}", Command("node ./agent.mjs --port {port}"), "agent.mjs"),
-        ("./serve.sh --at=127.0.0.1:{port}", Command("./serve.sh --at=127.0.0.1:{port}"), "serve.sh"),
+        ("replay", BundledAgent("replay"), "replay"),
+        ("computer-use", BundledAgent("computer-use"), "computer-use"),
+        ("node ./agent.mjs --port {port}", AgentCommand("node ./agent.mjs --port {port}"), "agent.mjs"),
+        ("./serve.sh --at=127.0.0.1:{port}", AgentCommand("./serve.sh --at=127.0.0.1:{port}"), "serve.sh"),
     ],
 )
 def test_each_form_is_read(text: str, agent: Agent, label: str) -> None:
@@ -138,12 +138,12 @@ def test_every_text_is_one_form_or_an_error_in_one_line(text: str) -> None:
     # In the order of the forms: each is what none before it can be.
     lowered = text.lower()
     is_address = lowered.startswith(("http://", "https://"))
-    assert isinstance(agent, Address) == is_address
-    assert isinstance(agent, Image) == (not is_address and text.startswith("image:"))
-    if isinstance(agent, Command):
+    assert isinstance(agent, AgentAddress) == is_address
+    assert isinstance(agent, AgentImage) == (not is_address and text.startswith("image:"))
+    if isinstance(agent, AgentCommand):
         assert any("{port}" in word for word in shlex.split(text)[1:])
         assert not Path(text).exists()
-    if isinstance(agent, Folder | AgentsFile):
+    if isinstance(agent, AgentFolder | AgentsFile):
         assert agent.path.exists()
     assert label_of(agent)
 
@@ -180,7 +180,7 @@ def test_the_meter_is_refused_for_what_does_not_reach_it(text: str) -> None:
 
 
 def test_a_folder_is_started_as_its_scenario_says_from_wherever_it_is(folder: Path) -> None:
-    replaced = with_agents(demo(), {"white_agent": Folder(Path("my agent"))}, "docker")
+    replaced = with_agents(demo(), {"white_agent": AgentFolder(Path("my agent"))}, "docker")
     (agent,) = replaced.participants
     assert shlex.split(str(agent.cmd)) == ["python", f"{folder}/my agent/one.py", "--port", "9019"]
     assert agent.role == "white_agent"

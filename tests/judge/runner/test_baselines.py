@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from helpers.runner.scenario_runs import interrupted_run
-from judge.runner.agents import Bundled, with_agents
+from judge.runner.agents import BundledAgent, with_agents
 from judge.runner.baselines import play_baselines
 from judge.runner.boundary import Interrupted
 from judge.runner.options import RunOptions
@@ -54,7 +54,7 @@ async def test_an_interruption_says_how_to_resume_the_whole_run(tmp_path: Path) 
 
 def test_the_participant_is_replaced_and_the_rest_of_the_scenario_is_not() -> None:
     scenario = load_scenario(DEMO)
-    replaced = with_agents(scenario, {"white_agent": Bundled("idle")}, "docker")
+    replaced = with_agents(scenario, {"white_agent": BundledAgent("idle")}, "docker")
     (agent,) = replaced.participants
     assert (agent.role, str(agent.cmd).split()[:3]) == ("white_agent", ["wabe", "participant", "idle"])
     assert str(agent.cmd).split()[-2:] == ["--port", "{port}"]
