@@ -36,6 +36,7 @@ class Settings(Record):
     archive_formats: str = Field("", validation_alias="WABE_ARCHIVE_FORMATS")
     redis_url: SecretStr | None = Field(None, validation_alias="WABE_REDIS_URL")
     webarena_python: str | None = Field(None, validation_alias="WABE_WEBARENA_PYTHON")
+    container_engine: str = Field("docker", validation_alias="WABE_ENGINE")
     home: str | None = Field(None, validation_alias="HOME")
     path: str = Field("", validation_alias="PATH")
     in_container: bool = False

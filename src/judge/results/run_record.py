@@ -249,6 +249,14 @@ def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
     return found[max(found)] if found else None
 
 
+def is_finished(store: RunStore) -> bool:
+    """Whether the run has nothing left to play or to judge."""
+    # A newer version's record is not read.
+    with contextlib.suppress(ConfigError):
+        return _is_finished(store.read_run() or {})
+    return False
+
+
 def _is_finished(record: Mapping[str, Any]) -> bool:
     outcomes = record.get("outcomes") or {}
     # Excluded tasks are counted as aborted, but there is nothing to play.
