@@ -193,7 +193,9 @@ def table(profile: Profile, before: Profile | None, top: int) -> str:
         earlier = before.used_in(place) if before else None
         lines.append(row(place, profile.tests[place], profile.by_file[place], earlier))
     lines += ["", "| fixture | set up | CPU, s |", "|---|---|---|"]
-    lines += [f"| `{name}` | {profile.setups[name]} | {used:.1f} |" for name, used in profile.by_fixture.most_common(20)]
+    lines += [
+        f"| `{name}` | {profile.setups[name]} | {used:.1f} |" for name, used in profile.by_fixture.most_common(20)
+    ]
     return "\n".join(lines)
 
 

@@ -8,7 +8,8 @@ import atexit
 import gc
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from inspect import signature
 from pathlib import Path
 
 import certifi
@@ -115,8 +116,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # Whole assessments take half a second each, and there are many.
         if "text_browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("e2e") and isinstance(item, pytest.Function):
+            item.fixturenames.insert(0, "kept_browsers")
     first = {item.path for item in items if item.get_closest_marker("e2e")}
     items.sort(key=lambda item: item.path not in first)
+
+
+@pytest.fixture(scope="session")
+async def kept_browsers() -> AsyncIterator[None]:
+    """Judges of tests with a real browser borrow theirs from the process that runs the tests."""
+    from helpers.browser.kept import KEPT
+    from judge.server import service
+
+    KEPT.loop = asyncio.get_running_loop()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(service, "browser_pool", KEPT.pool)
+        yield
+    await KEPT.end()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests that look at processes, or at the files of browsers, start and end their own."""
+    if item.get_closest_marker("e2e") and isinstance(item, pytest.Function):
+        from helpers.browser.kept import KEPT
+
+        is_own = item.get_closest_marker("own_browser") or "browser_files" in signature(item.function).parameters
+        KEPT.is_lending = not is_own
 
 
 @pytest.fixture

@@ -156,13 +156,13 @@ PLAYS: dict[str, tuple[Script, list[dict[str, Any]], str]] = {
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+async def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
         plays = {name: Play(script, f"{site.url}shop", checks) for name, (script, checks, _) in PLAYS.items()}
         return await play_tasks(judge, plays, judge_model="offline", off_site="allow", max_steps=12)
 
     with hostile_site({"/shop": SHOP, "/embed": EMBED, "/faq": FAQ}) as site:
-        return with_judge(tmp_path_factory.mktemp("run"), play)
+        return await with_judge(tmp_path_factory.mktemp("run"), play)
 
 
 @pytest.mark.e2e

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import Page, Site, hostile_site
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings, found_browser, with_flags
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.browser import requests
-from judge.browser.pool import browser_pool
 from judge.browser.session import Traffic
 from judge.browser.settle import SettleMode
 from judge.evaluators.base import Assertion

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import Site, hostile_site
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings
 from helpers.network.web_sockets import echoing, saying
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.browser import requests
-from judge.browser.pool import browser_pool
 from judge.browser.session import Traffic
 from judge.browser.settle import SettleMode
 from judge.evaluators.base import Assertion

@@ -79,7 +79,7 @@ def plants(text: str, keys: str = "") -> Script:
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+async def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
     """An attempt for each way of planting the address."""
 
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
@@ -117,10 +117,11 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
         own, elsewhere = sites[OWN], sites[ELSEWHERE]
         # The port by keys comes without a path.
         elsewhere.pages["/"] = lambda handler: elsewhere.pages["/trap"](handler)  # type: ignore[operator]
-        return with_judge(tmp_path_factory.mktemp("run"), play)
+        return await with_judge(tmp_path_factory.mktemp("run"), play)
 
 
 @pytest.mark.e2e
+@pytest.mark.own_browser
 @pytest.mark.parametrize("way", [*LINKED, *MADE, *OTHERS])
 def test_an_address_that_the_participant_planted_is_its_own_fault_and_final(
     planted: dict[str, PlayedTask], way: str, record_property: Told

@@ -56,6 +56,7 @@ async def test_the_attempt_goes_on_after(judge: LiveJudge, name: str) -> None:
         assert assessed.result()["steps"][1]["notice"]["code"] in told
 
 
+@pytest.mark.own_browser
 async def test_the_attempt_goes_on_after_the_process_of_its_page_was_killed(judge: LiveJudge) -> None:
     def script(turn: ParticipantTurn) -> str:
         if turn.n == 0:
