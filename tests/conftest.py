@@ -54,12 +54,15 @@ vars(shared.seams)["_of_others"] = lambda group: []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--settle real-time`: whole attempts in a real browser wait for pages in real time.
+    """`--nightly`: all cases of tables of which the suite takes each mechanism once (`helpers.cases`).
+
+    `--settle real-time`: whole attempts in a real browser wait for pages in real time.
 
     `--hold`: every task holds requests, so that the guard answers for its attempts, and ends their TLS. `--attack`:
     every task is played under an attack, whose content is put into all its pages. `--headed`: browsers have a window.
     `--upstream tinyproxy`, `microsocks`: browsers reach sites through that proxy, with a password.
     """
+    parser.addoption("--nightly", action="store_true", help="also the cases that are left to the nightly run")
     parser.addoption("--settle", default="auto", choices=["auto", "page-time", "real-time"])
     parser.addoption("--hold", action="store_true")
     parser.addoption("--attack", action="store_true")
@@ -109,6 +112,10 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files with a real browser come first, so that no worker is left with the longest of them at the end."""
+    if not config.getoption("--nightly"):
+        left_out = [item for item in items if item.get_closest_marker("nightly")]
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=left_out)
     if config.getoption("--attack"):
         # Content is put into pages of real browsers only.
         items[:] = [item for item in items if "text_browser" not in getattr(item, "fixturenames", ())]
