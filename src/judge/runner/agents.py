@@ -206,9 +206,8 @@ def label_of(agent: Agent) -> str:
 def with_agents(scenario: Scenario, agents: Mapping[str, Agent], engine: str) -> Scenario:
     """The scenario with these agents, by role, in the place of its participants; those of other roles stay.
 
-    Of a replaced participant, only its role is kept, and its script for a bundled one: its variables, credentials and id
-    are of another agent.
-    `engine` runs images. Raises `ConfigError`.
+    Of a replaced participant, an agent gets the role, and a bundled one its script: variables, credentials and id are
+    those of another agent. `engine` runs images. Raises `ConfigError`.
     """
     own = {each.role: each for each in scenario.participants}
     new = {role: _entry(agent, own[role], engine) for role, agent in agents.items()}
