@@ -137,6 +137,12 @@ class TaskRow(AttemptRow):
         return tuple(Disagreement(each[0], len(each), asked[judge]) for (judge, _), each in found.items())
 
     @property
+    def judges(self) -> str:
+        """Whether its judges, or a judge that was asked again, disagree: `disagree`, `agree`, or nothing below two."""
+        known = [each.outcome for each in self.judgings if each.is_stored and each.outcome in ("success", "failure")]
+        return "" if len(known) < 2 else "agree" if len(set(known)) == 1 else "disagree"
+
+    @property
     def category_names(self) -> tuple[str, ...]:
         """The names of the categories; `other` for a failure without any."""
         return tuple(self.categories) or (("other",) if self.outcome == "failure" else ())

@@ -23,15 +23,23 @@ from markupsafe import Markup
 
 from judge.records.notices import notice_text
 from judge.report.charts import charts_of, duration
+from judge.report.comparing import (
+    MatrixRow,
+    RunPair,
+    better_at,
+    conclusion_of,
+    differing_settings,
+    judges_of,
+    task_counts,
+)
 from judge.report.data import LEVELS, RunView, TaskRow, TaskView
 from judge.report.network import ConsoleView
 from judge.report.pareto import pareto_chart
 from judge.report.setup import moment, setup_of
-from judge.report.totals import Comparison, MatrixRow, Totals, differences, grouped, task_counts
+from judge.report.totals import Totals, grouped
 from judge.results.categories import CATEGORIES
 from judge.results.rates import RowOutcome
 from judge.results.rows import COLUMNS
-from judge.results.sureness import holm
 from shared.text import counted, show_hidden, usd, without_surrogates
 
 # Outcomes that need attention first.
@@ -52,12 +60,11 @@ _SCRIPTS_OF_OTHERS = ("theme.js",)
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """A run in a comparison with the first run. Its report is in a folder named by its letter."""
+    """A run in a comparison. Its report is in a folder named by its letter."""
 
     letter: str
     view: RunView
     totals: Totals
-    comparison: Comparison
 
 
 class Renderer:
@@ -129,17 +136,23 @@ class Renderer:
             film=film,
         )
 
-    def comparison(self, runs: Sequence[ComparedRun], matrix: Sequence[MatrixRow]) -> str:
-        """The front page of a comparison."""
+    def comparison(self, runs: Sequence[ComparedRun], matrix: Sequence[MatrixRow], pairs: Sequence[RunPair]) -> str:
+        """The front page of a comparison: `pairs` are every two of its runs."""
+        records = [run.view.record for run in runs]
+        better = better_at(pairs)
         return self._page(
             "compare.html",
             runs=runs,
             matrix=matrix,
+            pairs=pairs,
+            conclusion=conclusion_of(pairs),
+            better=better,
+            better_counts=Counter(name for names in better.values() for name in names),
+            judges=judges_of(records),
             first=FAILURES_FIRST,
             levels=LEVELS,
-            differing=differences([run.view.record for run in runs]),
+            differing=differing_settings(records),
             task_counts=task_counts(matrix, len(runs)),
-            corrected=holm([run.comparison.p for run in runs[1:]]),
             pareto=pareto_chart([(run.letter, run.totals) for run in runs]),
         )
 

@@ -97,7 +97,7 @@ def test_an_incomplete_run_is_marked_beside_its_rate_of_all_tasks(run: RunStore,
 
 def test_a_comparison_marks_the_run_that_is_incomplete(run: RunStore, tmp_path: Path) -> None:
     html = make_report([run, run], tmp_path / "both").read_text()
-    assert html.count("incomplete: 3 of 6 not scored") == 2
+    assert "<b>Incomplete:</b> A (3 of 6 not scored), B (3 of 6 not scored)." in html
 
 
 def test_an_earlier_report_is_replaced(run: RunStore, tmp_path: Path) -> None:
