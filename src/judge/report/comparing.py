@@ -14,6 +14,7 @@ from itertools import combinations
 from statistics import fmean
 
 from judge.records.tasks import key_of
+from judge.records.verdicts import NO_MODEL, UNKNOWN_MODEL
 from judge.report.data import TaskRow
 from judge.report.totals import TaskGroup, grouped
 from judge.results.judgings import judge_names, method_of
@@ -251,8 +252,8 @@ def judges_of(records: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
     ids = [str(record.get("judge_id") or "") for record in records]
     texts = []
     for judge_id, record in zip(ids, records, strict=True):
-        model = str(record.get("judge_model") or "unknown")
-        texts.append(" · ".join(filter(None, (method_of(judge_id), "" if model == "offline" else model))) or "checks")
+        model = str(record.get("judge_model") or UNKNOWN_MODEL)
+        texts.append(" · ".join(filter(None, (method_of(judge_id), "" if model in NO_MODEL else model))) or "checks")
     judges = list(zip(ids, texts, strict=True))
     alike = [{other: plain for other, plain in judges if plain == text} for text in texts]
     return tuple(str(judge_names(each)[judge_id]) for judge_id, each in zip(ids, alike, strict=True))

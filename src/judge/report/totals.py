@@ -16,6 +16,7 @@ from judge.results.metering import Metered
 from judge.results.policies import PolicyTotals, policies_of_row
 from judge.results.progress import mean_progress
 from judge.results.rates import Counted, Rate, RowOutcome
+from judge.results.rows import Column
 from judge.results.statistics import repeats_of, tallies_of
 from judge.results.sureness import Clustered, clustered_interval
 from shared.models import TokenUsage
@@ -34,7 +35,7 @@ class Claimed(NamedTuple):
 
 @dataclass(frozen=True)
 class Totals:
-    """A run in numbers. Times are seconds; `cost_usd` is `None` if the cost of one task is unknown."""
+    """A run in numbers. Times are seconds, `None` if no attempt has any; so is `cost_usd` if one cost is unknown."""
 
     all: Rate
     by_level: dict[str, Rate]
@@ -43,7 +44,7 @@ class Totals:
     known_cost_usd: float
     tokens: TokenUsage
     phases: Phases
-    task_time_s: float
+    task_time_s: float | None
     median_task_s: float | None
     steps: int
     completed: int
@@ -146,8 +147,16 @@ class TaskGroup:
     @property
     def duration_s(self) -> float | None:
         """The mean duration, as far as known."""
-        known = [row.duration_s for row in self.attempts if row.has_result]
+        known = [row.duration_s for row in self.attempts if row.has_result and row.duration_s is not None]
         return fmean(known) if known else None
+
+    def shown(self, column: Column) -> tuple[float | None, str]:
+        """A column on the page: the mean of numbers, to sort by, and its text; of anything else every other value."""
+        if column.is_number:
+            mean = self.mean(column.name)
+            return mean, f"{round(mean, 1):g}" if mean else ""
+        cells = (row.cells()[column.name] for row in self.attempts)
+        return None, ", ".join(dict.fromkeys(str(cell) for cell in cells if cell not in (None, "")))
 
     def mean(self, column: str) -> float:
         """The mean of a column of numbers."""
@@ -172,7 +181,7 @@ def totals_of(rows: Sequence[TaskRow], metered: Metered | None = None) -> Totals
     """All totals of a run; `metered` are the participant's model calls."""
     costs = [row.cost_usd for row in rows if row.has_result]
     known = [cost for cost in costs if cost is not None]
-    durations = [row.duration_s for row in rows if row.has_result]
+    durations = [row.duration_s for row in rows if row.has_result and row.duration_s is not None]
     clean = [row for row in rows if row.attack is None]
     attempts = [row.counted for row in clean]
     completed = [attempt for attempt in attempts if attempt.ended_itself]
@@ -188,7 +197,7 @@ def totals_of(rows: Sequence[TaskRow], metered: Metered | None = None) -> Totals
         known_cost_usd=sum(known),
         tokens=sum((row.tokens for row in rows), TokenUsage()),
         phases=Phases(*(sum(getattr(row.phases, phase.name) for row in rows) for phase in fields(Phases))),
-        task_time_s=sum(durations),
+        task_time_s=sum(durations) if durations or not any(row.has_result for row in rows) else None,
         median_task_s=median(durations) if durations else None,
         steps=sum(row.steps for row in rows),
         completed=len(completed),
