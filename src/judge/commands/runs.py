@@ -34,6 +34,8 @@ class _Run(NamedTuple):
     participant: str | None = None
     state: str = "damaged"
     success_rate: float | None = None
+    scored_tasks: int | None = None
+    total_tasks: int | None = None
     name: str | None = None
     model: str | None = None
     revision: str | None = None
@@ -55,6 +57,7 @@ class _Submission(BaseModel):
 
     success_rate: float | None = Field(validation_alias=AliasPath("results", 0, "detail", "success_rate"))
     scored_tasks: int | None = Field(default=None, validation_alias=AliasPath("results", 0, "detail", "scored_tasks"))
+    total_tasks: int | None = Field(default=None, validation_alias=AliasPath("results", 0, "detail", "total_tasks"))
 
     @property
     def rate(self) -> float | None:
@@ -175,6 +178,9 @@ def _worked_on(store: RunStore) -> float:
 
 def _cells(run: _Run) -> tuple[str, ...]:
     rate = "-" if run.success_rate is None else f"{run.success_rate:.1f} %"
+    if run.scored_tasks and run.total_tasks is not None and run.scored_tasks < run.total_tasks:
+        # Without it, a rate over few tasks looks like one over all.
+        rate += f" ({run.scored_tasks} of {run.total_tasks} scored)"
     rate += f", {run.epochs} epochs" if run.epochs > 1 else ""
     return run.id, run.scenario or "-", run.participant or "-", run.state, rate
 
@@ -187,7 +193,7 @@ def _listed(store: RunStore) -> _Run:
         record = _Record.model_validate(run)
         results = store.folder / "results.json"
         # A run that did not finish has no results yet.
-        rate = _Submission.model_validate(read_json(results)).rate if results.exists() else None
+        found = _Submission.model_validate(read_json(results)) if results.exists() else None
     except ConfigError:
         return _Run(store.run_id, state="newer version")
     except (ValidationError, OSError, ValueError):
@@ -202,7 +208,9 @@ def _listed(store: RunStore) -> _Run:
         scenario=record.scenario,
         participant=player(known, ", ".join(record.participants)),
         state=state,
-        success_rate=rate,
+        success_rate=found.rate if found else None,
+        scored_tasks=found.scored_tasks if found else None,
+        total_tasks=found.total_tasks if found else None,
         epochs=epochs_of(run),
         **{key: known[key] for key in ("name", "model", "revision")},
     )

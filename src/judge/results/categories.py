@@ -22,7 +22,7 @@ from judge.records.checks import Check, as_tuple, plain_checks
 from judge.records.findings import NodesFound, NumbersFound, ValueFound
 from judge.records.steps import Step
 from judge.records.verdicts import Verdict
-from judge.sites import BLOCKED, NONE_SHARED, OFF_SITE, SITE_BLOCKED, RunSites
+from judge.sites import BLOCKED, NONE_SHARED, OFF_SITE, SITE_BLOCKED
 from judge.trajectory.record import Attempt
 from shared.protocol import ENDING_TOOLS
 from shared.text import counted, one_line
@@ -44,22 +44,19 @@ class Finding(NamedTuple):
     found: str
 
 
-def failure_categories(
-    attempt: Attempt, verdict: Verdict | None = None, sites: RunSites = NONE_SHARED
-) -> tuple[Finding, ...]:
+def failure_categories(attempt: Attempt, verdict: Verdict | None = None) -> tuple[Finding, ...]:
     """The categories of a failed attempt; for an aborted one only `blocked`. Successes and unscored ones have none.
 
-    `verdict` is the one that counts, with its evidence (which `result.json` does not contain); `sites` are those that
-    the run gave to all tasks.
+    `verdict` is the one that counts, with its evidence (which `result.json` does not contain).
     """
     if attempt.outcome not in ("failure", "aborted"):
         return ()
     listed: tuple[Category, ...] = CATEGORIES if attempt.outcome == "failure" else ("blocked",)
-    found = ((name, _RULES[name](attempt, verdict, sites)) for name in listed)
+    found = ((name, _RULES[name](attempt, verdict)) for name in listed)
     return tuple(Finding(name, one_line(text, _MAX_FOUND_CHARS)) for name, text in found if text)
 
 
-def _loop(attempt: Attempt, *_: object) -> str | None:
+def _loop(attempt: Attempt, _: Verdict | None) -> str | None:
     """The same action on the same page (address and snapshot) 3 times, or at the same address 5 times in a row.
 
     The same action means the same action line, or the same tool and parameters if it was not executed. The limit is
@@ -81,14 +78,14 @@ def _act(step: Step) -> str | None:
     return f"{step.action.tool} {step.action.params}" if step.action else None
 
 
-def _wrong_filter(attempt: Attempt, verdict: Verdict | None, sites: RunSites) -> str | None:
+def _wrong_filter(attempt: Attempt, verdict: Verdict | None) -> str | None:
     """A declared check on a query, a control or a sort order failed although its subject was there.
 
     That is: the page's path was right but its query was wrong; the request was sent with another query; the page showed
     controls of that kind in another state; the list was in another order. It is not a wrong filter if the participant
     never reached the page. Judge models' opinions do not count.
     """
-    faults = (_filter_fault(attempt, check, assertion, sites) for check, assertion in _failed_checks(attempt, verdict))
+    faults = (_filter_fault(attempt, check, assertion) for check, assertion in _failed_checks(attempt, verdict))
     return next(filter(None, faults), None)
 
 
@@ -104,13 +101,13 @@ def _failed_checks(attempt: Attempt, verdict: Verdict | None) -> Iterator[tuple[
                 yield each, assertion
 
 
-def _filter_fault(attempt: Attempt, check: Check, assertion: Assertion, sites: RunSites) -> str | None:
+def _filter_fault(attempt: Attempt, check: Check, assertion: Assertion) -> str | None:
     found = assertion.found
     facts = facts_in(found) if assertion.facts is None else assertion.facts
     match check:
         case PageCheck(url=url) if url is not None and "?" in (address := as_tuple(url)[-1]):
             last = attempt.observations[-1].url if attempt.observations else ""
-            return f"{_address(last)} instead of {address}" if _is_on_path(attempt, last, address, sites) else None
+            return f"{_address(last)} instead of {address}" if _is_on_path(attempt, last, address) else None
         case RequestCheck():
             return found if any(isinstance(each, ValueFound) and each.part == "query" for each in facts) else None
         case ElementCheck():
@@ -124,8 +121,8 @@ def _filter_fault(attempt: Attempt, check: Check, assertion: Assertion, sites: R
     return None
 
 
-def _is_on_path(attempt: Attempt, url: str, address: str, sites: RunSites) -> bool:
-    site = sites.of(attempt.task, landed=next((step.url for step in attempt.steps), ""))
+def _is_on_path(attempt: Attempt, url: str, address: str) -> bool:
+    site = NONE_SHARED.of(attempt.task, landed=next((step.url for step in attempt.steps), ""))
     return matches(url, address.partition("?")[0], site, extra_query=True)
 
 
@@ -137,7 +134,7 @@ def _address(url: str) -> str:
     return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
 
-def _gave_up_early(attempt: Attempt, *_: object) -> str | None:
+def _gave_up_early(attempt: Attempt, _: Verdict | None) -> str | None:
     """The participant ended the attempt itself, with fewer executed actions than the human reference.
 
     If no reference is recorded: without any executed action.
@@ -155,19 +152,19 @@ def _gave_up_early(attempt: Attempt, *_: object) -> str | None:
     return f"ended by the participant after {counted(executed, 'executed action')}{reference}"
 
 
-def _over_budget(attempt: Attempt, *_: object) -> str | None:
+def _over_budget(attempt: Attempt, _: Verdict | None) -> str | None:
     """The attempt ended because its steps or its time were used up."""
     if attempt.stop_reason == "max_steps":
         return "all steps were used" + ("" if attempt.self_recorded else f": {attempt.max_steps}")
     return "the time was used up" if attempt.stop_reason == "task_timeout" else None
 
 
-def _off_site(attempt: Attempt, *_: object) -> str | None:
+def _off_site(attempt: Attempt, _: Verdict | None) -> str | None:
     """An observation or action is flagged `off_site`: it was on a page outside the task's site."""
     return _flagged(attempt, OFF_SITE)
 
 
-def _blocked(attempt: Attempt, *_: object) -> str | None:
+def _blocked(attempt: Attempt, _: Verdict | None) -> str | None:
     """The site showed a bot wall or CAPTCHA, or the judge refused the address that an action led to."""
     if attempt.stop_reason == SITE_BLOCKED:
         return attempt.error or "a bot wall instead of the first page"
@@ -181,7 +178,7 @@ def _flagged(attempt: Attempt, flag: str) -> str | None:
     return next((f"step {step.index + 1}: {step.url}" for step in attempt.observations if flag in step.flags), None)
 
 
-def _rejected_actions(attempt: Attempt, *_: object) -> str | None:
+def _rejected_actions(attempt: Attempt, _: Verdict | None) -> str | None:
     """At least 3 replies, and at least a third of all, led to no executed action; or unreadable ones ended the attempt.
 
     Such replies were unreadable, asked for a tool or an element that does not exist, or failed in the browser.
@@ -198,7 +195,7 @@ def _is_rejected(step: Step) -> bool:
     return step.outcome is not None and not step.outcome.ok
 
 
-_Rule = Callable[[Attempt, Verdict | None, RunSites], str | None]
+_Rule = Callable[[Attempt, Verdict | None], str | None]
 _RULES: Mapping[Category, _Rule] = MappingProxyType(
     {
         "loop": _loop,

@@ -22,10 +22,8 @@ from judge.results.metering import Metered
 from judge.results.progress import progress_of
 from judge.results.rates import Counted
 from judge.results.rewards import SuccessRule, reward_of, success_rule
-from judge.sites import RunSites
 from judge.trajectory.record import Attempt
 from shared.claims import ClaimedUsage
-from shared.fields import as_mapping
 from shared.models import TokenUsage
 from shared.text import clip
 
@@ -103,12 +101,6 @@ class Played:
     def role(self) -> str:
         """The participant's role."""
         return str(next(iter(self.record.get("participants") or ()), ""))
-
-    @property
-    def sites(self) -> RunSites:
-        """The sites that the run gave to all its tasks."""
-        listed = as_mapping(self.record.get("config")).get("allowed_sites")
-        return RunSites(tuple(map(str, listed)) if isinstance(listed, list | tuple) else ())
 
     @cached_property
     def who(self) -> dict[str, Any]:
@@ -219,7 +211,7 @@ class AttemptRow:
         lambda it: reward_of(it.attempt), entry=True, when=lambda it: it.rule is not None, added=True
     )
     success_rule: str | None = column(lambda it: it.rule, entry=True, when=lambda it: it.rule is not None, added=True)
-    categories: Mapping[Category, str] = column(lambda it: dict(failure_categories(it.attempt, it.verdict, it.sites)))
+    categories: Mapping[Category, str] = column(lambda it: dict(failure_categories(it.attempt, it.verdict)))
     coverage: str | None = column(
         lambda it: it.attempt.frozen.coverage if it.attempt.frozen else None,
         entry=True,

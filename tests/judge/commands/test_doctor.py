@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 from helpers.a2a.guarded import guarded_agent
 from helpers.ports import free_port
 from helpers.scenario.texts import TASK
-from judge.commands import doctor
 from judge.commands.app import command_app
 from judge.commands.doctor import (
     check_browser,
@@ -22,6 +21,7 @@ from judge.commands.doctor import (
 )
 from judge.commands.findings import FINDINGS
 from judge.runner.launch import Member
+from judge.store import layout
 from shared.seams import without_code
 from shared.settings import Settings
 
@@ -135,9 +135,22 @@ def test_a_taken_port_is_noted() -> None:
         assert check_port(server.getsockname()[1]).state == "note"
 
 
+def test_a_scenario_needs_its_own_ports_and_no_others(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        path = scenario_with(tmp_path, '\n[config]\njudge_model = "offline"')
+        path.write_text(path.read_text().replace(":9019", f":{port}"))
+        said = CliRunner().invoke(command_app("doctor"), [str(path)])
+    lines = [line for line in said.stdout.splitlines() if " port " in line]
+    # Without this port the run does not start; the other one is the judge's.
+    assert [line.split()[:3] for line in lines if str(port) in line] == [["MISSING", "port", str(port)]]
+    assert len(lines) == 2
+    assert said.exit_code == 1
+
+
 def test_too_little_disk_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_disk(tmp_path / "not" / "there" / "yet").state == "ok"
-    monkeypatch.setattr(doctor, "_MIN_FREE_BYTES", 10**18)
+    monkeypatch.setattr(layout, "_MIN_FREE_BYTES", 10**18)
     assert check_disk(tmp_path).state == "missing"
 
 

@@ -83,6 +83,7 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
         (["--display", "plian"], "'plian' is not one of 'full', 'plain', 'json', 'none'. Did you mean 'plain'?"),
         (["--fail-under", "101"], "--fail-under 101 is not a percentage"),
         (["--fail-under", "nan"], "--fail-under nan is not a percentage"),
+        (["--fail-under", "0.8"], "--fail-under 0.8 is below one percent: did you mean 80? (give 0, or 1 to 100)"),
         (["--baseline-p", "0.05"], "--baseline-p 0.05 is not usable"),
         (["--baseline", "r1", "--baseline-p", "2"], "--baseline-p 2 is not usable"),
         (["--limit", "0"], "--limit"),

@@ -58,6 +58,8 @@ def test_a_run_is_listed_with_its_scenario_participant_state_and_success_rate(tm
             "participant": "white_agent",
             "state": "finished",
             "success_rate": 58.8,
+            "scored_tasks": None,
+            "total_tasks": None,
             "name": None,
             "model": None,
             "revision": None,
@@ -244,3 +246,10 @@ def test_a_run_of_several_epochs_says_so(tmp_path: Path) -> None:
     store.write_submission({"results": [{"detail": {"success_rate": 58.8}}]})
     assert "58.8 %, 3 epochs" in listed(tmp_path)
     assert rows(tmp_path)[store.run_id]["epochs"] == 3
+
+
+def test_a_rate_over_some_of_the_tasks_says_over_how_many(tmp_path: Path) -> None:
+    store = a_run(tmp_path, "20260101-000000-aa")
+    detail = {"success_rate": 100.0, "scored_tasks": 6, "total_tasks": 10}
+    store.write_submission({"results": [{"detail": detail}]})
+    assert "100.0 % (6 of 10 scored)" in listed(tmp_path)
