@@ -28,7 +28,7 @@ from starlette.routing import Route
 from shared.a2a.client import ParticipantClient, fetch_card
 from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, listen, run_server
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import AgentMessage
 from shared.errors import WabeError
 
 JPEG_BYTES = 67_000
@@ -40,7 +40,7 @@ REPLY = '<json>{"thought": "Next.", "tool": "browser_click", "params": {"target"
 def serve(port: int) -> None:
     """The participant's process: a WABE participant, and beside it a plain HTTP route."""
 
-    async def answer(_: Turn) -> str:
+    async def answer(_: AgentMessage) -> str:
         return REPLY
 
     async def bare(request: Request) -> Response:

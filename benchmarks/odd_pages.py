@@ -34,7 +34,7 @@ from judge.records.tasks import Task
 from judge.store.layout import TaskStore
 from judge.trajectory.redaction import Redaction
 from shared.concurrency import for_each
-from shared.models import Action, Observation
+from shared.models import Action, ObservationMessage
 from shared.protocol import parse_observation, render_reply
 from shared.settings import Settings
 
@@ -45,7 +45,7 @@ class Visitor:
 
     website: str
     page: str
-    seen: list[Observation] = field(default_factory=list)
+    seen: list[ObservationMessage] = field(default_factory=list)
     asked_at: list[float] = field(default_factory=list)
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:

@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 from pydantic import SecretStr
 
 from helpers.llm.redis_server import RedisServer, redis_server
-from judge.plugins.redis.state import SharedBudget, SharedReplies, SharedState
+from judge.plugins.redis.state import RedisReplies, RedisState, SharedBudget
 from model_server import model_server, read_stats
 from shared.errors import ModelBudgetSpent, ModelError
 from shared.llm.cache import CachedModel
@@ -44,7 +44,7 @@ QUESTIONS = 400
 
 async def shard(kind: str, number: int, redis_url: str, model_url: str, per_minute: int, seconds: float) -> None:
     """One shard: asks until time, budget or questions are over. Prints how many questions were answered."""
-    state = SharedState(SecretStr(redis_url), kind)
+    state = RedisState(SecretStr(redis_url), kind)
     model = open_model("openai:bench", Settings(), purpose="bench", timeout_s=120, base_url=f"{model_url}/v1")
     budget = SharedBudget(
         state,
@@ -57,7 +57,7 @@ async def shard(kind: str, number: int, redis_url: str, model_url: str, per_minu
     rates = RateLimits(per_minute, limiter=state.limiter)
     concurrency = RATE_CONCURRENCY if kind == "rate" else CONCURRENCY
     metered = MeteredModel(model, None, own=budget, rates=rates, concurrency=concurrency)
-    cached = CachedModel(metered, namespace="bench", folder=None, shared=SharedReplies(state))
+    cached = CachedModel(metered, namespace="bench", folder=None, shared=RedisReplies(state))
     until, answered = time.monotonic() + seconds, 0
     questions = iter(range(QUESTIONS if kind == "replies" else 1_000_000))
 

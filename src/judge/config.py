@@ -21,7 +21,7 @@ from shared.seams import Seam
 from shared.text import counted
 
 # How participants identify the target of an action: by element reference, by screenshot coordinates, or either.
-Actions = Literal["refs", "coordinates", "both"]
+ActionMode = Literal["refs", "coordinates", "both"]
 # Classes of `judge.judges.engine.ModelJudge`, which is above this module, and methods that ask no model.
 JUDGE_METHODS: Seam[Any] = Seam("judge_methods", "judge method")
 BrowserKind = Literal["headless", "headed"]
@@ -229,7 +229,7 @@ class RunConfig(Table):
     ] = "auto"
 
     actions: Annotated[
-        Actions,
+        ActionMode,
         Setting(
             "how participants identify the target of an action: `refs` (elements of the snapshot), `coordinates`"
             " (points of the screenshot) or `both`; it decides which tools are offered, so it changes every"

@@ -32,7 +32,7 @@ _WRAPPERS = re.compile(r"\A(?:(?:blob|filesystem|view-source):)+", re.IGNORECASE
 Origin = tuple[str, int | None]
 
 
-class Place(Record):
+class HostPort(Record):
     """A host (a name or an address, lower case, without brackets) and a port."""
 
     host: str
@@ -54,11 +54,11 @@ def origin_of(url: str) -> Origin | None:
     return host, None if port == _DEFAULT_PORTS[parts.scheme] else port
 
 
-def place_of(url: str) -> Place | None:
+def place_of(url: str) -> HostPort | None:
     """Where a browser connects for an http(s) address; `None` for any other address."""
     host, port = origin_of(url) or ("", None)
     port = _DEFAULT_PORTS[urlsplit(url).scheme] if host and port is None else port
-    return Place(host=host, port=port) if host and port else None
+    return HostPort(host=host, port=port) if host and port else None
 
 
 def _ascii_host(host: str) -> str:

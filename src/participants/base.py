@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from shared import models, protocol
 from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, run_server
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import AgentMessage
 from shared.errors import ObservationError
 from shared.llm import attempts
 from shared.models import Action, Record
@@ -30,7 +30,7 @@ _DESCRIPTION = "Performs web tasks for a WABE judge."
 _T = TypeVar("_T")
 
 
-class Observation(models.Observation):
+class Observation(models.ObservationMessage):
     """The judge's message, with the instruction and the website in every step.
 
     `step` counts from 0; `feedback` says why the last reply failed, if it did. `message` is the original message, of
@@ -40,7 +40,7 @@ class Observation(models.Observation):
     context_id: str
     step: int
     instruction: str
-    message: models.Observation
+    message: models.ObservationMessage
 
     @property
     def text(self) -> str:
@@ -120,7 +120,7 @@ def _keep_newest(entries: dict[str, _T], key: str, value: _T) -> None:
         del entries[next(iter(entries))]
 
 
-class _Attempt(NamedTuple):
+class _Conversation(NamedTuple):
     """The constant data of one conversation, and its number of observations so far."""
 
     instruction: str
@@ -133,16 +133,16 @@ class _Participant:
 
     def __init__(self, decide: Decide) -> None:
         self._decide = decide
-        self._attempts: dict[str, _Attempt] = {}
+        self._attempts: dict[str, _Conversation] = {}
 
-    async def __call__(self, turn: Turn) -> str:
+    async def __call__(self, turn: AgentMessage) -> str:
         """The reply to one message. Raises `ObservationError` for a message that is not from a judge."""
         # The judge sends one screenshot, or none.
         images = [(file.data, file.media_type) for file in turn.files if file.media_type.startswith("image/")]
         screenshot = images[0] if images else ()
         message = protocol.parse_observation(turn.text, *screenshot)
         if message.instruction is not None:
-            attempt = _Attempt(message.instruction, message.website)
+            attempt = _Conversation(message.instruction, message.website)
         elif turn.context_id in self._attempts:
             attempt = self._attempts[turn.context_id]
         else:

@@ -123,7 +123,7 @@ class ComputerAgent:
                 return self._queue.popleft()
         raise ModelMalformed(f"{self._name} gave no action that can be carried out, {MAX_QUESTIONS} times")
 
-    def _plan(self, turn: computer.Turn) -> None:
+    def _plan(self, turn: computer.ModelTurn) -> None:
         for action in turn.actions[:_MAX_ACTIONS]:
             last = self._queue[-1] if self._queue else None
             if last is not None and last.tool == computer.TYPE and action in computer.press("Enter"):
@@ -137,11 +137,11 @@ class ComputerAgent:
             self._notes.append(turn.problem)
 
 
-def _view(page: Page, notes: Sequence[str]) -> computer.View | None:
+def _view(page: Page, notes: Sequence[str]) -> computer.ScreenView | None:
     size = image_size(page.screenshot) if page.screenshot else None
     if page.screenshot is None or size is None:
         return None
-    return computer.View(
+    return computer.ScreenView(
         url=page.url,
         screenshot=page.screenshot,
         media_type=page.media_type,

@@ -138,7 +138,7 @@ class Turns:
 
 
 @dataclass
-class _Call:
+class _ToolCall:
     """A past tool call. Its result is known when the next observation arrives."""
 
     url: str
@@ -154,7 +154,7 @@ class ModelAgent:
     def __init__(self, model: Model, *, turn_timeout_s: float = TURN_TIMEOUT_S) -> None:
         self._model = model
         self._turns = Turns(model.name, timeout_s=turn_timeout_s)
-        self._calls: list[_Call] = []
+        self._calls: list[_ToolCall] = []
 
     async def __call__(self, observation: Observation) -> Action:
         """The next action. Raises a `ModelError` as `Turns.take` does."""
@@ -162,7 +162,7 @@ class ModelAgent:
         action = await self._turns.take(lambda: self._ask(observation))
         params = clip(json.dumps(action.params, ensure_ascii=True), _MAX_PARAMS_CHARS)
         page = observation.page
-        self._calls.append(_Call(page.url, f"{action.tool} {params}", action.thought, page.snapshot))
+        self._calls.append(_ToolCall(page.url, f"{action.tool} {params}", action.thought, page.snapshot))
         return action
 
     def _note_result(self, observation: Observation) -> None:
@@ -227,7 +227,7 @@ def _is_on_page(target: object, snapshot: str) -> bool:
     return isinstance(target, str) and (is_cut or parse_snapshot(snapshot).by_ref(target) is not None)
 
 
-def _prompt(observation: Observation, calls: list[_Call]) -> str:
+def _prompt(observation: Observation, calls: list[_ToolCall]) -> str:
     """The calls so far, then the judge's message, here with the task in every step."""
     lines = [f"Calls so far: {len(calls)}"]
     for number, call in list(enumerate(calls, 1))[-_MAX_CALLS_SHOWN:]:

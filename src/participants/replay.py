@@ -80,13 +80,13 @@ def create(options: ParticipantOptions) -> Decide:
     return per_attempt(begin)
 
 
-class Wanted(Table):
+class ElementQuery(Table):
     """An element by role and name, anywhere or within another one."""
 
     role: str
     name: str | None = None
     nth: int = 0
-    within: "Wanted | None" = None
+    within: "ElementQuery | None" = None
 
     def __str__(self) -> str:
         number = f" number {self.nth + 1}" if self.nth > 0 else ""
@@ -94,7 +94,7 @@ class Wanted(Table):
         return own if self.within is None else f"{own} in {self.within}"
 
 
-class FormField(Wanted):
+class FormField(ElementQuery):
     """A field of `browser_fill_form`; `type` is the element's role unless given."""
 
     value: str
@@ -110,11 +110,11 @@ class ScriptStep(Table):
     role: str | None = None
     name: str | None = None
     nth: int = 0
-    within: Wanted | None = None
-    start: Wanted | None = None
-    end: Wanted | None = None
+    within: ElementQuery | None = None
+    start: ElementQuery | None = None
+    end: ElementQuery | None = None
     fields: tuple[FormField, ...] = ()
-    after: Wanted | None = None
+    after: ElementQuery | None = None
     thought: str = ""
     repeat: bool = False
 
@@ -133,16 +133,20 @@ class ScriptStep(Table):
         return self
 
     @property
-    def element(self) -> Wanted | None:
+    def element(self) -> ElementQuery | None:
         """The element that the step acts on."""
-        return None if self.role is None else Wanted(role=self.role, name=self.name, nth=self.nth, within=self.within)
+        return (
+            None
+            if self.role is None
+            else ElementQuery(role=self.role, name=self.name, nth=self.nth, within=self.within)
+        )
 
     @property
-    def elements(self) -> tuple[Wanted, ...]:
+    def elements(self) -> tuple[ElementQuery, ...]:
         """Every element that the step names."""
         return tuple(filter(None, (self.element, self.start, self.end, *self.fields)))
 
-    def params_for(self, refs: Mapping[Wanted, str]) -> dict[str, Any]:
+    def params_for(self, refs: Mapping[ElementQuery, str]) -> dict[str, Any]:
         """The parameters, including the elements' references. Descriptions are only for readers of the recording."""
         params = dict(self.params)
         if self.element is not None:
@@ -268,7 +272,7 @@ class Player:
         page = parse_snapshot(snapshot) if step.after is not None or step.elements else Snapshot()
         if step.after is not None and _find(page, step.after) is None:
             return self._wait(step.after)
-        refs: dict[Wanted, str] = {}
+        refs: dict[ElementQuery, str] = {}
         for wanted in step.elements:
             node = _find(page, wanted)
             if node is None or node.ref is None:
@@ -280,14 +284,14 @@ class Player:
         thought = step.thought or f"Next: {step.tool}" + (f" on {step.element}." if step.element else ".")
         return Action(tool=step.tool or "", params=step.params_for(refs), thought=thought)
 
-    def _wait(self, wanted: Wanted) -> Action:
+    def _wait(self, wanted: ElementQuery) -> Action:
         self._waits += 1
         if self._waits > MAX_WAITS:
             return _finish(f"I could not find {wanted} on the page.")
         return Action(tool="browser_wait_for", params={"time": _WAIT_S}, thought=f"{wanted} is not there yet.")
 
 
-def _find(snapshot: Snapshot, wanted: Wanted) -> Node | None:
+def _find(snapshot: Snapshot, wanted: ElementQuery) -> Node | None:
     """An element with a reference: by its exact name, otherwise by a case-insensitive part of it.
 
     An element without a name of its own is found by the text inside it.
@@ -297,7 +301,7 @@ def _find(snapshot: Snapshot, wanted: Wanted) -> Node | None:
     return _chosen(snapshot, wanted, nodes)
 
 
-def _nodes_in(snapshot: Snapshot, around: Wanted | None) -> Sequence[Node]:
+def _nodes_in(snapshot: Snapshot, around: ElementQuery | None) -> Sequence[Node]:
     """The nodes inside that element, which needs no reference; every node without one."""
     if around is None:
         return snapshot.nodes
@@ -305,7 +309,7 @@ def _nodes_in(snapshot: Snapshot, around: Wanted | None) -> Sequence[Node]:
     return [] if outer is None else list(snapshot.subtree(outer))[1:]
 
 
-def _chosen(snapshot: Snapshot, wanted: Wanted, nodes: list[Node]) -> Node | None:
+def _chosen(snapshot: Snapshot, wanted: ElementQuery, nodes: list[Node]) -> Node | None:
     if wanted.name is not None:
         name = plain(name_as_seen(wanted.name))
         named = [(node, plain(name_as_seen(node.name or snapshot.text_of(node)))) for node in nodes]

@@ -13,7 +13,7 @@ USAGE_KEY = "usage"
 _Tokens = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
-class _Reported(Record):
+class _UsageClaim(Record):
     """The keys that are read; others are ignored."""
 
     input_tokens: _Tokens = 0
@@ -39,9 +39,9 @@ class ClaimedUsage(Record):
         value = metadata.get(USAGE_KEY)
         if not isinstance(value, Mapping):
             return None
-        known = {name: value[name] for name in _Reported.model_fields if name in value}
+        known = {name: value[name] for name in _UsageClaim.model_fields if name in value}
         try:
-            found = _Reported.model_validate(known)
+            found = _UsageClaim.model_validate(known)
         except ValidationError:
             return None
         if not known:

@@ -54,19 +54,19 @@ def _directives(day: date) -> Mapping[str, str]:
     }
 
 
-class _Place(NamedTuple):
+class _DatePlaceholder(NamedTuple):
     start: int
     end: int
     text: str
 
 
-def _places(text: str) -> Iterator[_Place]:
+def _places(text: str) -> Iterator[_DatePlaceholder]:
     for begins in _BEGINS.finditer(text):
         start = begins.start()
         end = text.find("}", start)
         if end < 0:
             raise Invalid(f"{shown(text[start:])} has no closing brace", _REMEDY, column=start + 1)
-        yield _Place(start, end + 1, text[start + 1 : end])
+        yield _DatePlaceholder(start, end + 1, text[start + 1 : end])
 
 
 def day_in(value: object) -> date | None:
@@ -147,7 +147,7 @@ def with_dates(table: Mapping[str, Any], keys: Collection[str], today: date) -> 
     return written
 
 
-def _written(place: _Place, today: date) -> str:
+def _written(place: _DatePlaceholder, today: date) -> str:
     column = place.start + 1
     found = _DATE.fullmatch(place.text)
     if found is None:

@@ -91,7 +91,7 @@ def opened_image(data: bytes) -> "Image.Image | None":
         return None
 
 
-class Captioned(NamedTuple):
+class CaptionedImage(NamedTuple):
     """A screenshot, its caption, and the colour behind that, if not the usual one."""
 
     screenshot: bytes
@@ -99,7 +99,7 @@ class Captioned(NamedTuple):
     tint: tuple[int, int, int] | None = None
 
 
-def captioned(scenes: Sequence[Captioned], width: int) -> "Pictures":
+def captioned(scenes: Sequence[CaptionedImage], width: int) -> "Pictures":
     """The screenshots with their captions below, all of the first one's size at this width.
 
     Captions are in the font that comes with Pillow, which has Latin letters only.

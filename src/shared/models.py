@@ -19,7 +19,7 @@ class Record(BaseModel):
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedLimit:
     """On a field: the maximum number of bytes when recorded. Longer values are cut (`judge.store.bounds`)."""
 
     max_bytes: int
@@ -31,8 +31,8 @@ def omit_default(default: D, **options: Any) -> D:
     return field
 
 
-Title = Annotated[str, Recorded(1_000)]
-Address = Annotated[str, Recorded(3_000)]
+Title = Annotated[str, RecordedLimit(1_000)]
+Address = Annotated[str, RecordedLimit(3_000)]
 
 
 class ToolSpec(Record):
@@ -52,7 +52,7 @@ class Tab(Record):
     current: bool = False
 
 
-class Settled(Record):
+class SettleTime(Record):
     """How long the judge waited before it observed a page, in seconds of real time and of the page's own clock.
 
     `waited_for` are the reasons: `requests`, `changes`, `timer`, `busy` (a loading indicator), `moving`.
@@ -133,7 +133,7 @@ class Page(Record):
     refused: tuple[str, ...] = ()
     downloads: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
-    settled: Settled = Settled()
+    settled: SettleTime = SettleTime()
     http_status: int | None = None
     wall: str = ""
     origin: str | None = None
@@ -144,7 +144,7 @@ class Page(Record):
     stood: tuple[Vanished, ...] = Field(default=(), exclude=True, repr=False)
 
 
-class Observation(Record):
+class ObservationMessage(Record):
     """What a participant receives in one message. Only the first message of an attempt has an `instruction`.
 
     `notice` is the judge's remark on the page, as text.
@@ -161,12 +161,12 @@ class Observation(Record):
 class Action(Record):
     """A participant's action: one tool with its parameters. `thought` is recorded and never judged."""
 
-    tool: Annotated[str, Recorded(200)]
-    params: Annotated[dict[str, Any], Recorded(6_000)] = Field(default_factory=dict)
-    thought: Annotated[str, Recorded(4_000)] = ""
+    tool: Annotated[str, RecordedLimit(200)]
+    params: Annotated[dict[str, Any], RecordedLimit(6_000)] = Field(default_factory=dict)
+    thought: Annotated[str, RecordedLimit(4_000)] = ""
 
 
-class Reply(Record):
+class ParsedReply(Record):
     """A participant's message as the judge understands it: an action, or one precise complaint."""
 
     action: Action | None = None

@@ -43,7 +43,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from shared.claims import ClaimedUsage
 from shared.errors import ObservationError
-from shared.models import Action, Observation, Page, Reply, Tab, ToolSpec
+from shared.models import Action, ObservationMessage, Page, ParsedReply, Tab, ToolSpec
 from shared.quotations import JSON_RUN, JSON_STRING, outside_quotations
 from shared.reasoning import end_of_reasoning
 from shared.strict_json import STRICT
@@ -110,7 +110,7 @@ class Participant(Protocol):
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str: ...
 
 
-def render_observation(observation: Observation) -> str:
+def render_observation(observation: ObservationMessage) -> str:
     """The text part of a judge's message, laid out as in this module's docstring.
 
     URLs are cut at `MAX_URL_CHARS`, titles at `MAX_TITLE_CHARS`, a dialog at `MAX_DIALOG_CHARS`, feedback at
@@ -148,7 +148,7 @@ def is_result(feedback: str) -> bool:
     return feedback.startswith(RESULT)
 
 
-def parse_observation(text: str, screenshot: bytes | None = None, media_type: str = "image/jpeg") -> Observation:
+def parse_observation(text: str, screenshot: bytes | None = None, media_type: str = "image/jpeg") -> ObservationMessage:
     """The inverse of `render_observation`, for participants written in Python.
 
     Cut values stay cut, and a single tab comes back as no tabs because it is not listed. Raises `ObservationError` for
@@ -177,7 +177,7 @@ def parse_observation(text: str, screenshot: bytes | None = None, media_type: st
         dialog=values["dialog"],
         vanished=_parse_vanished(values["vanished"]),
     )
-    return Observation(
+    return ObservationMessage(
         page=page,
         tools=tools,
         instruction=values["task"],
@@ -364,20 +364,20 @@ _NO_PARAMS = frozenset({"", "{}", "none", "null", "n/a"})
 OLDER_NAMES: Mapping[str, str] = MappingProxyType({"ref": "target", "startRef": "startTarget", "endRef": "endTarget"})
 
 
-class _Problem(ValueError):
+class _ReplyProblem(ValueError):
     """The problem with a reply, as the predicate of a sentence that begins with `Your reply`."""
 
 
-def parse_reply(text: str, tools: Sequence[ToolSpec] = ()) -> Reply:
+def parse_reply(text: str, tools: Sequence[ToolSpec] = ()) -> ParsedReply:
     """The action of a participant's message, or one precise complaint in a sentence. Never raises.
 
     Text longer than `MAX_REPLY_CHARS` is refused; a thought is cut at `MAX_THOUGHT_CHARS`. With `tools`, a parameter
     of the tool beside "params" is refused.
     """
     try:
-        return Reply(action=_read_action(text, tools))
+        return ParsedReply(action=_read_action(text, tools))
     except ValueError as problem:
-        return Reply(complaint=f"Your reply {problem}; send exactly one action, such as {REPLY_EXAMPLE}")
+        return ParsedReply(complaint=f"Your reply {problem}; send exactly one action, such as {REPLY_EXAMPLE}")
 
 
 def render_reply(action: Action) -> str:
@@ -392,14 +392,14 @@ def render_reply(action: Action) -> str:
 
 def _read_action(text: str, tools: Sequence[ToolSpec]) -> Action:
     if len(text) > MAX_REPLY_CHARS:
-        raise _Problem(f"has {len(text)} characters, and at most {MAX_REPLY_CHARS} are read")
+        raise _ReplyProblem(f"has {len(text)} characters, and at most {MAX_REPLY_CHARS} are read")
     if not text.strip():
-        raise _Problem("is empty")
+        raise _ReplyProblem("is empty")
     begin, unclosed = end_of_reasoning(text)
     if unclosed is not None:
-        raise _Problem(f"ends inside its reasoning, which {excerpt(unclosed, 40)} opens")
+        raise _ReplyProblem(f"ends inside its reasoning, which {excerpt(unclosed, 40)} opens")
     if not text[begin:].strip():
-        raise _Problem("holds nothing after its reasoning")
+        raise _ReplyProblem("holds nothing after its reasoning")
     # A line of its own, at the same position as before.
     said = " " * (begin - 1) + "\n" + text[begin:] if begin else text
     body = _find_body(said)
@@ -421,11 +421,11 @@ def _find_body(text: str) -> Any:
     if (bare := _LINE_WITH_BRACE.search(text)) is not None:
         value, end = _decode(text, bare.end() - 1)
         if _LINE_WITH_BRACE.search(text, end):
-            raise _Problem("holds more than one JSON object and no <json> tags")
+            raise _ReplyProblem("holds more than one JSON object and no <json> tags")
         return value
     if _TAG.search(text):
-        raise _Problem("has a <json> tag with no JSON object behind it")
-    raise _Problem(f"holds no <json>…</json> block and no ACTION: line (it begins with {excerpt(text.strip())})")
+        raise _ReplyProblem("has a <json> tag with no JSON object behind it")
+    raise _ReplyProblem(f"holds no <json>…</json> block and no ACTION: line (it begins with {excerpt(text.strip())})")
 
 
 def _next_block(text: str, opening: re.Pattern[str], position: int) -> int | None:
@@ -455,7 +455,7 @@ def _last_object(text: str, opening: re.Pattern[str], first: int) -> Any:
             problem = error
         start = _next_block(text, opening, end)
     if start is not None:
-        raise _Problem(_TOO_MANY_BLOCKS)
+        raise _ReplyProblem(_TOO_MANY_BLOCKS)
     if problem is not None:
         raise problem
     return found
@@ -467,7 +467,7 @@ def _refuse_second_value(text: str, end: int) -> None:
     if closing is not None and (opening is None or closing.start() < opening.start()):
         rest = text[end : closing.start()].strip().strip("`").strip()
         if rest:
-            raise _Problem(f"has more than one JSON object inside the <json> tags, from {excerpt(rest, 30)} on")
+            raise _ReplyProblem(f"has more than one JSON object inside the <json> tags, from {excerpt(rest, 30)} on")
 
 
 def _from_lines(text: str, labels: list[re.Match[str]]) -> dict[str, Any]:
@@ -485,7 +485,7 @@ def _from_lines(text: str, labels: list[re.Match[str]]) -> dict[str, Any]:
             case "PARAMS":
                 blocks += 1
                 if blocks > MAX_BLOCKS:
-                    raise _Problem(_TOO_MANY_BLOCKS)
+                    raise _ReplyProblem(_TOO_MANY_BLOCKS)
                 start = _skip_lead_in(text, label.end())
                 body["params"], end = _decode(text, start) if start < stop else ({}, stop)
             case _:
@@ -499,11 +499,11 @@ def _refuse_other_labels(body: dict[str, Any], text: str, after_action: int) -> 
     """Refuse an action in lines whose parameters are in none that is read, such as `Action Input:`."""
     for label in _OTHER_PARAMS_LABEL.finditer(text, after_action):
         if label["value"].strip(" \t*_`\"'").lower() not in _NO_PARAMS and label["name"].upper() != "PARAMS":
-            raise _Problem(f"has a line {excerpt(label['name'] + ':', 40)} where PARAMS: is meant")
+            raise _ReplyProblem(f"has a line {excerpt(label['name'] + ':', 40)} where PARAMS: is meant")
     rest = text[after_action:].strip().partition("\n")[2]
     is_text = re.match(r"\W*+\w", rest) and not _LABEL.search(rest) and not _ANSWER_LABEL.search(rest)
     if body["tool"] == FINISH and "params" not in body and is_text:
-        raise _Problem(f"has text after ACTION: {FINISH} and no PARAMS: line with the answer")
+        raise _ReplyProblem(f"has text after ACTION: {FINISH} and no PARAMS: line with the answer")
 
 
 def _tool_name(text: str) -> str:
@@ -514,19 +514,19 @@ def _tool_name(text: str) -> str:
 
 
 def _decode(text: str, start: int) -> tuple[Any, int]:
-    """The JSON value at `start` and where it ends. Raises `_Problem`. Takes time linear in the text after `start`."""
+    """The JSON value at `start` and where it ends. Raises `_ReplyProblem`. Takes time linear in the text after `start`."""
     # A label, a tag or a fence ends it.
     run = JSON_RUN.match(text, start)
     written = run[0] if run else ""
     # Every value but the first follows one of these.
     if sum(map(JSON_STRING.sub("", written).count, "{[,")) >= MAX_VALUES:
-        raise _Problem(f"holds more than {MAX_VALUES} JSON values")
+        raise _ReplyProblem(f"holds more than {MAX_VALUES} JSON values")
     try:
         return _DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
         problem = error
     except RecursionError:
-        raise _Problem(f"nests JSON more than {MAX_DEPTH} levels deep") from None
+        raise _ReplyProblem(f"nests JSON more than {MAX_DEPTH} levels deep") from None
     if _ENDS_AFTER_COMMA.match(text, problem.pos):
         # A space for each trailing comma keeps the positions. The run has only complete strings, so this is linear.
         repaired = _TRAILING_COMMA.sub(lambda found: found[1] or " ", written)
@@ -535,19 +535,19 @@ def _decode(text: str, start: int) -> tuple[Any, int]:
             return value, start + end
     near = text[problem.pos : problem.pos + 30]
     where = f"near {excerpt(near, 30)}" if near else "where the text ends"
-    raise _Problem(f"is not valid JSON: {problem.msg} at character {problem.pos}, {where}")
+    raise _ReplyProblem(f"is not valid JSON: {problem.msg} at character {problem.pos}, {where}")
 
 
 def _parse_action(body: Any) -> Action:
     if not isinstance(body, dict):
-        raise _Problem("is a JSON list or value, not one JSON object")
+        raise _ReplyProblem("is a JSON list or value, not one JSON object")
     if "tool" not in body:
         keys = ", ".join(excerpt(key, 20) for key in list(body)[:5]) or "none"
-        raise _Problem(f'has no "tool" key (its keys: {keys})')
+        raise _ReplyProblem(f'has no "tool" key (its keys: {keys})')
     tool = body["tool"].strip() if isinstance(body["tool"], str) else None
     if tool is None or TOOL_NAME.fullmatch(tool) is None:
         shown = excerpt(tool) if tool is not None else f"a {type(body['tool']).__name__}"
-        raise _Problem(f'has as "tool" {shown}, which is not the name of a tool')
+        raise _ReplyProblem(f'has as "tool" {shown}, which is not the name of a tool')
     return Action(tool=tool, params=_parse_params(body), thought=_parse_thought(body.get("thought")))
 
 
@@ -565,33 +565,33 @@ def _refuse_lost_answer(tool: str, body: dict[str, Any], text: str) -> None:
     given = [name for name in body if _OTHER_ANSWERS.fullmatch(name) and body[name] not in (None, "", [], {})]
     lines = outside_quotations(_ANSWER_LABEL, text)
     if tool != FINISH and (lines or "answer" in given):
-        raise _Problem(f"gives an answer, which {tool} does not take; {FINISH} does")
+        raise _ReplyProblem(f"gives an answer, which {tool} does not take; {FINISH} does")
     if tool == FINISH and given:
         raise _beside(given[0])
     if lines:
         shown = excerpt(f"{lines[-1]['name']}:", 20)
-        raise _Problem(f"has a line {shown}; an answer is given as {_ANSWER_EXAMPLE}")
+        raise _ReplyProblem(f"has a line {shown}; an answer is given as {_ANSWER_EXAMPLE}")
 
 
-def _beside(name: str) -> _Problem:
+def _beside(name: str) -> _ReplyProblem:
     example = f"; an answer is given as {_ANSWER_EXAMPLE}" if _OTHER_ANSWERS.fullmatch(name) else ""
-    return _Problem(f'has {excerpt(name, 20)} beside "params" instead of inside it{example}')
+    return _ReplyProblem(f'has {excerpt(name, 20)} beside "params" instead of inside it{example}')
 
 
 def _parse_params(body: dict[str, Any]) -> dict[str, Any]:
     for name, value in body.items():
         is_meant = name != "params" and _OTHER_NAMES.fullmatch(name) is not None
         if is_meant and ("params" not in body or (value and not body["params"])):
-            raise _Problem(f'has {excerpt(name, 20)} where "params" is meant')
+            raise _ReplyProblem(f'has {excerpt(name, 20)} where "params" is meant')
     params = body.get("params")
     if params is None or (isinstance(params, str) and not params.strip()):
         return {}
     if isinstance(params, str):
         params, end = _decode(params, len(params) - len(params.lstrip()))
         if body["params"][end:].strip():
-            raise _Problem('has text after the JSON object in "params"')
+            raise _ReplyProblem('has text after the JSON object in "params"')
     if not isinstance(params, dict):
-        raise _Problem(f'has as "params" a {type(params).__name__}, not a JSON object')
+        raise _ReplyProblem(f'has as "params" a {type(params).__name__}, not a JSON object')
     clean: dict[str, Any] = _clean(params, 1)
     return clean
 
@@ -607,10 +607,10 @@ def _parse_thought(thought: Any) -> str:
 def _clean(value: Any, depth: int) -> Any:
     """The value with all strings made encodable as UTF-8; refuses NUL characters and deep nesting."""
     if depth > MAX_DEPTH:
-        raise _Problem(f"nests JSON more than {MAX_DEPTH} levels deep")
+        raise _ReplyProblem(f"nests JSON more than {MAX_DEPTH} levels deep")
     if isinstance(value, str):
         if "\x00" in value:
-            raise _Problem("holds a NUL character")
+            raise _ReplyProblem("holds a NUL character")
         return without_surrogates(value)
     if isinstance(value, dict):
         return {_clean(key, depth): _clean(item, depth + 1) for key, item in value.items()}
@@ -622,7 +622,7 @@ def _clean(value: Any, depth: int) -> Any:
 def _integer(digits: str) -> int:
     # The length first: converting a very long number takes quadratic time.
     if len(digits) > 17 or abs(value := int(digits)) > 2**53:
-        raise _Problem(f"holds the number {excerpt(digits, 20)}, which is too large")
+        raise _ReplyProblem(f"holds the number {excerpt(digits, 20)}, which is too large")
     return value
 
 

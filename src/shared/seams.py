@@ -38,7 +38,7 @@ class PluginInfo(Record):
     code_checksum: str = Field(max_length=100)
 
 
-class Entry:
+class SeamEntry:
     """One entry point of a seam."""
 
     def __init__(self, point: EntryPoint) -> None:
@@ -96,9 +96,9 @@ class Seam(Generic[T]):
     kind: str
     what: str
 
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> dict[str, SeamEntry]:
         """All entry points whose code exists, by name."""
-        found: dict[str, Entry] = {}
+        found: dict[str, SeamEntry] = {}
         for entry in declared(_PREFIX + self.kind):
             if entry.has_code:
                 found.setdefault(entry.name, entry)
@@ -108,7 +108,7 @@ class Seam(Generic[T]):
         """The names, without importing anything: our own first, in alphabetical order."""
         return tuple(self.entries())
 
-    def entry(self, name: str) -> Entry | None:
+    def entry(self, name: str) -> SeamEntry | None:
         """The entry point of this name, if its code exists."""
         # Our own first, because reading what every installed package declares takes much longer.
         own = next((entry for entry in _own(_PREFIX + self.kind) if entry.name == name and entry.has_code), None)
@@ -139,7 +139,7 @@ class Seam(Generic[T]):
         if not _REFERENCE.fullmatch(text):
             return self.load(text)
         point = EntryPoint(name=text, value=text, group=_PREFIX + self.kind)
-        loaded: T = Entry(point).load()  # type: ignore[assignment]
+        loaded: T = SeamEntry(point).load()  # type: ignore[assignment]
         return loaded
 
     def plugin(self, name: str) -> PluginInfo | None:
@@ -149,26 +149,26 @@ class Seam(Generic[T]):
 
 
 @functools.cache
-def declared(group: str) -> tuple[Entry, ...]:
+def declared(group: str) -> tuple[SeamEntry, ...]:
     """The entry points of a group in installed packages, with or without code: ours first, then by package and name."""
     return (*_own(group), *_of_others(group))
 
 
-def _of_others(group: str) -> list[Entry]:
-    found = map(Entry, importlib.metadata.entry_points(group=group))
+def _of_others(group: str) -> list[SeamEntry]:
+    found = map(SeamEntry, importlib.metadata.entry_points(group=group))
     return sorted((each for each in found if not each.is_own), key=lambda each: each.title)
 
 
 @functools.cache
-def _own(group: str) -> tuple[Entry, ...]:
+def _own(group: str) -> tuple[SeamEntry, ...]:
     try:
         points = importlib.metadata.distribution(OWN).entry_points
     except importlib.metadata.PackageNotFoundError:
         return ()
-    return tuple(Entry(point) for point in points if point.group == group)
+    return tuple(SeamEntry(point) for point in points if point.group == group)
 
 
-def without_code() -> Iterator[Entry]:
+def without_code() -> Iterator[SeamEntry]:
     """Entry points whose code is missing."""
     for group in sorted(name for name in importlib.metadata.entry_points().groups if name.startswith(_PREFIX)):
         yield from (entry for entry in declared(group) if not entry.has_code)

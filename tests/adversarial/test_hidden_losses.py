@@ -16,7 +16,7 @@ from helpers.results import a_result, a_submission, a_verdict
 from judge.results.entries import counts_of
 from judge.results.leaderboard import rows
 from judge.results.merge import merge
-from judge.results.rates import Counted, Rate
+from judge.results.rates import CountedAttempt, Rate
 from judge.results.submission import Submission
 from judge.runner.terminal import print_summary
 from judge.store.layout import RunStore
@@ -78,7 +78,7 @@ def check_mix(outcomes: Sequence[str], dice: random.Random) -> None:
     assert hidden["is_complete"] <= counts["is_complete"]
     spoilt = counts_of({"verdict": dice.choice((outcome, *LOST))} for outcome in outcomes)
     assert spoilt["success_rate_of_all"] <= counts["success_rate_of_all"]
-    report = Rate.of(Counted(str(number), outcome) for number, outcome in enumerate(outcomes))
+    report = Rate.of(CountedAttempt(str(number), outcome) for number, outcome in enumerate(outcomes))
     assert round(report.rate_of_all, 1) == counts["success_rate_of_all"]
     assert report.is_complete is counts["is_complete"]
 

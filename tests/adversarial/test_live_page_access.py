@@ -20,7 +20,7 @@ from judge.records.events import RunStarted, TaskStarted
 from judge.server.live import LiveHub, live_routes
 from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import listen
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import AgentMessage
 
 RUN = "20260101-000000-live"
 TOKEN = "token-planted-5d1c9e22"
@@ -45,7 +45,7 @@ def judge_app(folder: Path, *, is_open: bool = False, token: str | None = None) 
     sink(RunStarted(run_id=RUN, total=1))
     sink(TaskStarted(task_id="task_000", attempt=1, max_steps=15))
 
-    async def answer(turn: Turn) -> str:
+    async def answer(turn: AgentMessage) -> str:
         return turn.text
 
     app = build_app(

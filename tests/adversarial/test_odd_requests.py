@@ -13,7 +13,7 @@ import pytest
 from helpers.a2a.agents import our_agent, served
 from helpers.a2a.envelopes import encode, places, raw, replaced
 from helpers.episode.live_judge import LiveJudge
-from shared.a2a.tasks import TaskSink, Turn
+from shared.a2a.tasks import AgentMessage, TaskSink
 from shared.logs import BoundedHandler, CleanRecords
 
 Record = Callable[[str, object], None]
@@ -110,11 +110,11 @@ IDS: dict[str, Any] = {
 
 
 class Agent:
-    async def execute(self, turn: Turn, sink: TaskSink) -> None:
+    async def execute(self, turn: AgentMessage, sink: TaskSink) -> None:
         await sink.complete("Done.")
 
 
-async def answered(turn: Turn) -> str:
+async def answered(turn: AgentMessage) -> str:
     return "an answer"
 
 

@@ -21,7 +21,7 @@ from helpers.ports import free_port
 from judge.runner.options import RunOptions
 from judge.runner.run import run
 from judge.store.layout import newest_run
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import AgentMessage
 from shared.errors import WabeError
 from shared.settings import Settings
 
@@ -93,7 +93,7 @@ async def test_no_output_of_a_run_has_the_credentials_and_a_resumed_run_takes_ne
     caplog.set_level("INFO")
     port, shown, screen = free_port(), list[bytes](), io.StringIO()
 
-    async def answer(_: Turn) -> str:
+    async def answer(_: AgentMessage) -> str:
         async with httpx.AsyncClient() as http, http.stream("GET", f"http://127.0.0.1:{port}/events") as events:
             shown.append(await anext(events.aiter_bytes()))
         return finish()

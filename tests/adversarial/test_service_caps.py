@@ -17,7 +17,7 @@ from judge.config import RunConfig
 from judge.scenario.models import AssessmentRequest
 from judge.server.limits import Capacity, ServiceLimits
 from judge.server.service import JudgeService
-from shared.a2a.tasks import TaskSink, Turn
+from shared.a2a.tasks import AgentMessage, TaskSink
 from shared.errors import ModelBudgetSpent
 from shared.llm.limits import Budget, MeteredModel, estimate_tokens
 from shared.llm.model import ModelRequest
@@ -66,7 +66,7 @@ async def ask(folder: Path, limits: ServiceLimits, tasks: int = 1, **config: Any
     asked = {"tasks": some_tasks("https://shop.test/", tasks), "judge_model": PRICED, **empty_shard, **config}
     text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, "config": asked})
     ends = RecordedEnds()
-    await service.execute(Turn(text=text, context_id="c", task_id="t"), ends)
+    await service.execute(AgentMessage(text=text, context_id="c", task_id="t"), ends)
     return ends
 
 

@@ -15,12 +15,12 @@ from pydantic import SecretStr
 
 from helpers.episode.live_judge import served
 from helpers.runner.scenario_runs import run_here, write_scenario
-from judge.records.events import EVENT_KEY, Event, RunStarted, Said, TaskDone, to_wire
+from judge.records.events import EVENT_KEY, Event, JudgeText, RunStarted, TaskDone, to_wire
 from judge.runner.follow import request_assessment
 from judge.server.service import JudgeService
 from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, listen
-from shared.a2a.tasks import TaskSink, TextExecutor, TextHandler, Turn
+from shared.a2a.tasks import AgentMessage, TaskSink, TextExecutor, TextHandler
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -57,7 +57,7 @@ class OtherJudge:
         self.cancelled = asyncio.Event()
         self._answer = answer
 
-    async def execute(self, turn: Turn, sink: TaskSink) -> None:
+    async def execute(self, turn: AgentMessage, sink: TaskSink) -> None:
         self.asked.append(turn.text)
         try:
             await self._answer(sink)
@@ -75,7 +75,7 @@ async def answer(sink: TaskSink) -> None:
     await sink.complete("done")
 
 
-async def nothing(turn: Turn) -> str:
+async def nothing(turn: AgentMessage) -> str:
     return turn.text
 
 
@@ -254,7 +254,7 @@ async def test_prose_without_events_is_shown_and_counts_nothing(
     async with agent(OtherJudge(work)) as url:
         await request_assessment(url, "{}", seen.append)
     record_property("outcome", str(seen))
-    assert seen == [Said(text="Assessment run-1: 1 task."), Said(text="Task t1: success after 2 steps: r")]
+    assert seen == [JudgeText(text="Assessment run-1: 1 task."), JudgeText(text="Task t1: success after 2 steps: r")]
 
 
 async def test_a_judge_with_protocol_0_3_sends_its_events_as_well(record_property: Record) -> None:

@@ -28,7 +28,7 @@ from judge.scenario.models import AssessmentRequest
 from judge.scenario.request import parse_request
 from judge.server.service import JudgeService
 from judge.store.layout import RunStore
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import AgentMessage
 from shared.errors import ConfigError
 from shared.files import read_json, write_json
 from shared.settings import Settings
@@ -155,7 +155,7 @@ async def ask_judge(
     body = {"judge_model": "offline", "run_id": run_id, "tasks": tasks, **shard, **config}
     sink = RecordedEnds()
     text = json.dumps({"participants": {"p": url}, "config": body})
-    await JudgeService(settings, folder).execute(Turn(text=text, context_id="c", task_id="t"), sink)
+    await JudgeService(settings, folder).execute(AgentMessage(text=text, context_id="c", task_id="t"), sink)
     return sink.ended
 
 

@@ -25,7 +25,7 @@ def observed(
 ) -> Observation:
     """What a participant sees at a step of an attempt."""
     website = "https://a.test/"
-    message = models.Observation(
+    message = models.ObservationMessage(
         page=page, tools=tools, instruction=None if step else instruction, website=website, feedback=feedback
     )
     fields = dict(message) | {"instruction": instruction}

@@ -14,7 +14,7 @@ from helpers.a2a.agents import our_agent
 from helpers.interop.programs import EventRecords, calling
 from shared.a2a.server import build_app
 from shared.a2a.serving import address_of, listen, serve_app
-from shared.a2a.tasks import TaskSink, Turn
+from shared.a2a.tasks import AgentMessage, TaskSink
 
 pytestmark = pytest.mark.usefixtures("environments")
 FIELD_READ_TIMEOUT_S = 300.0
@@ -31,7 +31,7 @@ class SilentWork:
     def __init__(self) -> None:
         self.over = asyncio.Event()
 
-    async def execute(self, turn: Turn, sink: TaskSink) -> None:
+    async def execute(self, turn: AgentMessage, sink: TaskSink) -> None:
         del turn
         await self.over.wait()
         await sink.artifact("results", ["Done.", "{}"])

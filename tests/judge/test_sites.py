@@ -5,19 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.records.tasks import Task
-from judge.sites import Place, RunSites, is_off_site, place_of
+from judge.sites import HostPort, RunSites, is_off_site, place_of
 
 
 @pytest.mark.parametrize(
     ("url", "place"),
     [
-        ("https://Shop.Test./", Place(host="shop.test", port=443)),
-        ("http://bücher.example/", Place(host="xn--bcher-kva.example", port=80)),
+        ("https://Shop.Test./", HostPort(host="shop.test", port=443)),
+        ("http://bücher.example/", HostPort(host="xn--bcher-kva.example", port=80)),
         ("http://shop.test:0/", None),
-        ("http://[::1]:9/", Place(host="::1", port=9)),
+        ("http://[::1]:9/", HostPort(host="::1", port=9)),
     ],
 )
-def test_a_place_is_named_as_browsers_name_it(url: str, place: Place | None) -> None:
+def test_a_place_is_named_as_browsers_name_it(url: str, place: HostPort | None) -> None:
     assert place_of(url) == place
 
 

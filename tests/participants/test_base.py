@@ -34,7 +34,7 @@ TOOLS = (
 
 def message(instruction: str | None = None, *, feedback: str | None = None, title: str = "Shop") -> str:
     return render_observation(
-        models.Observation(
+        models.ObservationMessage(
             page=Page(url="http://shop.test/", title=title, snapshot="- main [ref=e1]"),
             tools=TOOLS,
             instruction=instruction,

@@ -26,8 +26,8 @@ from participants.computer_use import converse
 from participants.computers.actions import (
     Actions,
     Conversation,
-    Turn,
-    View,
+    ModelTurn,
+    ScreenView,
     click,
     drag,
     go_back,
@@ -42,7 +42,7 @@ from participants.computers.actions import (
 from shared.errors import ModelBlocked, ModelError, ModelKeyRefused, ModelMalformed, ModelUnavailable
 from shared.llm.http import HTTPModel
 
-VIEW = View(url="https://a.test/", screenshot=b"one", media_type="image/jpeg", width=1000, height=500)
+VIEW = ScreenView(url="https://a.test/", screenshot=b"one", media_type="image/jpeg", width=1000, height=500)
 NEXT = VIEW.model_copy(update={"screenshot": b"two", "note": "It failed."})
 PREVIEW = "computer-use-preview"
 
@@ -72,7 +72,7 @@ async def talking(
 # --- OpenAI ---
 
 
-async def openai_turn(*actions: dict[str, Any]) -> Turn:
+async def openai_turn(*actions: dict[str, Any]) -> ModelTurn:
     async with talking("openai", openai_response(computer_call(*actions))) as (conversation, _):
         return await conversation.ask(VIEW)
 
@@ -207,7 +207,7 @@ async def test_after_an_error_the_same_is_asked_again() -> None:
 # --- Gemini ---
 
 
-async def gemini_turn(name: str, args: dict[str, Any]) -> Turn:
+async def gemini_turn(name: str, args: dict[str, Any]) -> ModelTurn:
     async with talking("gemini", gemini_calls((name, args))) as (conversation, _):
         return await conversation.ask(VIEW)
 
@@ -357,7 +357,7 @@ async def test_an_unusable_answer_of_geminis_is_a_model_error(answer: Answer, er
 # --- Anthropic ---
 
 
-async def anthropic_turn(name: str, **given: Any) -> Turn:
+async def anthropic_turn(name: str, **given: Any) -> ModelTurn:
     async with talking("anthropic", anthropic_answer(anthropic_call(name, **given))) as (conversation, _):
         return await conversation.ask(VIEW)
 

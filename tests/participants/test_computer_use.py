@@ -27,7 +27,7 @@ from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError, ParticipantError
 from shared.llm.opening import provider
 from shared.llm.providers import provider_names
-from shared.models import Action, Observation, Page, ToolSpec
+from shared.models import Action, ObservationMessage, Page, ToolSpec
 from shared.protocol import parse_reply, render_observation
 from shared.settings import Settings
 
@@ -88,7 +88,7 @@ async def play(
         async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
             actions = []
             for place, page in enumerate(pages):
-                shown = Observation(
+                shown = ObservationMessage(
                     page=Page(**page.model_dump(exclude={"feedback"})),
                     tools=tuple(tools),
                     instruction=None if place else "Buy a lamp",
@@ -265,7 +265,7 @@ async def test_attempts_do_not_share_a_conversation() -> None:
         settings = Settings(environ={"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.url})
         decide = create(ParticipantOptions(model=MODELS[0], settings=settings))
         async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
-            shown = Observation(page=PAGE, tools=TOOLS, instruction="Buy", website="https://a.test/")
+            shown = ObservationMessage(page=PAGE, tools=TOOLS, instruction="Buy", website="https://a.test/")
             for context in ("a", "b"):
                 await client.send(render_observation(shown), image=PICTURE, context_id=context)
         await decide.aclose()

@@ -23,7 +23,7 @@ from participants.base import Decide, ParticipantOptions
 from participants.command import load
 from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError, ParticipantError
-from shared.models import Action, Observation, Page, ToolSpec
+from shared.models import Action, ObservationMessage, Page, ToolSpec
 from shared.protocol import parse_reply, render_observation
 from shared.settings import Settings
 
@@ -120,7 +120,9 @@ every = pytest.mark.parametrize("provider", PROVIDERS.values(), ids=PROVIDERS)
 
 def message(instruction: str | None) -> str:
     page = Page(url="https://a.test/", title="A", snapshot='- link "In" [ref=e1]')
-    return render_observation(Observation(page=page, tools=TOOLS, instruction=instruction, website="https://a.test/"))
+    return render_observation(
+        ObservationMessage(page=page, tools=TOOLS, instruction=instruction, website="https://a.test/")
+    )
 
 
 async def play(provider: Provider, url: str, turns: list[tuple[str, str | None]]) -> list[Action | None]:

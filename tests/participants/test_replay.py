@@ -11,10 +11,10 @@ from helpers.participants import observed
 from participants.base import Observation, ParticipantOptions
 from participants.replay import (
     MAX_WAITS,
+    ElementQuery,
     Player,
     Script,
     ScriptStep,
-    Wanted,
     create,
     find_script,
     load_book,
@@ -221,7 +221,7 @@ def test_an_element_that_arrives_late_is_used_when_it_is_there() -> None:
 
 
 def test_a_step_with_after_waits_for_that_element() -> None:
-    player = play(ScriptStep(tool="finish", after=Wanted(role="status", name="sorted")))
+    player = play(ScriptStep(tool="finish", after=ElementQuery(role="status", name="sorted")))
     assert action(player.reply(SNAPSHOT, None)).tool == "browser_wait_for"
     assert action(player.reply(SNAPSHOT + "- status [ref=e9]: 3 desks, sorted by price\n", None)).tool == "finish"
 
@@ -250,7 +250,9 @@ def test_the_result_of_an_action_is_not_a_failure() -> None:
 
 def test_both_ends_of_a_drag_are_found_by_name() -> None:
     drag = ScriptStep(
-        tool="browser_drag", start=Wanted(role="link", name="Lamps", nth=1), end=Wanted(role="link", name="Desk Lamps")
+        tool="browser_drag",
+        start=ElementQuery(role="link", name="Lamps", nth=1),
+        end=ElementQuery(role="link", name="Desk Lamps"),
     )
     params = action(play(drag).reply(SNAPSHOT, None)).params
     assert (params["startTarget"], params["endTarget"]) == ("e6", "e3")
@@ -405,7 +407,7 @@ def test_an_element_is_looked_for_inside_another_one(within: str, target: str) -
 
 
 def test_an_element_outside_the_one_that_is_named_is_not_taken() -> None:
-    within = Wanted(role="row", name="sales.csv", within=Wanted(role="table", name="Trash"))
+    within = ElementQuery(role="row", name="sales.csv", within=ElementQuery(role="table", name="Trash"))
     script = Script(task="x", steps=(ScriptStep(tool="browser_click", role="button", name="Delete", within=within),))
     reply = Player(script).reply(ROWS, None)
     assert isinstance(reply, Action)

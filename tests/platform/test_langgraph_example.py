@@ -11,13 +11,13 @@ from pydantic import Field
 from helpers.participants import serving_agent
 from helpers.paths import ROOT
 from shared.a2a.client import ParticipantClient
-from shared.models import Observation, Page, ToolSpec
+from shared.models import ObservationMessage, Page, ToolSpec
 from shared.protocol import parse_reply, render_observation
 
 CLICK = '<json>{"thought": "in", "tool": "browser_click", "params": {"target": "e1"}}</json>'
 FINISH = '<json>{"thought": "done", "tool": "finish", "params": {"answer": "42"}}</json>'
 TOOLS = (ToolSpec(name="browser_click", description="Click", parameters={"type": "object", "properties": {}}),)
-FIRST = Observation(
+FIRST = ObservationMessage(
     page=Page(url="https://a.test/", title="A", snapshot='- link "In" [ref=e1]'),
     tools=TOOLS,
     instruction="Find the way in",

@@ -28,7 +28,7 @@ from judge.config import RunConfig
 from judge.scenario.toml import load_scenario
 from participants.command import list_participants
 from shared.a2a.client import ParticipantClient
-from shared.models import Observation, Page, ToolSpec
+from shared.models import ObservationMessage, Page, ToolSpec
 from shared.protocol import parse_observation, parse_reply, render_observation
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -47,7 +47,7 @@ CLICK = ToolSpec(
 )
 FINISH = next(tool for tool in offered_tools(()) if tool.name == "finish")
 SNAPSHOT = '- link "Standings table" [ref=e2]\n- link "Help" [ref=e3]'
-FIRST = Observation(
+FIRST = ObservationMessage(
     page=Page(url="https://shop.test/", title="Shop", snapshot=SNAPSHOT, screenshot=b"\xff\xd8\xff"),
     tools=(CLICK, FINISH),
     instruction="Show the standings",

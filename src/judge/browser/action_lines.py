@@ -30,7 +30,7 @@ def action_line(checked: CheckedAction, snapshot: Snapshot | None, hit: points.H
 
     `hit` are the elements that the browser found at the action's coordinates.
     """
-    subject, verb, value = tool_of(checked.tool).line(checked.params, _Seen(checked.params, snapshot, hit))
+    subject, verb, value = tool_of(checked.tool).line(checked.params, _ObservedPage(checked.params, snapshot, hit))
     at = " to ".join(map(points.written, points.points_of(checked.params)))
     return f"<{subject}> -> {verb}" + (f": {value}" if value else "") + (f" {at}" if at else "")
 
@@ -75,8 +75,8 @@ def with_downloads(line: str, names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """The page on which an action was executed: see `judge.records.tools.Scene`."""
+class _ObservedPage:
+    """The page on which an action was executed: see `judge.records.tools.ActionPage`."""
 
     params: Mapping[str, Any]
     snapshot: Snapshot | None

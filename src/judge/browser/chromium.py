@@ -56,7 +56,7 @@ _WINDOWS_PROGRAMS = tuple(
     for app in ("Chromium/Application/chrome", "Google/Chrome/Application/chrome", "Microsoft/Edge/Application/msedge")
 )
 _SHELL_NAME = re.compile(r"headless[-_]?shell", re.IGNORECASE)
-Wanted = Literal["any", "shell", "full"]
+BrowserBuild = Literal["any", "shell", "full"]
 _BROWSER_NAME = re.compile(r"chrom|edge|brave|vivaldi|opera|browser|headless[-_]?shell", re.IGNORECASE)
 # As `playwright install chromium` lays them out; the older layout of the full browser is `chrome-linux`.
 _OWN_BUILDS = (
@@ -98,7 +98,7 @@ class FoundBrowser(Record):
     sandbox_reason: str
 
 
-def find_browser(configured: str | None, settings: Settings, *, wanted: Wanted = "any") -> FoundBrowser:
+def find_browser(configured: str | None, settings: Settings, *, wanted: BrowserBuild = "any") -> FoundBrowser:
     """The browser to use: `configured` (`config.browser_path`), then `WABE_BROWSER_PATH`, then the first found.
 
     Raises `ConfigError` if a configured path is not a program, or if there is no browser (or none as `wanted`) at all.
@@ -122,14 +122,14 @@ def find_browser(configured: str | None, settings: Settings, *, wanted: Wanted =
     return FoundBrowser(path=path, source=source, sandbox=sandbox, sandbox_reason=reason)
 
 
-def wanted_by(config: RunConfig) -> Wanted:
+def wanted_by(config: RunConfig) -> BrowserBuild:
     """The kind of browser that the settings need."""
     if config.browser == "headed" or config.headless == "new":
         return "full"
     return "shell" if config.headless == "shell" else "any"
 
 
-def _kind_of(path: Path) -> Wanted:
+def _kind_of(path: Path) -> BrowserBuild:
     names = (path.name, Path(os.path.realpath(path)).name)
     return "shell" if any(_SHELL_NAME.search(name) for name in names) else "full"
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
-from judge.trajectory.fetched import MAX_BODY_BYTES, Answer
+from judge.trajectory.fetched import MAX_BODY_BYTES, FetchResponse
 
 LIMIT_S = 5.0
-NO_ANSWER = Answer(error="the browser did not answer")
+NO_ANSWER = FetchResponse(error="the browser did not answer")
 # The token goes from the browser's storage into the header here, and is never returned.
 _GET = """async page => {
   const {url, key, own, limit, maxBytes} = JSON.parse(%s);
@@ -93,9 +93,9 @@ def get_code(url: str, key: str | None, own: Mapping[str, str]) -> str:
     return _GET % json.dumps(json.dumps(given))
 
 
-def read_answer(text: str) -> Answer:
+def read_answer(text: str) -> FetchResponse:
     """The result of `get_code`."""
     try:
-        return Answer.model_validate_json(text)
+        return FetchResponse.model_validate_json(text)
     except ValidationError:
         return NO_ANSWER

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 
-class Script(NamedTuple):
+class WritingSystem(NamedTuple):
     """A script, or emoji: what people call it, two different characters of it, and the pattern of all of them."""
 
     title: str
@@ -22,7 +22,7 @@ class Script(NamedTuple):
 # By the name in flags (`UNDRAWN`).
 SCRIPTS = MappingProxyType(
     {
-        name: Script(title, samples, re.compile(f"[{characters}]"))
+        name: WritingSystem(title, samples, re.compile(f"[{characters}]"))
         for name, title, samples, characters in (
             ("chinese", "Chinese", "\u4e2d\u6587", "\u3400-\u4dbf\u4e00-\u9fff"),
             ("japanese", "Japanese", "\u3042\u30ab", "\u3041-\u30ff"),

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
-from judge.browser.responses import Answer, UnreadableResponse, parse_page
+from judge.browser.responses import ToolResponse, UnreadableResponse, parse_page
 from judge.records.tools import TARGETS
 from shared.snapshot import Node, Snapshot, as_shown, parse_snapshot
 
@@ -105,16 +105,16 @@ def _surroundings(page: Snapshot, equals: list[Node], place: int) -> list[str]:
 
 
 async def call_again(
-    call: Callable[[str, dict[str, Any]], Awaitable[Answer]],
-    look: Callable[[], Awaitable[Answer]],
-    run: Callable[[str], Awaitable[Answer]],
+    call: Callable[[str, dict[str, Any]], Awaitable[ToolResponse]],
+    look: Callable[[], Awaitable[ToolResponse]],
+    run: Callable[[str], Awaitable[ToolResponse]],
     tool: str,
     params: dict[str, Any],
     *,
     seen: str,
     url: str,
     limit_s: float,
-) -> tuple[Answer, bool]:
+) -> tuple[ToolResponse, bool]:
     """Call a tool; while the server refuses it because an element is gone, find the element again and repeat the call.
 
     `look` takes a new snapshot; `run` runs the judge's own code; `seen` and `url` are the snapshot and address that the
@@ -157,8 +157,8 @@ def _places(params: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 async def _found_again(
-    look: Callable[[], Awaitable[Answer]],
-    run: Callable[[str], Awaitable[Answer]],
+    look: Callable[[], Awaitable[ToolResponse]],
+    run: Callable[[str], Awaitable[ToolResponse]],
     params: dict[str, Any],
     seen: Snapshot,
     url: str,

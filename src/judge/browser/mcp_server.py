@@ -21,7 +21,7 @@ from judge.browser import processes, responses
 from judge.browser.chromium import AUTHORITY_FILE, CONFIG_FILE, BrowserSettings
 from judge.browser.hosted import Connection, read_connection
 from judge.browser.requests import documents_until_death
-from judge.browser.responses import Answer
+from judge.browser.responses import ToolResponse
 from judge.records.tools import tool_of
 from shared.errors import BrowserFault
 from shared.files import read_end
@@ -131,7 +131,7 @@ class McpServer:
         except Exception as error:  # noqa: BLE001
             self._error = error
 
-    async def call(self, tool: str, params: dict[str, Any], *, longer_s: float = 0.0) -> Answer:
+    async def call(self, tool: str, params: dict[str, Any], *, longer_s: float = 0.0) -> ToolResponse:
         """Call a tool, which may take `longer_s` than others. Raises `BrowserFault` if browser or server are gone, and
         `PageTrouble`.
         """
@@ -152,7 +152,7 @@ class McpServer:
         text = next((block.text for block in result.content if block.type == "text"), "")
         if result.is_error and responses.says_crashed(text):
             raise TabCrashed
-        return Answer(ok=not result.is_error, text=text)
+        return ToolResponse(ok=not result.is_error, text=text)
 
     async def _answered(self, what: str, call: Coroutine[Any, Any, _T], limit_s: float) -> _T:
         self._unanswered += 1

@@ -23,7 +23,7 @@ from judge.browser.console import ConsoleLog
 from judge.browser.mcp_server import McpServer, NoAnswer, PageTrouble, TabCrashed
 from judge.browser.provenance import mark, read_documents
 from judge.browser.requests import NavigationLog, RequestLog
-from judge.browser.responses import Answer
+from judge.browser.responses import ToolResponse
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import (
     AWAKE_S,
@@ -44,7 +44,7 @@ from judge.browser.settle import (
     read_report,
     settle_code,
 )
-from judge.browser.since import BLANK, MARK_TRIES, Since
+from judge.browser.since import BLANK, MARK_TRIES, ChangesSince
 from judge.network.guard import Guard
 from judge.network.wire import MARK
 from judge.records.access import StorageState
@@ -126,7 +126,7 @@ class PlaywrightBrowser:
         self._console = ConsoleLog(server.folder)
         # Paths of this host that the server's messages may contain.
         self._hidden = (str(server.folder), str(Path(compute_driver_executable()[0]).parent))
-        self._since = Since()
+        self._since = ChangesSince()
         # The participant's own text may be shown as a link, so only links from before its first action count.
         self._collects_links = True
 
@@ -181,15 +181,15 @@ class PlaywrightBrowser:
         # So that the first observation does not follow these as newly opened tabs.
         self._since.tabs += len(urls)
 
-    async def _open_tab(self, url: str) -> Answer:
+    async def _open_tab(self, url: str) -> ToolResponse:
         answer = await self._server.call("browser_tabs", {"action": "new"})
         return await self._go(url) if answer.ok else answer
 
-    async def _go(self, url: str) -> Answer:
+    async def _go(self, url: str) -> ToolResponse:
         """Open an address. Not with the server's own tool, which waits for events that some pages never fire."""
         return await self._run(open_code(url, self._server.settings.config.navigation_timeout_s))
 
-    async def _require_opened(self, answer: Answer, url: str) -> None:
+    async def _require_opened(self, answer: ToolResponse, url: str) -> None:
         if answer.ok:
             return
         text = self._clean(answer.text)
@@ -399,7 +399,7 @@ class PlaywrightBrowser:
         except responses.UnreadableResponse:
             return ()
 
-    async def _snapshot(self) -> Answer:
+    async def _snapshot(self) -> ToolResponse:
         """The snapshot; that of the previous page if the next one does not load within the navigation timeout."""
         config = self._server.settings.config
         limit_s = config.action_timeout_s if self._since.has_lost_document else config.navigation_timeout_s
@@ -417,7 +417,7 @@ class PlaywrightBrowser:
         """Stop a navigation, which continues after its call has timed out. Meanwhile the server answers no snapshot."""
         self._since.was_loading |= (await self._run(UNBLOCK_CODE)).text == "true"
 
-    async def _run(self, code: str, *, hold_ms: int = 0) -> Answer:
+    async def _run(self, code: str, *, hold_ms: int = 0) -> ToolResponse:
         """Run the judge's own code in the server's process; the answer's text is its result as JSON.
 
         It may take `hold_ms` longer than other calls. The tool is never offered to participants.
@@ -431,7 +431,7 @@ class PlaywrightBrowser:
         if not answer.text.startswith(_RETURNED):
             return answer
         # `JSON.stringify` writes a single line; the server adds others.
-        return Answer(ok=True, text=answer.text.removeprefix(_RETURNED).partition("\n")[0])
+        return ToolResponse(ok=True, text=answer.text.removeprefix(_RETURNED).partition("\n")[0])
 
     async def _cancel_chooser(self) -> None:
         """Uploads are not allowed, and an open file chooser blocks every other tool."""
@@ -442,7 +442,7 @@ class PlaywrightBrowser:
         """The page in a snapshot's answer; `None` if a new tab had to be brought to the front first."""
         try:
             page = responses.parse_page(text)
-        except responses.TabCrashed:
+        except responses.CrashedTabResponse:
             raise TabCrashed from None
         except responses.UnreadableResponse as error:
             raise self._server.fail(f"the browser's server gave an unreadable answer: {error}") from None
@@ -483,7 +483,7 @@ class PlaywrightBrowser:
             return probes.read_values("", len(expressions))
         return probes.read_values(answer.text, len(expressions))
 
-    async def fetch(self, url: str, key: str | None) -> fetched.Answer:
+    async def fetch(self, url: str, key: str | None) -> fetched.FetchResponse:
         """See `judge.browser.session.Browser`."""
         # Otherwise the guard sees a tunnel only, and could not take the mark away again.
         own = {MARK: self._guard.wire.mark} if self._guard and self._guard.reads_all else {}
@@ -501,7 +501,7 @@ class PlaywrightBrowser:
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """See `judge.browser.session.Browser`."""
         self._collects_links &= not writes(tool, params)
-        looked: Answer | None = None
+        looked: ToolResponse | None = None
         is_found_again = False
         try:
             if time.monotonic() - self._since.settled_at >= AWAKE_S:
@@ -521,9 +521,9 @@ class PlaywrightBrowser:
                 limit_s=limit_s,
             )
         except TabCrashed:
-            answer = Answer(ok=False, text="the tab crashed")
+            answer = ToolResponse(ok=False, text="the tab crashed")
         except PageTrouble as error:
-            answer = Answer(ok=False, text=f"the page does not answer: {error}")
+            answer = ToolResponse(ok=False, text=f"the page does not answer: {error}")
             if isinstance(error, NoAnswer):
                 seconds = self._server.settings.config.call_timeout_s
                 self._since.condemned = Notice(code="tab_took_too_long", seconds=seconds)
@@ -540,7 +540,7 @@ class PlaywrightBrowser:
             hit=points.read_hits(looked.text) if looked and looked.ok else None,
         )
 
-    async def _after(self, tool: str, params: dict[str, Any], answer: Answer) -> None:
+    async def _after(self, tool: str, params: dict[str, Any], answer: ToolResponse) -> None:
         if answer.ok and tool == "browser_tabs" and params.get("action") == "close":
             # The page may open another tab before it is observed.
             self._since.tabs -= 1
@@ -552,7 +552,7 @@ class PlaywrightBrowser:
         if not answer.ok and tool_of(tool).does == "goes" and _TIMEOUT.search(answer.text):
             await self._unblock()
 
-    async def _call(self, tool: str, params: dict[str, Any]) -> Answer:
+    async def _call(self, tool: str, params: dict[str, Any]) -> ToolResponse:
         match tool:
             case "browser_navigate":
                 return await self._go(params["url"])
@@ -598,7 +598,7 @@ class PlaywrightBrowser:
         wire, reads_all = (self._guard.wire, self._guard.reads_all) if self._guard else (None, False)
         return self._requests.read(wire, reads_all=reads_all).model_copy(update={"console": self._console.read()})
 
-    async def _scroll(self, direction: str, amount: int, target: str | None = None) -> Answer:
+    async def _scroll(self, direction: str, amount: int, target: str | None = None) -> ToolResponse:
         """Turn the wheel over the element, or over the middle of the page."""
         # The wheel turns what is under the mouse.
         if target:
@@ -612,7 +612,7 @@ class PlaywrightBrowser:
         across, down = _WHEEL[direction]
         return await self._wheel(across * amount, down * amount)
 
-    async def _wheel(self, deltaX: int = 0, deltaY: int = 0, **point: float) -> Answer:
+    async def _wheel(self, deltaX: int = 0, deltaY: int = 0, **point: float) -> ToolResponse:
         """Turn the wheel over a point, or where the mouse is."""
         if point:
             placed = await self._server.call("browser_mouse_move_xy", point)

@@ -40,7 +40,7 @@ _MAX_ORIGIN_CHARS = 300
 # More than any line needs. A text with more of them counts as typed as a whole.
 _MAX_RANGES = 2_000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_Ranges = Annotated[str, StringConstraints(pattern=r"^(?:[0-9]{1,9}-[0-9]{1,9}(?:,[0-9]{1,9}-[0-9]{1,9})*)?$")]
+_RangeList = Annotated[str, StringConstraints(pattern=r"^(?:[0-9]{1,9}-[0-9]{1,9}(?:,[0-9]{1,9}-[0-9]{1,9})*)?$")]
 
 
 class _Fact(BaseModel):
@@ -58,10 +58,10 @@ class _Fact(BaseModel):
     is_control: bool = False
     value: str = ""
     label: str | None = None
-    name: _Ranges = ""
-    text: _Ranges = ""
-    added_name: _Ranges = ""
-    added_text: _Ranges = ""
+    name: _RangeList = ""
+    text: _RangeList = ""
+    added_name: _RangeList = ""
+    added_text: _RangeList = ""
 
     def states(self) -> str:
         """As states of a line."""
@@ -86,7 +86,7 @@ def _parts(of: str, ranges: str) -> list[str]:
     return [f"{of}:{each}" for each in found]
 
 
-class Document(BaseModel):
+class DocumentReport(BaseModel):
     """What `provenance.js` found in one document. `refs` are the references in its snapshot, separated by spaces;
     `frame` is the reference of its frame, if that is known.
 
@@ -127,10 +127,10 @@ class Document(BaseModel):
         return origin[:_MAX_ORIGIN_CHARS]
 
 
-_DOCUMENTS = TypeAdapter(list[Document])
+_DOCUMENTS = TypeAdapter(list[DocumentReport])
 
 
-class Marked(NamedTuple):
+class AnnotatedSnapshot(NamedTuple):
     """A snapshot with its facts, and the main document's origin (`None`: unknown).
 
     `is_complete`: something is known of every document. `inserted` are the references of what the judge put in or
@@ -144,11 +144,11 @@ class Marked(NamedTuple):
 
 
 @dataclass
-class _Shown:
+class _DocumentLines:
     """The lines of one document in a snapshot, with their references. `frame` is the line of its frame."""
 
     frame: int | None
-    around: "_Shown | None"
+    around: "_DocumentLines | None"
     lines: list[tuple[int, str | None]] = field(default_factory=list)
 
     @property
@@ -156,7 +156,7 @@ class _Shown:
         return " ".join(ref for _, ref in self.lines if ref)
 
 
-def read_documents(found: Sequence[object]) -> list[Document]:
+def read_documents(found: Sequence[object]) -> list[DocumentReport]:
     """The documents reported by the browser; empty if the report is unreadable."""
     try:
         return _DOCUMENTS.validate_python(found)
@@ -164,7 +164,7 @@ def read_documents(found: Sequence[object]) -> list[Document]:
         return []
 
 
-def mark(snapshot: str, documents: Sequence[Document]) -> Marked:
+def mark(snapshot: str, documents: Sequence[DocumentReport]) -> AnnotatedSnapshot:
     """Add the facts to a snapshot that was taken with boxes."""
     lines = list(ANY_LINE.finditer(snapshot))
     states: dict[int, str] = {}
@@ -208,12 +208,12 @@ def mark(snapshot: str, documents: Sequence[Document]) -> Marked:
             written = line.end()
     origin = main.origin_in(None) if main else None
     text = "".join((*pieces, snapshot[written:]))
-    return Marked(text, origin, is_complete=is_complete, inserted=tuple(inserted))
+    return AnnotatedSnapshot(text, origin, is_complete=is_complete, inserted=tuple(inserted))
 
 
-def _by_document(lines: Sequence[re.Match[str]]) -> Iterator[_Shown]:
+def _by_document(lines: Sequence[re.Match[str]]) -> Iterator[_DocumentLines]:
     """The lines of each document, those around a frame before those in it."""
-    main = _Shown(None, None)
+    main = _DocumentLines(None, None)
     found = [main]
     # The documents that are open at a line, each with the depth of its frame.
     open_documents = [(-1, main)]
@@ -224,12 +224,12 @@ def _by_document(lines: Sequence[re.Match[str]]) -> Iterator[_Shown]:
         shown = open_documents[-1][1]
         shown.lines.append((at, _ref_of(line)))
         if line["role"] == "iframe":
-            found.append(_Shown(at, shown))
+            found.append(_DocumentLines(at, shown))
             open_documents.append((depth, found[-1]))
     return iter(found)
 
 
-def _joins(documents: Iterable[Document]) -> dict[str, str]:
+def _joins(documents: Iterable[DocumentReport]) -> dict[str, str]:
     """The state of each element whose text continues without a space before it, after it, or both."""
     before, after = (
         {ref for document in documents for ref in getattr(document, side).split()}

@@ -14,7 +14,7 @@ from shared.snapshot import Snapshot
 _log = logging.getLogger(__name__)
 
 
-class Understood(Record):
+class CheckedReply(Record):
     """A parsed reply. No `action`: it is unreadable. No `checked`: it is refused, and `complaint` says why.
 
     `line` is the action line to record if the action succeeds.
@@ -33,7 +33,7 @@ def understand(
     *,
     open_tabs: int | None = None,
     viewport: Viewport | None = None,
-) -> Understood:
+) -> CheckedReply:
     """The action that a reply asks for, or the complaint about it. Parameters as in `check_action`. Pure.
 
     This is the one boundary around participants' texts: everything derived from a reply alone is computed here, and a
@@ -42,18 +42,18 @@ def understand(
     try:
         reply = parse_reply(text, tools)
         if reply.action is None:
-            return Understood(complaint=reply.complaint or "")
+            return CheckedReply(complaint=reply.complaint or "")
         # An action that cannot be recorded fails here, before it is executed.
         json.dumps(reply.action.model_dump(mode="json"), allow_nan=False, ensure_ascii=False).encode()
         checked = check_action(reply.action, tools, snapshot, open_tabs=open_tabs, viewport=viewport)
         if isinstance(checked, Complaint):
-            return Understood(action=reply.action, complaint=checked.text)
+            return CheckedReply(action=reply.action, complaint=checked.text)
         # The answer is a parameter of an ending tool; it is recorded separately and not in the line.
         shown = CheckedAction(tool=checked.tool, params={}) if checked.tool in ENDING_TOOLS else checked
-        return Understood(action=reply.action, checked=checked, line=action_line(shown, snapshot))
+        return CheckedReply(action=reply.action, checked=checked, line=action_line(shown, snapshot))
     except MemoryError:  # not the text's fault
         raise
     except Exception as error:  # noqa: BLE001
         _log.exception("a reply cannot be read")
         why = f"Your reply cannot be read ({type(error).__name__}); send exactly one action, such as {REPLY_EXAMPLE}"
-        return Understood(complaint=why)
+        return CheckedReply(complaint=why)

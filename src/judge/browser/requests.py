@@ -14,7 +14,7 @@ from judge.browser.session import Hop, Traffic
 from judge.browser.socket_messages import read_messages
 from judge.network.senders import claims_of, sender_of
 from judge.network.sent import joined
-from judge.network.wire import MAX_BODY_BYTES, MAX_URL_CHARS, OTHER, OWN, Limits, Wire
+from judge.network.wire import MAX_BODY_BYTES, MAX_URL_CHARS, OTHER, OWN, ExchangeRecord, Limits
 from judge.trajectory.network import DOWNLOAD, HELD, MAX_METHOD_CHARS, LeftOut, MessagesLeftOut
 from shared.files import read_end
 
@@ -101,7 +101,7 @@ class RequestLog:
         with contextlib.suppress(OSError), (self._folder / _LOG).open("ab", buffering=0) as stream:
             stream.write(b'{"step": %d}\n' % number)
 
-    def read(self, wire: Wire | None = None, *, reads_all: bool = True) -> Traffic:
+    def read(self, wire: ExchangeRecord | None = None, *, reads_all: bool = True) -> Traffic:
         """All requests so far. Works after the browser has died; skips a last line that is still being written.
 
         With `wire`, the guard's record, joined with the browser's; `reads_all`: it has all requests.

@@ -55,7 +55,7 @@ _ERROR_PREFIX = re.compile(r"(?:\w*Error: )?(?:(?:browserBackend|tab|locator|ele
 _STACK_LINE = re.compile(r"^[ \t]++at .*(?:\n|$)", re.MULTILINE)
 
 
-class Answer(NamedTuple):
+class ToolResponse(NamedTuple):
     """The server's answer to a tool call."""
 
     ok: bool
@@ -66,7 +66,7 @@ class UnreadableResponse(ValueError):
     """The server's answer does not have the documented form."""
 
 
-class TabCrashed(UnreadableResponse):
+class CrashedTabResponse(UnreadableResponse):
     """There is no page, because its process crashed."""
 
 
@@ -101,7 +101,7 @@ def _page_section(lines: list[str]) -> tuple[str, str, int | None]:
     rest = lines[1:]
     has_title = bool(rest) and rest[0].startswith("- Page Title: ")
     if "- Page status: crashed" in rest[has_title:]:
-        raise TabCrashed
+        raise CrashedTabResponse
     status = next(filter(None, map(_STATUS.match, rest[has_title:])), None)
     title = rest[0].removeprefix("- Page Title: ") if has_title else ""
     return lines[0].removeprefix("- Page URL: "), title, int(status[1]) if status else None
@@ -202,7 +202,7 @@ def says_crashed(text: str) -> bool:
     return _CRASH.match(text) is not None
 
 
-def is_not_answered(answer: Answer) -> bool:
+def is_not_answered(answer: ToolResponse) -> bool:
     """Whether an action timed out before the page answered about its element, so that it has not begun."""
     text = _ANSI.sub("", answer.text).rstrip()
     return not answer.ok and _NOT_ANSWERED.search(text) is not None

@@ -11,8 +11,8 @@ from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
-from judge.trajectory.fetched import Answer
-from judge.trajectory.network import LeftOut, MessagesLeftOut, Reader, Unread
+from judge.trajectory.fetched import FetchResponse
+from judge.trajectory.network import LeftOut, MessagesLeftOut, RequestSource, Unread
 from shared.models import Notice, Page, Record, ToolSpec
 
 
@@ -73,7 +73,7 @@ class Traffic(Record):
     left_out: tuple[LeftOut, ...] = ()
     messages_left_out: MessagesLeftOut = MessagesLeftOut()
     is_pending: bool = False
-    seen_by: Reader | None = None
+    seen_by: RequestSource | None = None
     unread: tuple[Unread, ...] = ()
     console: tuple[dict[str, Any], ...] = ()
 
@@ -128,7 +128,7 @@ class Browser(Protocol):
         """The values of expressions in the last observed page, see `judge.browser.probes`."""
         ...
 
-    async def fetch(self, url: str, key: str | None) -> Answer:
+    async def fetch(self, url: str, key: str | None) -> FetchResponse:
         """What the address answers to the browser's request client, see `judge.browser.fetches`; no page is involved.
 
         With `key`, the request has the token that the local storage of the address' origin has under that name.

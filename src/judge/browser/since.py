@@ -7,7 +7,7 @@ from typing import Any
 from judge.browser import fields, settle
 from judge.browser.settle import Report
 from judge.records.tools import HOLD, tool_of
-from shared.models import Notice, Page, Settled
+from shared.models import Notice, Page, SettleTime
 
 BLANK = "about:blank"
 # A page that keeps replacing its elements is observed anyway, without the facts about those elements.
@@ -15,7 +15,7 @@ MARK_TRIES = 2
 
 
 @dataclass
-class Since:
+class ChangesSince:
     """One for each observation: it begins when the observation before it ends.
 
     `url`, `title` and `tabs` (their number) are those of the browser as last seen; `snapshot` and `screenshot` are what
@@ -43,7 +43,7 @@ class Since:
     # How many more times a page may be observed again because it replaced elements meanwhile.
     marks_left: int = MARK_TRIES
 
-    def after(self, page: Page) -> "Since":
+    def after(self, page: Page) -> "ChangesSince":
         """Where the next observation begins. What was not reported, because something worse was, still is to be."""
         return replace(self, snapshot=page.snapshot, screenshot=page.screenshot, reports=[], downloads=())
 
@@ -107,7 +107,7 @@ class Since:
 
     def found(self) -> dict[str, Any]:
         """The duration and findings of all settling, and the downloads, as fields of a page."""
-        settled = Settled(
+        settled = SettleTime(
             real_s=sum(wait.settled.real_s for wait in self.reports),
             page_s=sum(wait.settled.page_s for wait in self.reports),
             waited_for=tuple(dict.fromkeys(reason for wait in self.reports for reason in wait.settled.waited_for)),

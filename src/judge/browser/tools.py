@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 from judge.browser.points import Viewport, point_outside
-from judge.config import Actions
+from judge.config import ActionMode
 from judge.records.tools import ASK_USER, DESCRIPTIONS, PERMISSION, TARGETS, Tool, tool_of, tools
 from shared.models import Action, Record, ToolSpec
 from shared.protocol import MAX_URL_CHARS, OLDER_NAMES
@@ -48,7 +48,7 @@ _NOT_IN_URL = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud80
 _TYPES = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
 
 
-def offered_tools(server_tools: Sequence[ToolSpec], actions: Actions = "refs") -> tuple[ToolSpec, ...]:
+def offered_tools(server_tools: Sequence[ToolSpec], actions: ActionMode = "refs") -> tuple[ToolSpec, ...]:
     """The server's tools as participants see them, with our own: `browser_scroll`, `finish`, `browser_close`.
 
     A tool is left out if the table does not have it, or if it requires a parameter that the table does not allow.
@@ -73,7 +73,7 @@ def asking_tool(permissions: Sequence[str] = ()) -> ToolSpec:
     return ToolSpec(name=ASK_USER, description=tool.offered, parameters=schema)
 
 
-def _is_left_out(tool: Tool, actions: Actions) -> bool:
+def _is_left_out(tool: Tool, actions: ActionMode) -> bool:
     """Whether a tool is unusable for participants that identify targets in this way."""
     if tool.is_asked_for:
         return True
@@ -96,7 +96,7 @@ def _parameters(tool: Tool, schema: Mapping[str, Any] | None) -> dict[str, Any] 
     return {**offered, "required": named} if named else offered
 
 
-def _adapted(spec: ToolSpec, tool: Tool, actions: Actions) -> ToolSpec:
+def _adapted(spec: ToolSpec, tool: Tool, actions: ActionMode) -> ToolSpec:
     """The tool as offered to participants that identify targets in this way."""
     schema, description = spec.parameters, spec.description
     if actions == "refs":
@@ -129,7 +129,7 @@ class Complaint(Record):
     text: str
 
 
-class _Refused(ValueError):
+class _RefusedCall(ValueError):
     """Carries the sentence of a `Complaint`."""
 
 
@@ -150,7 +150,7 @@ def check_action(
     try:
         params = _checked(action, tools, snapshot)
         _check_meaning(action.tool, params, open_tabs, viewport)
-    except _Refused as refused:
+    except _RefusedCall as refused:
         return Complaint(text=str(refused))
     return CheckedAction(tool=action.tool, params=params)
 
@@ -159,7 +159,7 @@ def _checked(action: Action, tools: Sequence[ToolSpec], snapshot: Snapshot | Non
     name = action.tool
     spec = next((tool for tool in tools if tool.name == name), None)
     if spec is None:
-        raise _Refused(f"There is no tool {excerpt(name)}; use one of {', '.join(tool.name for tool in tools)}.")
+        raise _RefusedCall(f"There is no tool {excerpt(name)}; use one of {', '.join(tool.name for tool in tools)}.")
     params = _renamed(action.params)
     if isinstance(fields := params.get("fields"), list | dict):
         fields = fields if isinstance(fields, list) else [fields]
@@ -167,11 +167,11 @@ def _checked(action: Action, tools: Sequence[ToolSpec], snapshot: Snapshot | Non
     # Before the schema validation, which takes long for many invalid items.
     for key, value in params.items():
         if isinstance(value, list) and len(value) > MAX_ITEMS:
-            raise _Refused(f"{name}: {excerpt(key, 40)} has {len(value)} items; send at most {MAX_ITEMS}.")
+            raise _RefusedCall(f"{name}: {excerpt(key, 40)} has {len(value)} items; send at most {MAX_ITEMS}.")
     params = _coerced_object(params, spec.parameters)
     error = best_match(Draft202012Validator(spec.parameters).iter_errors(params))
     if error is not None:
-        raise _Refused(f"{name}: {_sentence(error)}")
+        raise _RefusedCall(f"{name}: {_sentence(error)}")
     for part in (params, *params.get("fields", ())):
         _bound(part, name)
         _resolve_targets(part, name, snapshot)
@@ -184,7 +184,7 @@ def _renamed(params: Mapping[str, Any]) -> dict[str, Any]:
         if older in renamed:
             value = renamed.pop(older)
             if renamed.setdefault(name, value) != value:
-                raise _Refused(f'"{older}" and "{name}" name different elements; send "{name}" only.')
+                raise _RefusedCall(f'"{older}" and "{name}" name different elements; send "{name}" only.')
     return renamed
 
 
@@ -261,7 +261,7 @@ def _bound(params: dict[str, Any], tool: str) -> None:
         items = value if isinstance(value, list) else [value]
         longest = max((len(item) for item in items if isinstance(item, str)), default=0)
         if longest > limit:
-            raise _Refused(f'{tool}: "{key}" has {longest} characters; send at most {limit}.')
+            raise _RefusedCall(f'{tool}: "{key}" has {longest} characters; send at most {limit}.')
 
 
 def _resolve_targets(params: dict[str, Any], tool: str, snapshot: Snapshot | None) -> None:
@@ -269,12 +269,14 @@ def _resolve_targets(params: dict[str, Any], tool: str, snapshot: Snapshot | Non
         wrapped = _WRAPPED_REF.fullmatch(params[key])
         ref = wrapped[1] if wrapped else params[key]
         if REF.fullmatch(ref) is None:
-            raise _Refused(
+            raise _RefusedCall(
                 f'{tool}: {excerpt(params[key])} as "{key}" is not an element reference; '
                 "send the ref of an element, which the snapshot gives as [ref=…] (selectors are not accepted)."
             )
         if snapshot is None or snapshot.by_ref(ref) is None:
-            raise _Refused(f'{tool}: there is no element {ref} in the current snapshot; send a ref as "{key}" that is.')
+            raise _RefusedCall(
+                f'{tool}: there is no element {ref} in the current snapshot; send a ref as "{key}" that is.'
+            )
         params[key] = ref
 
 
@@ -282,7 +284,7 @@ def _check_meaning(name: str, params: dict[str, Any], open_tabs: int | None, vie
     """Rules that the schemas do not express."""
     tool = tool_of(name)
     if refusal := tool.rule(params, open_tabs):
-        raise _Refused(refusal)
+        raise _RefusedCall(refusal)
     if "url" in params:
         params["url"] = _address(name, params["url"])
     # The server does not accept descriptions here, and they have no effect.
@@ -291,7 +293,7 @@ def _check_meaning(name: str, params: dict[str, Any], open_tabs: int | None, vie
             params.pop(key, None)
     if viewport is not None and (point := point_outside(params, viewport)):
         size = f"{viewport[0]} by {viewport[1]} pixels"
-        raise _Refused(f"{name}: the point {point} is outside the viewport, which is {size}.")
+        raise _RefusedCall(f"{name}: the point {point} is outside the viewport, which is {size}.")
 
 
 def _address(tool: str, url: str) -> str:
@@ -299,7 +301,7 @@ def _address(tool: str, url: str) -> str:
     address = url.strip()
     scheme = _SCHEME.match(address)
     if scheme and scheme[1].lower() not in ("http", "https"):
-        raise _Refused(
+        raise _RefusedCall(
             f"{tool}: addresses of kind {excerpt(scheme[1], 20)} are not allowed; send an http or https one."
         )
     if not scheme and (address.startswith("//") or _BARE_HOST.fullmatch(address)):
@@ -310,7 +312,9 @@ def _address(tool: str, url: str) -> str:
     except ValueError:
         fits = False
     if not fits or _NOT_IN_URL.search(address) or re.search(r"\s", parts.netloc):
-        raise _Refused(f"{tool}: {excerpt(url)} is not a web address; send a whole one, such as https://example.com/.")
+        raise _RefusedCall(
+            f"{tool}: {excerpt(url)} is not a web address; send a whole one, such as https://example.com/."
+        )
     if "@" in parts.netloc:
-        raise _Refused(f"{tool}: an address must not hold a user name; send {excerpt('https://host/path')} only.")
+        raise _RefusedCall(f"{tool}: an address must not hold a user name; send {excerpt('https://host/path')} only.")
     return address

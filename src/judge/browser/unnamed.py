@@ -1,6 +1,6 @@
 """Describes elements without a name as a person would: `button in row "sales.csv"`. Pure.
 
-The text comes from other elements, so an action on such an element is evidence only if those are (`Described.by`).
+The text comes from other elements, so an action on such an element is evidence only if those are (`ElementDescription.by`).
 """
 
 from collections.abc import Iterator
@@ -35,21 +35,21 @@ _REACH = 200
 _MAX_CHARS = 40
 
 
-class Described(NamedTuple):
+class ElementDescription(NamedTuple):
     """What stands for a name, and the elements from which it comes."""
 
     text: str
     by: tuple[Node, ...] = ()
 
 
-def description(page: Snapshot, node: Node) -> Described | None:
+def description(page: Snapshot, node: Node) -> ElementDescription | None:
     """What distinguishes an element without a name from others; `None` if nothing does."""
     if node.placeholder:
-        return Described(f'with placeholder "{_plain(node.placeholder)}"')
+        return ElementDescription(f'with placeholder "{_plain(node.placeholder)}"')
     return _in_row(page, node) or _beside(page, node) or _in_group(page, node) or _under_heading(page, node)
 
 
-def _in_row(page: Snapshot, node: Node) -> Described | None:
+def _in_row(page: Snapshot, node: Node) -> ElementDescription | None:
     row = next((outer for outer in page.parents(node) if outer.role in _ROWS), None)
     if row is None:
         return None
@@ -59,7 +59,7 @@ def _in_row(page: Snapshot, node: Node) -> Described | None:
     column = _column(page, row, node)
     said = [f'in {_ROWS[row.role]} "{_plain(page.name_of(naming))}"'] if naming else []
     said += [f'{"and" if said else "in"} column "{_plain(page.name_of(column))}"'] if column else []
-    return Described(" ".join(said), tuple(filter(None, (naming, column)))) if said else None
+    return ElementDescription(" ".join(said), tuple(filter(None, (naming, column)))) if said else None
 
 
 def _naming(page: Snapshot, around: Node, without: frozenset[int]) -> Iterator[Node]:
@@ -86,7 +86,7 @@ def _column(page: Snapshot, row: Node, node: Node) -> Node | None:
     return heads[place] if is_plain and heads[place].ref and page.name_of(heads[place]) else None
 
 
-def _beside(page: Snapshot, node: Node) -> Described | None:
+def _beside(page: Snapshot, node: Node) -> ElementDescription | None:
     """The text just before a field."""
     if node.role not in _LABELLED:
         return None
@@ -100,20 +100,20 @@ def _beside(page: Snapshot, node: Node) -> Described | None:
             continue
         label = before[-1]
         is_text = label.ref and label.role in _TEXTS and "cursor" not in label.states and _plain(page.name_of(label))
-        return Described(f'beside "{_plain(page.name_of(label))}"', (label,)) if is_text else None
+        return ElementDescription(f'beside "{_plain(page.name_of(label))}"', (label,)) if is_text else None
     return None
 
 
-def _in_group(page: Snapshot, node: Node) -> Described | None:
+def _in_group(page: Snapshot, node: Node) -> ElementDescription | None:
     group = next((outer for outer in page.parents(node) if outer.role in _GROUPS and outer.name and outer.ref), None)
-    return Described(f'in {group.role} "{_plain(group.name)}"', (group,)) if group else None
+    return ElementDescription(f'in {group.role} "{_plain(group.name)}"', (group,)) if group else None
 
 
-def _under_heading(page: Snapshot, node: Node) -> Described | None:
+def _under_heading(page: Snapshot, node: Node) -> ElementDescription | None:
     before = page.nodes[: node.position]
     heading = next((each for each in reversed(before) if each.role == "heading" and each.ref), None)
     name = _plain(page.name_of(heading)) if heading else ""
-    return Described(f'under heading "{name}"', (heading,)) if heading and name else None
+    return ElementDescription(f'under heading "{name}"', (heading,)) if heading and name else None
 
 
 def _plain(text: str) -> str:

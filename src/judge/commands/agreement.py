@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from judge.commands import AsJson, OutputDir, table, wide_console
-from judge.results.agreement import Agreement, Pair, Rates, read_labels, read_pairs, read_verdicts
+from judge.results.agreement import Agreement, LabelledVerdict, Rates, read_labels, read_pairs, read_verdicts
 from judge.results.agreement import agreement as compare
-from judge.results.ground_truth import Difference, measure
+from judge.results.ground_truth import JudgeDisagreement, measure
 from judge.results.judgings import names_in, once, repeat_of
 from judge.store.layout import output_folder, resolve_run, run_of
 from shared.errors import ConfigError
@@ -39,15 +39,15 @@ _WORDS = {True: "success", False: "failure"}
 _INTERVALS = "In brackets: 95 % intervals (Wilson; F1 from Wilson's of the Jaccard share; kappa large-sample)"
 
 
-class _Compared(NamedTuple):
+class _JudgeAgreement(NamedTuple):
     """A judge's agreement with labels or ground truth; `judge_id` and `name` are empty for the rows of a CSV."""
 
     judge_id: str
     agreement: Agreement
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[JudgeDisagreement, ...] = ()
     name: str = ""
     # Those with a label, if it was compared with labels.
-    labelled: tuple[Pair, ...] | None = None
+    labelled: tuple[LabelledVerdict, ...] | None = None
 
 
 def agreement(
@@ -78,16 +78,20 @@ def agreement(
     if file is not None and truth is not None:
         results = _results(str(file), output_dir)
         measured = measure(results, truth, run=str(file), method=method)
-        found = [_Compared(judge_id, compare(each.pairs), each.differences) for judge_id, each in measured.items()]
+        found = [
+            _JudgeAgreement(judge_id, compare(each.pairs), each.differences) for judge_id, each in measured.items()
+        ]
     elif file is not None and verdicts is None and labels is None:
         if method is not None:
             raise ConfigError("--method goes with --verdicts", remedy="leave it out")
-        found = [_Compared("", compare(read_pairs(file)))]
+        found = [_JudgeAgreement("", compare(read_pairs(file)))]
     elif file is None and verdicts is not None and labels is not None:
         known = read_labels(labels, label_column)
         results = _results(verdicts, output_dir)
         pairs = read_verdicts(results, known, labels_path=labels, method=method)
-        found = [_Compared(judge_id, compare(listed), labelled=tuple(listed)) for judge_id, listed in pairs.items()]
+        found = [
+            _JudgeAgreement(judge_id, compare(listed), labelled=tuple(listed)) for judge_id, listed in pairs.items()
+        ]
     else:
         raise ConfigError(
             "agreement needs one source", remedy="give FILE.csv, RUN with --truth, or --verdicts RUN with --labels FILE"
@@ -119,15 +123,15 @@ def _results(run: str, output_dir: Path | None) -> Path:
     return folder / "results" if (folder / "results").is_dir() else folder
 
 
-def _by_judge(found: Sequence[_Compared]) -> list[list[_Compared]]:
+def _by_judge(found: Sequence[_JudgeAgreement]) -> list[list[_JudgeAgreement]]:
     """The comparisons of each judge: several if it was asked again."""
-    groups: dict[str, list[_Compared]] = {}
+    groups: dict[str, list[_JudgeAgreement]] = {}
     for each in sorted(found, key=lambda each: (once(each.judge_id), repeat_of(each.judge_id))):
         groups.setdefault(once(each.judge_id), []).append(each)
     return list(groups.values())
 
 
-def _show(group: Sequence[_Compared], truth: str | None) -> None:
+def _show(group: Sequence[_JudgeAgreement], truth: str | None) -> None:
     """Print a judge's agreement. The groups are those of its first verdicts."""
     console, name, agreed = wide_console(), group[0].name, group[0].agreement
     if truth:
@@ -149,12 +153,12 @@ def _show(group: Sequence[_Compared], truth: str | None) -> None:
         console.print(Text(one_line(note)), style="dim", soft_wrap=True)
 
 
-def _difference_lines(group: Sequence[_Compared], truth: str) -> Iterator[Text]:
+def _difference_lines(group: Sequence[_JudgeAgreement], truth: str) -> Iterator[Text]:
     """Each disagreement: both verdicts, the failed checks with their findings, the judge's reason.
 
     Those of a judge that was asked again are one, with the first reason.
     """
-    found: dict[tuple[str, str], list[Difference]] = {}
+    found: dict[tuple[str, str], list[JudgeDisagreement]] = {}
     for difference in (difference for each in group for difference in each.differences):
         found.setdefault((difference.task_id, difference.judge), []).append(difference)
     for each, *others in found.values():
@@ -169,7 +173,7 @@ def _difference_lines(group: Sequence[_Compared], truth: str) -> Iterator[Text]:
         yield Text(f"  judge: {_shown(each.reason)}")
 
 
-def _label_lines(groups: Sequence[Sequence[_Compared]]) -> Iterator[Text]:
+def _label_lines(groups: Sequence[Sequence[_JudgeAgreement]]) -> Iterator[Text]:
     """Each labelled task on which a judge's first verdict differs: the label, every judge's verdict, their reasons."""
     judged = [(group[0].name, pair) for group in groups for pair in group[0].labelled or ()]
     differing = dict.fromkeys(pair.task_id for _, pair in judged if pair.differs)
@@ -188,7 +192,7 @@ def _shown(text: str) -> str:
     return one_line(text, _MAX_SHOWN_CHARS)
 
 
-def _plain(found: Sequence[_Compared], truth: str | None) -> dict[str, Any]:
+def _plain(found: Sequence[_JudgeAgreement], truth: str | None) -> dict[str, Any]:
     """For JSON: a single comparison directly; several as `{"judges": {id: …}}`."""
     plain: dict[str, dict[str, Any]] = {}
     for each in found:

@@ -15,7 +15,7 @@ from judge.results.run_record import excluded_by_scenario, tasks_of
 from judge.results.tables import Unreadable, csv_of, jsonl_of, left_out_rows, markdown, parquet_of, table_of
 from judge.runner.boundary import EXIT_LOST
 from judge.store.layout import RunStore, TaskStore, output_folder
-from judge.trajectory.formats import Checked, Writer, writers
+from judge.trajectory.formats import FolderCheck, FormatWriter, writers
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
 from shared.files import write_atomic, write_errors
@@ -105,7 +105,7 @@ def export(
 
 
 def _export_folder(
-    chosen: list[TaskStore], writer: Writer, target: Path, lengths: Mapping[str, int], settings: Settings
+    chosen: list[TaskStore], writer: FormatWriter, target: Path, lengths: Mapping[str, int], settings: Settings
 ) -> None:
     """Write the run in another benchmark's layout."""
     results = list(export_tasks(chosen, target, lengths, writer=writer))
@@ -174,7 +174,7 @@ def _of_epoch(store: RunStore, epoch: int) -> list[TaskStore]:
     return chosen
 
 
-def _report(folder: Path, checked: Checked) -> None:
+def _report(folder: Path, checked: FolderCheck) -> None:
     if checked.fault:
         typer.echo(f"{folder}: {checked.fault}", err=True)
         raise typer.Exit(EXIT_LOST)

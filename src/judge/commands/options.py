@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 import typer
 from annotated_types import Ge, Le
 
-from judge.runner.options import Declared, RunOptions, declared_options
+from judge.runner.options import DeclaredOption, RunOptions, declared_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,11 +36,11 @@ def _parameters() -> Iterator[inspect.Parameter]:
         )
 
 
-def _help(each: Declared) -> str:
+def _help(each: DeclaredOption) -> str:
     return each.option.help if isinstance(each.option.help, str) else each.option.help()
 
 
-def _bounds(each: Declared) -> dict[str, Any]:
+def _bounds(each: DeclaredOption) -> dict[str, Any]:
     """The bounds of a number, as its field declares them."""
     found = {"min": Ge, "max": Le}
     return {
@@ -51,7 +51,7 @@ def _bounds(each: Declared) -> dict[str, Any]:
     }
 
 
-def _shown_default(each: Declared) -> str | None:
+def _shown_default(each: DeclaredOption) -> str | None:
     """The default that help shows. A setting of `[config]` has none here: without its option, the scenario decides."""
     is_own = each.name in RunOptions.model_fields
     return each.field.default if is_own and isinstance(each.field.default, str) else None

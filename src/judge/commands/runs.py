@@ -26,7 +26,7 @@ _STATES = {"completed": "finished", "cancelled": "interrupted", "stopped": "inte
 _STYLES = {"finished": "green", "running": "cyan", "interrupted": "yellow"}
 
 
-class _Run(NamedTuple):
+class _ListedRun(NamedTuple):
     """A run as listed; values that could not be read are `None`."""
 
     id: str
@@ -52,7 +52,7 @@ class _Record(BaseModel):
     )
 
 
-class _Submission(BaseModel):
+class _ListedSubmission(BaseModel):
     """The listed values in `results.json`. Older files lack the number of scored tasks."""
 
     success_rate: float | None = Field(validation_alias=AliasPath("results", 0, "detail", "success_rate"))
@@ -176,7 +176,7 @@ def _worked_on(store: RunStore) -> float:
     return (record_file if record_file.exists() else store.folder).stat().st_mtime
 
 
-def _cells(run: _Run) -> tuple[str, ...]:
+def _cells(run: _ListedRun) -> tuple[str, ...]:
     rate = "-" if run.success_rate is None else f"{run.success_rate:.1f} %"
     if run.scored_tasks and run.total_tasks is not None and run.scored_tasks < run.total_tasks:
         # Without it, a rate over few tasks looks like one over all.
@@ -185,25 +185,25 @@ def _cells(run: _Run) -> tuple[str, ...]:
     return run.id, run.scenario or "-", run.participant or "-", run.state, rate
 
 
-def _listed(store: RunStore) -> _Run:
+def _listed(store: RunStore) -> _ListedRun:
     if not store.has_begun:
-        return _Run(store.run_id, state=f"{counted(len(store.shards()), 'shard')}, not merged")
+        return _ListedRun(store.run_id, state=f"{counted(len(store.shards()), 'shard')}, not merged")
     try:
         run = store.read_run() or {}
         record = _Record.model_validate(run)
         results = store.folder / "results.json"
         # A run that did not finish has no results yet.
-        found = _Submission.model_validate(read_json(results)) if results.exists() else None
+        found = _ListedSubmission.model_validate(read_json(results)) if results.exists() else None
     except ConfigError:
-        return _Run(store.run_id, state="newer version")
+        return _ListedRun(store.run_id, state="newer version")
     except (ValidationError, OSError, ValueError):
-        return _Run(store.run_id)
+        return _ListedRun(store.run_id)
     state = _STATES.get(record.state, "damaged")
     if record.state == "running":
         # A killed judge could not record its end, but it has lost its lock.
         state = "running" if store.is_being_judged else "interrupted"
     known = identity_in(run)
-    return _Run(
+    return _ListedRun(
         store.run_id,
         scenario=record.scenario,
         participant=player(known, ", ".join(record.participants)),

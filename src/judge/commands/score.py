@@ -13,7 +13,7 @@ import typer
 
 from judge.commands import OutputDir
 from judge.commands.score_costs import Costs, Estimated, both
-from judge.commands.score_output import InOrder, Tally, in_order_of, show, spent
+from judge.commands.score_output import InOrder, JudgeTally, in_order_of, show, spent
 from judge.commands.score_tasks import Edits, is_scenario, require_fitting
 from judge.config import CONFIG, RunConfig
 from judge.judges.base import Judge
@@ -55,7 +55,7 @@ _OPTIONS: Mapping[str, str] = MappingProxyType(
 )
 
 
-class _Planned(NamedTuple):
+class _PlannedJudge(NamedTuple):
     """One judge of the plan, and the number of its repeat."""
 
     name: str
@@ -160,7 +160,7 @@ def score(
         origins = {**origins, "judge_method": "--judges", "judge_model": "--judges"}
     with _named_as_given(origins):
         configs = {name: _config(run, {**given, **changes}, names_judge=is_compared) for name, changes in named.items()}
-        plan = [_Planned(method or "", configs[""])] if without_model else _plan(configs, repeat, settings)
+        plan = [_PlannedJudge(method or "", configs[""])] if without_model else _plan(configs, repeat, settings)
     found = _trajectories(folder, run)
     if tasks is not None and is_scenario(tasks):
         raise typer.Exit(
@@ -180,9 +180,9 @@ def score(
     if is_foreign:
         # The verdicts that count in a folder of another tool stay those of the judge that was asked first.
         keep_counted_judge(folder, runs)
-    costs, tallies = Costs(found[:limit], plan[0].config, is_quiet=as_json, is_dry=dry_run), list[Tally]()
+    costs, tallies = Costs(found[:limit], plan[0].config, is_quiet=as_json, is_dry=dry_run), list[JudgeTally]()
 
-    async def open_(planned: _Planned) -> Tally:
+    async def open_(planned: _PlannedJudge) -> JudgeTally:
         judge: Judge
         if open_evaluator is not None:
             judge = await open_evaluator()
@@ -191,7 +191,7 @@ def score(
             judge = open_judge(
                 planned.config, settings, cache_dir=cache, spending=costs.spending, repeat=planned.repeat
             )
-        tallies.append(Tally(judge, is_run=run is not None, is_quiet=as_json))
+        tallies.append(JudgeTally(judge, is_run=run is not None, is_quiet=as_json))
         return tallies[-1]
 
     try:
@@ -209,7 +209,7 @@ def score(
 
 
 def _tell(
-    run: RunStore | None, plan: Sequence[_Planned], tallies: Sequence[Tally], costs: Costs, *, as_json: bool
+    run: RunStore | None, plan: Sequence[_PlannedJudge], tallies: Sequence[JudgeTally], costs: Costs, *, as_json: bool
 ) -> None:
     """Print the totals of the judge, or the comparison of several, and the costs."""
     costs.unpaid = sum(tally.unpaid for tally in tallies)
@@ -292,7 +292,7 @@ def _named_as_given(origins: Mapping[str, str]) -> Iterator[None]:
         raise ConfigError(message, remedy=remedy) from None
 
 
-def _update(run: RunStore, config: RunConfig, tally: Tally) -> bool:
+def _update(run: RunStore, config: RunConfig, tally: JudgeTally) -> bool:
     """Update the run's results with the verdicts of its own judge; those of other judges are only stored."""
     try:
         adopt(run, config, tally.judge)
@@ -304,8 +304,8 @@ def _update(run: RunStore, config: RunConfig, tally: Tally) -> bool:
     return True
 
 
-def _reliability(plan: Sequence[_Planned], tallies: Sequence[Tally]) -> Reliability:
-    by_name: dict[str, list[Tally]] = {}
+def _reliability(plan: Sequence[_PlannedJudge], tallies: Sequence[JudgeTally]) -> Reliability:
+    by_name: dict[str, list[JudgeTally]] = {}
     for planned, tally in zip(plan, tallies, strict=True):
         by_name.setdefault(planned.name, []).append(tally)
     return Reliability(
@@ -320,14 +320,14 @@ def _reliability(plan: Sequence[_Planned], tallies: Sequence[Tally]) -> Reliabil
     )
 
 
-def _plan(configs: Mapping[str, RunConfig], repeat: int, settings: Settings) -> list[_Planned]:
+def _plan(configs: Mapping[str, RunConfig], repeat: int, settings: Settings) -> list[_PlannedJudge]:
     """Every repeat of every judge. Raises `ConfigError` for an unusable one before any costs arise."""
-    plan: list[_Planned] = []
+    plan: list[_PlannedJudge] = []
     for name, config in configs.items():
         check_judge_model(config, settings)
         # Checks are deterministic.
         often = 1 if config.judge_model == OFFLINE else repeat
-        plan += [_Planned(name or config.judge_method, config, number) for number in range(1, often + 1)]
+        plan += [_PlannedJudge(name or config.judge_method, config, number) for number in range(1, often + 1)]
     if repeat > 1 and len(plan) == len(configs):
         raise ConfigError("--repeat needs a judge model: checks say the same each time", remedy="give --model")
     return plan
@@ -350,9 +350,9 @@ def _named_judges(judges: str | None) -> dict[str, dict[str, str]]:
 
 
 async def _judge_all(
-    plan: Sequence[_Planned],
+    plan: Sequence[_PlannedJudge],
     costs: Costs,
-    open_: Callable[[_Planned], Awaitable[Tally]],
+    open_: Callable[[_PlannedJudge], Awaitable[JudgeTally]],
     *,
     max_parallel: int,
     again: bool,
@@ -360,7 +360,7 @@ async def _judge_all(
     """Judge the trajectories with each judge of the plan in turn. Returns the exit code."""
     times = Counter(planned.name for planned in plan)
     async with AsyncExitStack() as opened:
-        judges: list[tuple[_Planned, Tally]] = []
+        judges: list[tuple[_PlannedJudge, JudgeTally]] = []
         for planned in plan:
             judges.append((planned, await open_(planned)))
             opened.push_async_callback(judges[-1][1].judge.aclose)

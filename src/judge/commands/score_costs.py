@@ -15,7 +15,7 @@ from rich.text import Text
 
 from judge.config import RunConfig
 from judge.judges.rescoring import Scored
-from judge.results.expected import Asking, Expected, expected
+from judge.results.expected import Asking, ExpectedCost, expected
 from judge.results.judgings import cost_of, judgings_in, plain_name
 from shared.llm.limits import Spending
 from shared.text import counted, usd
@@ -42,7 +42,7 @@ class Costs:
     is_quiet: bool
     is_dry: bool = False
     spending: Spending = field(default_factory=Spending)
-    expected: Expected | None = None
+    expected: ExpectedCost | None = None
     # Trajectories that a budget left unscored.
     unpaid: int = 0
 
@@ -50,7 +50,7 @@ class Costs:
         """Estimate the judges' usage, and print it before anything is spent."""
         models = [each for each in askings if each.judge.info.model != "offline"]
         if not models:
-            found, who = Expected(trajectories=len(self.folders)), "no judge model"
+            found, who = ExpectedCost(trajectories=len(self.folders)), "no judge model"
         else:
             found, who = await self._found(models)
             self.expected = found
@@ -60,7 +60,7 @@ class Costs:
             typer.echo(json.dumps({"expected": found.model_dump()}) if self.is_quiet else _NOTHING_JUDGED)
             raise Estimated
 
-    async def _found(self, models: Sequence[Asking]) -> tuple[Expected, str]:
+    async def _found(self, models: Sequence[Asking]) -> tuple[ExpectedCost, str]:
         """The estimate, and the names of the judges."""
         # In a thread, because it reads the record of every trajectory.
         found = await asyncio.to_thread(
@@ -77,7 +77,7 @@ class Costs:
         if self.expected is None or not self.expected.calls or not console.is_terminal or self.is_quiet:
             yield lambda: None
             return
-        columns = (BarColumn(), MofNCompleteColumn(), _Spent(self.spending, self.expected.cost_usd))
+        columns = (BarColumn(), MofNCompleteColumn(), _SpendingColumn(self.spending, self.expected.cost_usd))
         with Progress(*columns, console=console, transient=True) as progress:
             bar = progress.add_task("", total=total)
             yield lambda: progress.advance(bar)
@@ -116,7 +116,7 @@ class Costs:
         return [name for name, is_reached in limits.items() if is_reached] or list(limits)
 
 
-class _Spent(ProgressColumn):
+class _SpendingColumn(ProgressColumn):
     """Calls and dollars so far, and the expected dollars."""
 
     def __init__(self, spending: Spending, expected_usd: float | None) -> None:
@@ -129,7 +129,7 @@ class _Spent(ProgressColumn):
         return Text(f"{counted(self._spending.usage.calls, 'call')}, {usd(self._spending.cost_usd)}{about}")
 
 
-def expectation(found: Expected) -> str:
+def expectation(found: ExpectedCost) -> str:
     """An estimate in one line."""
     total = counted(found.trajectories, "trajectory", "trajectories")
     if not found.calls:

@@ -51,7 +51,7 @@ def in_order_of(task_ids: Sequence[str], folders: Iterable[Path]) -> list[Path]:
 
 
 @dataclass
-class Tally:
+class JudgeTally:
     """The outcomes of one judge, by folder."""
 
     judge: Judge

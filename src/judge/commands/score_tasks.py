@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 import typer
 
 from judge.commands.score_costs import Costs, both
-from judge.commands.score_output import InOrder, Tally, in_order_of
+from judge.commands.score_output import InOrder, JudgeTally, in_order_of
 from judge.evaluators.base import assertions_in
 from judge.judges.base import Judge
-from judge.judges.edited import Edit, EditedJudge, Paired, paired, policies_in
+from judge.judges.edited import Edit, EditedJudge, EditedTasks, paired, policies_in
 from judge.judges.rescoring import Scored, score_all
 from judge.records.policies import under_policy
 from judge.records.tasks import Task
@@ -33,7 +33,7 @@ _MAX_ABSENT = 5
 _MAX_LINE_CHARS = 700
 _sleep = asyncio.sleep
 
-Signature = tuple[int, int] | None
+FileStamp = tuple[int, int] | None
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Edits:
         days = (task.dated.day for task in self._recorded.values() if task and task.dated)
         return load_scenario(self.path, today=next(days, None))
 
-    def _paired(self, scenario: Scenario, *, is_quiet: bool = False) -> Paired:
+    def _paired(self, scenario: Scenario, *, is_quiet: bool = False) -> EditedTasks:
         tasks = (*scenario.tasks, *scenario.excluded)
         ids = [task.task_id for task in tasks]
         found = paired({folder: self._recorded[folder] for folder in in_order_of(ids, self._recorded)}, tasks)
@@ -112,7 +112,7 @@ class Edits:
             typer.echo(line, err=True)
         return found
 
-    async def _judged(self, scenario: Scenario, found: Paired, *, is_announced: bool = False) -> "_Tally":
+    async def _judged(self, scenario: Scenario, found: EditedTasks, *, is_announced: bool = False) -> "_Tally":
         further = scenario.config.sites.shared
         edits = {task.task_id: Edit.of(task, further) for task in (*scenario.tasks, *scenario.excluded)}
         judge = EditedJudge(self.open_(), edits, self.path.name)
@@ -135,7 +135,7 @@ class Edits:
             await judge.aclose()
         return tally
 
-    def _about(self, scenario: Scenario, found: Paired, tally: Tally) -> str:
+    def _about(self, scenario: Scenario, found: EditedTasks, tally: JudgeTally) -> str:
         """A description of what was compared."""
         parts = [f"Judged with the tasks of {self.path} ({scenario.source_checksum[:12]}); the run's own verdicts stay"]
         if isinstance(tally, _Tally) and (under := tally.under_policy):
@@ -147,7 +147,7 @@ class Edits:
             parts.append(f"{counted(len(found.absent), 'recorded task')} not in it: {names}")
         return "; ".join(parts) + "."
 
-    def _written(self, folder: Path, tally: Tally) -> set[Path]:
+    def _written(self, folder: Path, tally: JudgeTally) -> set[Path]:
         """The verdict files of these judges in a folder."""
         task = self._recorded.get(folder)
         judges = tally.judge.judges_of(task) if task else ()
@@ -155,7 +155,7 @@ class Edits:
 
 
 @dataclass
-class _Tally(Tally):
+class _Tally(JudgeTally):
     """Also keeps outcome and reason by task."""
 
     reasons: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -206,7 +206,7 @@ def _task_in(folder: Path) -> Task | None:
         return None
 
 
-def signature(path: Path) -> Signature:
+def signature(path: Path) -> FileStamp:
     """A value that changes when the file is saved; `None` while an editor replaces it."""
     try:
         stat = path.stat()
@@ -215,7 +215,7 @@ def signature(path: Path) -> Signature:
     return stat.st_mtime_ns, stat.st_size
 
 
-async def next_save(path: Path, before: Signature, sleep: Callable[[float], Awaitable[None]]) -> Signature:
+async def next_save(path: Path, before: FileStamp, sleep: Callable[[float], Awaitable[None]]) -> FileStamp:
     """Wait until the file differs from `before`."""
     while True:
         now = signature(path)
@@ -236,7 +236,7 @@ def changes(before: Mapping[str, tuple[str, str]], after: Mapping[str, tuple[str
     return [*lines, *(f"{key}: no longer judged" for key in before if key not in after)]
 
 
-def _counts(tally: Tally) -> str:
+def _counts(tally: JudgeTally) -> str:
     summary: dict[str, Any] = tally.summary()
     names = ("success", "failure", "unscored")
     return ", ".join(f"{summary[name]} {name}" for name in names if summary[name]) or "nothing judged"

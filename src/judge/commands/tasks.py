@@ -24,7 +24,7 @@ from judge.runner.try_checks import try_checks
 from judge.scenario.attacks import unseen_path, unseen_text
 from judge.scenario.checks import contradictions_of, repeated, unrecorded, warnings_of
 from judge.scenario.frozen import on_archives
-from judge.scenario.importers import IMPORTERS, Asked, Imported, importer_warnings
+from judge.scenario.importers import IMPORTERS, ImportedTasks, ImportRequest, importer_warnings
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.references import reference_problems
@@ -153,9 +153,9 @@ def import_tasks(
     # Names may also be separate arguments, as in `--tasks click-test click-link`.
     chosen = [*(names or ()), *more]
     settings = Settings.from_environ()
-    asked = Asked(settings, chosen, seeds, success, addresses, subset, level, limit, output)
+    asked = ImportRequest(settings, chosen, seeds, success, addresses, subset, level, limit, output)
     _require_taken(first, asked)
-    made = Imported((), {"max_steps": 15})
+    made = ImportedTasks((), {"max_steps": 15})
     if first in IMPORTERS.names():
         made = IMPORTERS.load(first).run(asked)
         for note in made.notes:
@@ -175,7 +175,7 @@ def import_tasks(
     typer.echo(f"{output}: {counted(len(selected), 'task')}")
 
 
-def _require_taken(source: str, asked: Asked) -> None:
+def _require_taken(source: str, asked: ImportRequest) -> None:
     """Raises `ConfigError` for an option that the source does not take."""
     importers = {name: IMPORTERS.load(name) for name in IMPORTERS.names()}
     for field, option in _OF_IMPORTERS.items():

@@ -22,7 +22,7 @@ from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge
 from judge.judges.rescoring import differences, is_by_this_code, judge_stored, recomputed, verdict_on_file
 from judge.network.archives import Archives
-from judge.network.attempt import Recorder, network_of, policy_of, require_network
+from judge.network.attempt import InterceptorFactory, network_of, policy_of, require_network
 from judge.network.policy import NetworkPolicy
 from judge.records.events import (
     RunDone,
@@ -69,7 +69,7 @@ class Assessment:
     emit: Sink
     closed: tuple[str, ...] = ()
     archives: Archives | None = None
-    recorder: Recorder | None = None
+    recorder: InterceptorFactory | None = None
 
     def __post_init__(self) -> None:
         holds = self.archives.holds if self.archives else lambda _: False

@@ -35,7 +35,7 @@ _MAX_ADDRESS_CHARS = 2000
 
 
 @dataclass(frozen=True)
-class _Document:
+class _VisitedDocument:
     """A document that is shown or requested.
 
     `by`: who led the browser to it. `is_sites`: the task's site led there, before the participant wrote anything.
@@ -74,10 +74,10 @@ class Route:
         self._named: set[str] = set()
         self._linked: set[str] = set()
         # By frame. A document stays until the next one of its frame has arrived.
-        self._shown: dict[int, _Document] = {}
-        self._loading: dict[int, _Document] = {}
+        self._shown: dict[int, _VisitedDocument] = {}
+        self._loading: dict[int, _VisitedDocument] = {}
         # Service workers outlive the page that started them.
-        self._workers: dict[int, _Document] = {}
+        self._workers: dict[int, _VisitedDocument] = {}
         self._visited: set[tuple[int | None, str]] = set()
         self._is_incomplete = False
         self._is_elsewhere = False
@@ -181,8 +181,8 @@ class Route:
         cause = None if hop.cause == "page" else hop.cause
         return Navigation(url=url, is_redirect=hop.is_redirect, by=document.by, in_frame=hop.in_frame, cause=cause)
 
-    def _document(self, hop: Hop, previous: _Document | None) -> _Document:
-        return _Document(
+    def _document(self, hop: Hop, previous: _VisitedDocument | None) -> _VisitedDocument:
+        return _VisitedDocument(
             address=hop.url,
             by=previous.by if previous else self._led_by(hop),
             is_sites=not self._has_written and (previous.is_sites if previous else self._is_led_by_site(hop)),
@@ -205,7 +205,7 @@ class Route:
         # A page may navigate while the server goes back, but the server only goes to where the tab has been.
         return hop.cause == "back" and (hop.tab, hop.url) in self._visited
 
-    def _leads(self, document: _Document) -> bool:
+    def _leads(self, document: _VisitedDocument) -> bool:
         """Whether the participant is to blame for where this document leads.
 
         A page of the task's site may offer links of its own, even if the participant named its address.
@@ -214,7 +214,7 @@ class Route:
             return False
         return self.is_elsewhere(document.address) or self._has_rested_since(document)
 
-    def _has_rested_since(self, document: _Document) -> bool:
+    def _has_rested_since(self, document: _VisitedDocument) -> bool:
         return document.acts == self._acts
 
     def _is_led_by_site(self, hop: Hop) -> bool:
@@ -228,7 +228,7 @@ class Route:
             for sender in self._senders(hop)
         )
 
-    def _senders(self, hop: Hop) -> list[_Document]:
+    def _senders(self, hop: Hop) -> list[_VisitedDocument]:
         """The documents that can have sent the request: those of the origin that the browser names, else all."""
         shown = [*self._shown.values(), *self._workers.values()]
         named = [one for one in shown if hop.referrer and origin_of(one.address) == origin_of(hop.referrer)]
@@ -242,7 +242,7 @@ class Route:
         self._shown[hop.frame] = replace(document, tab=hop.tab, in_frame=hop.in_frame)
         self._visited.add((hop.tab, hop.url))
 
-    def _take_loading(self, hop: Hop) -> _Document | None:
+    def _take_loading(self, hop: Hop) -> _VisitedDocument | None:
         """The document of this address that the frame was loading, which it now no longer is."""
         # The first document of a new tab was requested before the tab was known.
         frames = (hop.frame, *(frame for frame in self._loading if frame < 0))
@@ -256,7 +256,7 @@ class Route:
         self._shown = {frame: one for frame, one in self._shown.items() if one.tab != tab}
         self._loading = {frame: one for frame, one in self._loading.items() if one.tab != tab or frame == but}
 
-    def _live(self) -> list[_Document]:
+    def _live(self) -> list[_VisitedDocument]:
         return [*self._shown.values(), *self._loading.values(), *self._workers.values()]
 
     def decide(self) -> BlameFacts:
@@ -279,7 +279,7 @@ class Route:
             has_written=self._has_written,
         )
 
-    def _counts(self, document: _Document) -> bool:
+    def _counts(self, document: _VisitedDocument) -> bool:
         """Whether a document may have crashed the browser.
 
         A page of the task's site does not count while the participant is leaving it for another one: that one does.
@@ -289,7 +289,7 @@ class Route:
         pages = (one for one in self._loading.values() if not one.in_frame)
         return all(page.tab not in (None, document.tab) for page in pages)
 
-    def _is_participants(self, document: _Document) -> bool:
+    def _is_participants(self, document: _VisitedDocument) -> bool:
         if self.is_elsewhere(document.address):
             return document.address not in self._linked
         return document.by == "participant" or document.address in self._named

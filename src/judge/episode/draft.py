@@ -8,7 +8,7 @@ from typing import Self
 from judge.episode.blame import shortened
 from judge.records.steps import Navigation, Outcome, Step, Timings
 from judge.records.user import Asked
-from shared.models import Action, Settled
+from shared.models import Action, SettleTime
 
 
 class Stopwatch:
@@ -36,7 +36,7 @@ class StepTimes:
     replying: Stopwatch = field(default_factory=Stopwatch)
     acting: Stopwatch = field(default_factory=Stopwatch)
 
-    def recorded(self, settled: Settled) -> Timings:
+    def recorded(self, settled: SettleTime) -> Timings:
         """The step's timings, with those of waiting for its page."""
         return Timings(
             observe_s=self.observing.seconds,

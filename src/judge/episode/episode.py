@@ -49,7 +49,7 @@ from shared.errors import (
     TrajectoryError,
     WabeError,
 )
-from shared.models import Notice, Observation, Page, Tab, ToolSpec
+from shared.models import Notice, ObservationMessage, Page, Tab, ToolSpec
 from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, ReportsUsage, render_observation
 from shared.snapshot import as_shown, cut_snapshot, parse_snapshot, with_own_names
 from shared.text import excerpt, without_surrogates
@@ -529,11 +529,11 @@ class Episode:
             inserted=Inserted(refs=page.inserted) if page.inserted else None,
         )
 
-    def _observation(self, index: int, page: Page, browser: Browser) -> Observation:
+    def _observation(self, index: int, page: Page, browser: Browser) -> ObservationMessage:
         # Only the message is shortened: the record keeps the boxes and the complete snapshot.
         shown = as_shown(page.snapshot, boxes=self.config.snapshot_boxes)
         snapshot = cut_snapshot(shown, self.config.max_snapshot_chars)
-        return Observation(
+        return ObservationMessage(
             page=page.model_copy(update={"snapshot": snapshot}),
             tools=self._tools(browser),
             instruction=self.task.task if index == 0 else None,

@@ -32,7 +32,7 @@ _SERVER_ERRORS = 500
 
 # Compared by identity, because two attempts at a task have equal turns.
 @dataclass(eq=False)
-class Turn:
+class SiteUse:
     """An attempt's use of its sites. `shares_state`: another attempt was played there earlier or in parallel.
 
     `task` is the one to be played: logged in to the sites as they are now.
@@ -59,14 +59,14 @@ class SiteTurns:
         self._restarts = config.site_restarts or {}
         self._policy_for = policy_for
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._playing: defaultdict[Origin, list[Turn]] = defaultdict(list)
+        self._playing: defaultdict[Origin, list[SiteUse]] = defaultdict(list)
 
     def can_reset(self, task: Task) -> bool:
         """Whether each attempt finds the task's sites in their initial state."""
         return not self._unreset(task)
 
     @asynccontextmanager
-    async def turn(self, task: Task, *, is_first: bool) -> AsyncIterator[Turn]:
+    async def turn(self, task: Task, *, is_first: bool) -> AsyncIterator[SiteUse]:
         """Reset the sites that can be reset; the body then plays the attempt. `is_first`: the task's first attempt.
 
         Raises `SiteUnreachable` if a reset fails.
@@ -74,7 +74,7 @@ class SiteTurns:
         unreset = self._unreset(task)
         async with AsyncExitStack() as stack:
             logins = await self._reset(task, stack)
-            turn = Turn(_logged_in(task, logins or ()), shares_state=bool(unreset) and not is_first)
+            turn = SiteUse(_logged_in(task, logins or ()), shares_state=bool(unreset) and not is_first)
             for origin in unreset:
                 others = self._playing[origin]
                 others.append(turn)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from judge.evaluators.evidence import Recording
+from judge.evaluators.evidence import TrajectoryEvidence
 from judge.records.checks import KindCheck
 from judge.records.findings import Fact, FromList
 from judge.records.tasks import Task
@@ -50,7 +50,7 @@ def assertions_in(verdict: Verdict | None) -> list[Assertion]:
         return []
 
 
-class Found(NamedTuple):
+class ComparisonResult(NamedTuple):
     """The result of a comparison. `counts` is false if there was nothing to compare: no page, no answer.
 
     `facts` is the content of `text` as data, as far as programs use it.
@@ -63,7 +63,7 @@ class Found(NamedTuple):
     facts: tuple[Fact, ...] = ()
 
     @classmethod
-    def of(cls, passed: bool, fact: Fact, normalised: str | None = None) -> "Found":
+    def of(cls, passed: bool, fact: Fact, normalised: str | None = None) -> "ComparisonResult":
         """A finding that is a fact."""
         return cls(passed, str(fact), normalised, facts=(fact,))
 
@@ -75,7 +75,7 @@ class Decision(NamedTuple):
     """
 
     passed: bool
-    found: Found
+    found: ComparisonResult
     step: int | None
     last_step: int | None = None
     near_step: int | None = None
@@ -102,8 +102,8 @@ class CheckKind:
     """
 
     model: type[KindCheck]
-    decide: Callable[[Any, Recording, bool], Decision]
-    near: Callable[[Any, Recording], int | None] = _unknown
+    decide: Callable[[Any, TrajectoryEvidence, bool], Decision]
+    near: Callable[[Any, TrajectoryEvidence], int | None] = _unknown
     warnings: Callable[[Any], Iterable[str]] = _nothing
     trivial: Callable[[Any, Task], Iterable[str]] = _nothing
     contradicts: Callable[[Any, Any], str | None] = _unknown

@@ -5,8 +5,8 @@ A kind reads the actual value, normalises it, compares it with the expected one,
 
 from typing import Any
 
-from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, CheckKind, Decision, Found
-from judge.evaluators.evidence import MissingEvidence, Recording
+from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, CheckKind, ComparisonResult, Decision
+from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.records.checks import CHECKS, AnyOf, Check, KindCheck
 from judge.records.normalise import shown
 from judge.sites import NONE_SHARED, RunSites
@@ -18,12 +18,12 @@ _COMMON_KEYS = ("at", "on", "within", "in_view", "editable", "count")
 
 def evaluate(trajectory: Trajectory, sites: RunSites = NONE_SHARED) -> tuple[Assertion, ...]:
     """One assertion for each check of the task, in order; undecided if evidence is missing."""
-    recording = Recording(trajectory, sites)
+    recording = TrajectoryEvidence(trajectory, sites)
     checks = zip(trajectory.task.checks, recording.checks, strict=True)
     return tuple(_assertion(number, *each, recording) for number, each in enumerate(checks, 1))
 
 
-def _assertion(number: int, written: Check, check: Check, recording: Recording) -> Assertion:
+def _assertion(number: int, written: Check, check: Check, recording: TrajectoryEvidence) -> Assertion:
     expected = describe(written.model_copy(update={"description": ""}))
     about = {"check": f"check {number}", "description": describe(written), "expected": expected}
     try:
@@ -71,7 +71,7 @@ def check_kind(check: KindCheck) -> CheckKind:
     return found
 
 
-def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
+def _decide(check: Check, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     if not isinstance(check, AnyOf):
         return check_kind(check).decide(check, recording, inverted)
     # "None of them" is "not the first, and not the second, …", so that each keeps its own rule for missing pages.
@@ -83,10 +83,10 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
     facts = tuple(fact for found in telling for fact in found.facts)
     last = max((one.last_step for one in inner if one.last_step is not None), default=None)
     near = max((one.near_step for one in inner if one.near_step is not None), default=None)
-    return Decision(passed, Found(passed, text, facts=facts), min(steps, default=None), last, near)
+    return Decision(passed, ComparisonResult(passed, text, facts=facts), min(steps, default=None), last, near)
 
 
-def _near_step(check: Check, recording: Recording) -> int | None:
+def _near_step(check: Check, recording: TrajectoryEvidence) -> int | None:
     """The index of the last step whose action was nearly the expected one; `None` if there is no such action.
 
     For reports only: no verdict depends on it.

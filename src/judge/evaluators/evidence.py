@@ -3,7 +3,7 @@
 Of the text that a participant writes (replies, thoughts, answer) only the answer is evidence, and only for `answer`
 checks. A participant cannot add a page, because pages of other origins are never evidence.
 
-For policies, everything counts (`Recording.counts_all`), no matter who wrote or sent it.
+For policies, everything counts (`TrajectoryEvidence.counts_all`), no matter who wrote or sent it.
 """
 
 import json
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judge.evaluators.addresses import matches
-from judge.evaluators.provenance import LeftOut, Written, evidence, why_left_out, written_by
-from judge.evaluators.rules_1.evidence import Typed, typed_by
+from judge.evaluators.provenance import Authorship, IgnoredContent, evidence, why_left_out, written_by
+from judge.evaluators.rules_1.evidence import TypedValues, typed_by
 from judge.evaluators.rules_2 import provenance as rules_2
 from judge.records.checks import Check
 from judge.records.notices import GIVEN_UP
@@ -56,7 +56,7 @@ class ActionDone(NamedTuple):
 
     step: int
     line: str
-    left_out: LeftOut | None = None
+    left_out: IgnoredContent | None = None
     typed_line: str | None = None
     amounts: tuple[str, ...] = ()
 
@@ -82,7 +82,7 @@ class Look:
     path: Path | None
     site: Site
     rules: str
-    typed_into: Typed = field(default=frozenset(), repr=False)
+    typed_into: TypedValues = field(default=frozenset(), repr=False)
     stood: str | None = None
 
     @property
@@ -169,7 +169,7 @@ class Look:
         return self.step.notice is not None and self.step.notice.code in _UNSEEN
 
     @cached_property
-    def written(self) -> tuple[Written, ...]:
+    def written(self) -> tuple[Authorship, ...]:
         """Who wrote each node of the snapshot."""
         page = self.snapshot or Snapshot()
         if self.rules in (FIRST_RULES, SECOND_RULES):
@@ -269,16 +269,16 @@ class Look:
             pieces |= inside
         return " ".join(page.joined((at, text) for at in sorted(pieces) for text in pieces[at]).split())
 
-    def left_out(self, refs: Iterable[str]) -> LeftOut | None:
+    def left_out(self, refs: Iterable[str]) -> IgnoredContent | None:
         """Why an action on these elements does not count, or `None`."""
         if not self.is_marked or self.snapshot is None or self.site.is_any:
             return None
         nodes = [self.snapshot.by_ref(ref) for ref in refs]
-        found = [LeftOut("origin") if node is None else self._why(node) for node in nodes]
+        found = [IgnoredContent("origin") if node is None else self._why(node) for node in nodes]
         # Reasons that `editable` cannot allow come first.
         return min(filter(None, found), key=lambda why: why.reason == "editor", default=None)
 
-    def _why(self, node: Node) -> LeftOut | None:
+    def _why(self, node: Node) -> IgnoredContent | None:
         return why_left_out(self.written[node.position], self.site.holds)
 
     def is_in_view(self, node: Node) -> bool:
@@ -306,7 +306,7 @@ def own_site(trajectory: Trajectory, sites: RunSites) -> Site:
 
 
 @dataclass(frozen=True)
-class Recording:
+class TrajectoryEvidence:
     """A trajectory as evidence. Files are read only when a check needs them.
 
     `counts_all`: everything that any origin wrote, sent or did is evidence, as for policies.
@@ -358,7 +358,7 @@ class Recording:
     def looks(self) -> tuple[Look, ...]:
         """Every observation; empty if no steps were recorded, as in foreign trajectories."""
         looks: list[Look] = []
-        typed: Typed = frozenset()
+        typed: TypedValues = frozenset()
         for step in self.trajectory.observations:
             path = self.trajectory.folder / step.snapshot if step.snapshot else None
             look = Look(step, path, self.site, rules_of(self.trajectory))

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from judge.evaluators.base import Decision, Found
-from judge.evaluators.evidence import Look, MissingEvidence, Recording
+from judge.evaluators.base import ComparisonResult, Decision
+from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.matching import fitting
-from judge.evaluators.provenance import LeftOut
+from judge.evaluators.provenance import IgnoredContent
 from judge.evaluators.typed import typed_until
 from judge.records.checks import LookCheck, ShownCheck
 from judge.records.elements import parse_element
@@ -13,7 +13,7 @@ from shared.snapshot import Node, Snapshot
 from shared.text import excerpt
 
 
-def looks_at(check: LookCheck, recording: Recording, *, with_vanished: bool = False) -> list[Look]:
+def looks_at(check: LookCheck, recording: TrajectoryEvidence, *, with_vanished: bool = False) -> list[Look]:
     """The looks at the pages that `on` names. Raises `MissingEvidence` if the recording has no looks.
 
     For policies, also the looks at lost pages, which may have been any page. `with_vanished`: before each look, those
@@ -30,7 +30,7 @@ def looks_at(check: LookCheck, recording: Recording, *, with_vanished: bool = Fa
 
 
 def over_looks(
-    check: LookCheck, looks: Sequence[Look], inverted: bool, test: Callable[[Look, bool], Found]
+    check: LookCheck, looks: Sequence[Look], inverted: bool, test: Callable[[Look, bool], ComparisonResult]
 ) -> Decision:
     """The rules of `at` and `not`.
 
@@ -41,7 +41,9 @@ def over_looks(
     # What vanished says nothing of the rest of its page, so it is never the last look.
     end = next((look for look in reversed(looks) if look.stood is None), None)
     if not looks or (inverted and end is None):
-        return Decision(False, Found(False, f"{check.on} was never on screen" if check.on else "no page"), None)
+        return Decision(
+            False, ComparisonResult(False, f"{check.on} was never on screen" if check.on else "no page"), None
+        )
     # Of those that fail, only the last look's text is ever shown.
     found = [test(look, look is end) for look in looks]
     last = next((one for look, one in zip(looks, found, strict=True) if look is end), found[-1])
@@ -65,10 +67,10 @@ def over_looks(
 
 # Gets the look, what counts of its page, the elements in which to look (`None`: everywhere), and whether to explain a
 # failure.
-Compare = Callable[[Look, Snapshot, Sequence[Node] | None, bool], Found]
+Compare = Callable[[Look, Snapshot, Sequence[Node] | None, bool], ComparisonResult]
 
 
-def over_content(check: ShownCheck, recording: Recording, inverted: bool, compare: Compare) -> Decision:
+def over_content(check: ShownCheck, recording: TrajectoryEvidence, inverted: bool, compare: Compare) -> Decision:
     """Compares each page, or the part of it that `within` names, as far as the task's own site wrote it.
 
     Content of editors counts only with `editable`. In inverted checks, the page must pass neither with it nor without
@@ -91,20 +93,20 @@ def over_content(check: ShownCheck, recording: Recording, inverted: bool, compar
 class _Content:
     """Compares the content of looks. `rejected`: why what had vanished would pass, but does not count."""
 
-    def __init__(self, check: ShownCheck, recording: Recording, inverted: bool, compare: Compare) -> None:
+    def __init__(self, check: ShownCheck, recording: TrajectoryEvidence, inverted: bool, compare: Compare) -> None:
         self._check, self._recording, self._inverted, self._compare = check, recording, inverted, compare
         self._within = parse_element(check.within) if check.within else None
         self.rejected: list[str] = []
 
-    def test(self, look: Look, explains: bool) -> Found:
+    def test(self, look: Look, explains: bool) -> ComparisonResult:
         """Whether a look passes."""
         if look.is_judges:
-            return Found(False, f"a page of the judge's own: {excerpt(look.step.url, 200)}", counts=False)
+            return ComparisonResult(False, f"a page of the judge's own: {excerpt(look.step.url, 200)}", counts=False)
         if not look.is_own:
-            return Found(False, f"a page of another site: {excerpt(look.step.url, 200)}", counts=False)
+            return ComparisonResult(False, f"a page of another site: {excerpt(look.step.url, 200)}", counts=False)
         if look.snapshot is None:
             what = f"an open dialog: {excerpt(look.step.dialog, 100)}" if look.step.dialog else "an empty page"
-            return Found(False, what, counts=False)
+            return ComparisonResult(False, what, counts=False)
         views = look.views(editable=self._check.editable)
         found = self._shown(look, views[0], explains)
         for view in views[1:]:
@@ -116,19 +118,19 @@ class _Content:
             return with_editors if with_editors.passed else found
         return self._explained(look, found) if explains or look.stood is not None else found
 
-    def _shown(self, look: Look, page: Snapshot, explains: bool = False) -> Found:
+    def _shown(self, look: Look, page: Snapshot, explains: bool = False) -> ComparisonResult:
         roots = None if self._within is None else fitting(page, self._within, range(len(page.nodes)))
         if roots == []:
-            return Found(False, f"no {self._check.within} on the page", counts=False)
+            return ComparisonResult(False, f"no {self._check.within} on the page", counts=False)
         return self._compare(look, page, roots, explains)
 
-    def _explained(self, look: Look, found: Found) -> Found:
+    def _explained(self, look: Look, found: ComparisonResult) -> ComparisonResult:
         left_out = _left_out(look, editable=self._check.editable, passes=lambda page: self._shown(look, page).passed)
         if left_out and look.stood is not None:
             self.rejected.append(f"before step {look.step.index + 1} it vanished; it was {left_out}")
         return found._replace(text=f"it is {left_out}; elsewhere {found.text}") if left_out else found
 
-    def _vanished(self, look: Look, page: Snapshot, found: Found) -> Found:
+    def _vanished(self, look: Look, page: Snapshot, found: ComparisonResult) -> ComparisonResult:
         """What vanished passes, unless that is because of words that were typed."""
         found = found._replace(text=f"vanished before step {look.step.index + 1}: {found.text}")
         if self._inverted or self._check.editable or self._recording.counts_all:
@@ -142,11 +144,11 @@ class _Content:
         return found if rest.passed else rest
 
 
-def _left_out(look: Look, *, editable: bool, passes: Callable[[Snapshot], bool]) -> LeftOut | None:
+def _left_out(look: Look, *, editable: bool, passes: Callable[[Snapshot], bool]) -> IgnoredContent | None:
     """Where the page shows what is expected without being evidence; `None` if it does not."""
     if not editable and look.has_editors and passes(look.evidence(editable=True)):
-        return LeftOut("editor")
+        return IgnoredContent("editor")
     for origin in look.other_origins:
         if passes(look.evidence(editable=editable, other_origin=origin)):
-            return LeftOut("origin", origin)
+            return IgnoredContent("origin", origin)
     return None

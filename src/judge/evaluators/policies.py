@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from judge.evaluators.addresses import could_lead_to
-from judge.evaluators.base import MAX_FOUND_CHARS, Found
+from judge.evaluators.base import MAX_FOUND_CHARS, ComparisonResult
 from judge.evaluators.checks import check_kind
-from judge.evaluators.evidence import Look, MissingEvidence, Recording, require_recording
+from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence, require_recording
 from judge.evaluators.looks import looks_at
 from judge.records.checks import KindCheck, LookCheck, plain_checks
 from judge.records.policies import Policy, PolicyResult
@@ -53,7 +53,9 @@ def decided(policies: Sequence[Policy], trajectory: Trajectory) -> tuple[PolicyR
         return tuple(_undecided(policy, f"an earlier attempt: {error}") for policy in policies)
     # An attempt that never started has no evidence, and nothing can have happened in it.
     recordings = [
-        (number, Recording(each, counts_all=True)) for number, each in enumerate(attempts, 1) if each.observations
+        (number, TrajectoryEvidence(each, counts_all=True))
+        for number, each in enumerate(attempts, 1)
+        if each.observations
     ]
     if not recordings:
         return tuple(_undecided(policy, "the task was not played") for policy in policies)
@@ -87,7 +89,7 @@ def _undecided(policy: Policy, why: str, *, presumed: bool = False) -> PolicyRes
     return PolicyResult(name=policy.name, dimension=policy.dimension, violated=None, presumed=presumed, found=found)
 
 
-def _result(policy: Policy, recordings: Sequence[tuple[int, Recording]]) -> PolicyResult:
+def _result(policy: Policy, recordings: Sequence[tuple[int, TrajectoryEvidence]]) -> PolicyResult:
     unknown = granted = presumed = ""
     for number, recording in recordings:
         for check in plain_checks([recording.wanted(policy.check)]):
@@ -126,7 +128,7 @@ def _result(policy: Policy, recordings: Sequence[tuple[int, Recording]]) -> Poli
     return PolicyResult(name=policy.name, dimension=policy.dimension, violated=False, found=found)
 
 
-def _is_granted(policy: Policy, check: KindCheck, violation: "_Violation", recording: Recording) -> bool:
+def _is_granted(policy: Policy, check: KindCheck, violation: "_Violation", recording: TrajectoryEvidence) -> bool:
     """Whether the user had allowed it before, in the same attempt.
 
     This is the first known violation, so all later ones are allowed as well. Evidence that may hide an earlier one is
@@ -144,13 +146,13 @@ def _is_granted(policy: Policy, check: KindCheck, violation: "_Violation", recor
     return hidden is None or hidden.step.index > granted
 
 
-def _granted_at(policy: Policy, recording: Recording) -> int | None:
+def _granted_at(policy: Policy, recording: TrajectoryEvidence) -> int | None:
     """The index of the step in which the user first allowed it."""
     steps = recording.trajectory.observations
     return min((step.index for step in steps if step.asked and policy.name in step.asked.grants), default=None)
 
 
-def _require_read(policy: Policy, check: KindCheck, recording: Recording) -> None:
+def _require_read(policy: Policy, check: KindCheck, recording: TrajectoryEvidence) -> None:
     """Raises `MissingEvidence` if what was not read may hide that the check passes."""
     if not check.needs_network:
         return
@@ -178,7 +180,7 @@ def _require_read(policy: Policy, check: KindCheck, recording: Recording) -> Non
     raise _Unread(f"{text}, after action {first.step}" if first.step else text, is_participants=is_participants)
 
 
-def _is_participants(unread: Unread, recording: Recording) -> bool:
+def _is_participants(unread: Unread, recording: TrajectoryEvidence) -> bool:
     """Whether the participant had led the browser to a page that is not the task's site's, or to what was not read."""
     own = replace(recording.site, is_any=False)
     # An action and its first effects belong to the observation before it, the others to the next one.
@@ -187,7 +189,7 @@ def _is_participants(unread: Unread, recording: Recording) -> bool:
     return any(not own.holds(url) or _is_unread(url, unread, recording) for url in led)
 
 
-def _is_unread(url: str, unread: Unread, recording: Recording) -> bool:
+def _is_unread(url: str, unread: Unread, recording: TrajectoryEvidence) -> bool:
     """Whether a navigation was to that place, and is not among the requests that were read."""
     read = {_shortened(entry.request.url) for entry in recording.traffic.entries}
     return str(place_of(url)) == unread.place and _shortened(url) not in read
@@ -199,11 +201,11 @@ def _shortened(url: str) -> str:
 
 
 class _Violation(NamedTuple):
-    found: Found
+    found: ComparisonResult
     step: int | None
 
 
-def _violation(check: KindCheck, recording: Recording) -> _Violation | None:
+def _violation(check: KindCheck, recording: TrajectoryEvidence) -> _Violation | None:
     """How the check passed, or what may hide that it did. Raises `MissingEvidence`."""
     if isinstance(check, LookCheck):
         check = check.model_copy(update={"at": "any"})
@@ -214,7 +216,7 @@ def _violation(check: KindCheck, recording: Recording) -> _Violation | None:
         # It ended the attempt in a way that lost the requests, for example by crashing the browser.
         is_lost = trajectory.network is None and attempt is not None and not attempt.network_off
         if check.needs_network and is_lost and attempt.blame == "participant":
-            return _Violation(Found(True, f"the participant's doing: {missing}"), None)
+            return _Violation(ComparisonResult(True, f"the participant's doing: {missing}"), None)
         raise
     if decision.passed:
         return _Violation(decision.found, decision.step)
@@ -223,10 +225,10 @@ def _violation(check: KindCheck, recording: Recording) -> _Violation | None:
         return None
     what = "an open dialog" if hidden.step.dialog else "a page that could not be observed"
     text = f"{what} at step {hidden.step.index + 1}: {excerpt(hidden.step.url, 200)}"
-    return _Violation(Found(True, text), hidden.step.index)
+    return _Violation(ComparisonResult(True, text), hidden.step.index)
 
 
-def _hiding_look(check: KindCheck, recording: Recording) -> Look | None:
+def _hiding_look(check: KindCheck, recording: TrajectoryEvidence) -> Look | None:
     """The first look at which the page may have matched the check without a record of it.
 
     Ignores the first look of an attempt, because the participant has not done anything yet.

@@ -18,7 +18,7 @@ _VALUE = "value"
 _Ranges = tuple[tuple[int, int], ...]
 
 
-class Written(NamedTuple):
+class Authorship(NamedTuple):
     """Who wrote a node: the origin of its document (`None`: unknown), and whether all of it was typed.
 
     `own` is the node without what was typed, `whole` with it, `shown` as it is; in none of them is what the judge put
@@ -39,7 +39,7 @@ class Written(NamedTuple):
     repeats: bool = False
 
 
-class _Document(NamedTuple):
+class _DocumentOrigin(NamedTuple):
     """A document: its origin, and whether the frame around it was typed, or put in by the judge."""
 
     origin: str | None
@@ -47,25 +47,25 @@ class _Document(NamedTuple):
     is_inserted: bool = False
 
 
-def written_by(page: Snapshot, origin: str | None) -> tuple[Written, ...]:
+def written_by(page: Snapshot, origin: str | None) -> tuple[Authorship, ...]:
     """Who wrote each node. `origin` is the main document's."""
-    found: list[Written] = []
-    documents: list[_Document] = []
+    found: list[Authorship] = []
+    documents: list[_DocumentOrigin] = []
     for node in page.nodes:
-        of = _Document(origin) if node.parent is None else documents[node.parent]
+        of = _DocumentOrigin(origin) if node.parent is None else documents[node.parent]
         states = node.states
-        fact = Written(of.origin, node, node, node, of.is_inside, of.is_inserted, is_typed=of.is_inside)
+        fact = Authorship(of.origin, node, node, node, of.is_inside, of.is_inserted, is_typed=of.is_inside)
         if "editable" in states or "typed" in states or "added" in states or "inserted" in states:
             fact = _written(page, node, fact)
         if node.role == "text" and node.parent is not None and found[node.parent].is_inserted:
             fact = fact._replace(is_inserted=True)
         is_frame = node.role == "iframe"
-        documents.append(_Document(origin_in(node), fact.is_inside, fact.is_inserted) if is_frame else of)
+        documents.append(_DocumentOrigin(origin_in(node), fact.is_inside, fact.is_inserted) if is_frame else of)
         found.append(fact)
     return tuple(found)
 
 
-def _written(page: Snapshot, node: Node, fact: Written) -> Written:
+def _written(page: Snapshot, node: Node, fact: Authorship) -> Authorship:
     editable, typed, added = (node.states.get(state, "") for state in ("editable", "typed", "added"))
     is_control, is_host = _VALUE in typed.split(","), editable == "host"
     is_inside = fact.is_inside or editable in ("true", "unknown")
@@ -127,7 +127,7 @@ def _left(text: str, ranges: Sequence[tuple[int, int]]) -> str:
 
 def evidence(
     page: Snapshot,
-    facts: Sequence[Written],
+    facts: Sequence[Authorship],
     counts: Callable[[str], bool],
     *,
     editable: bool = False,
@@ -168,7 +168,7 @@ def _blank(node: Node) -> Node:
     return Node(node.position, node.parent, node.depth, role="")
 
 
-class LeftOut(NamedTuple):
+class IgnoredContent(NamedTuple):
     """Why something on the page does not count: it is inside an editor, inserted, or in a document of this origin."""
 
     reason: Literal["editor", "origin", "inserted"]
@@ -184,10 +184,10 @@ class LeftOut(NamedTuple):
         return f"in a frame of {self.origin}, which is not the task's site: allowed_sites"
 
 
-def why_left_out(fact: Written, counts: Callable[[str], bool]) -> LeftOut | None:
+def why_left_out(fact: Authorship, counts: Callable[[str], bool]) -> IgnoredContent | None:
     """Why a node, or its name, does not count; `None` if it does."""
     if fact.origin is None or not counts(fact.origin):
-        return LeftOut("origin", fact.origin)
+        return IgnoredContent("origin", fact.origin)
     if fact.is_inserted:
-        return LeftOut("inserted")
-    return LeftOut("editor") if fact.is_typed else None
+        return IgnoredContent("inserted")
+    return IgnoredContent("editor") if fact.is_typed else None

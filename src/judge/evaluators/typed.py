@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
-from judge.evaluators.evidence import Look, Recording
+from judge.evaluators.evidence import Look, TrajectoryEvidence
 from judge.records.tools import TOOLS, texts_of, tool_of
 from shared.models import Action
 from shared.snapshot import FIELDS, Snapshot
@@ -22,7 +22,7 @@ _LEFT_OUT = "\uffff"
 _MAX_WORDS = 5_000
 
 
-class Typed:
+class TypedWords:
     """The words that were typed, in any case and in any form of their characters."""
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -76,12 +76,12 @@ class Typed:
         yield word[end:], False
 
 
-def typed_until(recording: Recording, look: Look) -> Typed:
+def typed_until(recording: TrajectoryEvidence, look: Look) -> TypedWords:
     """What the participant had typed when a look was taken."""
-    return Typed(_typed(recording, look.step.index))
+    return TypedWords(_typed(recording, look.step.index))
 
 
-def _typed(recording: Recording, index: int) -> Iterator[str]:
+def _typed(recording: TrajectoryEvidence, index: int) -> Iterator[str]:
     keys = ""
     is_complete = True
     for step in recording.trajectory.observations:

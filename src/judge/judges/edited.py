@@ -139,7 +139,7 @@ def edit_in(verdict: Verdict) -> tuple[str, Edit] | None:
     return str(found.get("scenario")), edit
 
 
-class Paired(Record):
+class EditedTasks(Record):
     """Recorded folders and the tasks of an edited scenario.
 
     `refused` are sentences on tasks that are no longer the recorded ones, `absent` the ids that the scenario lacks.
@@ -150,7 +150,7 @@ class Paired(Record):
     absent: tuple[str, ...]
 
 
-def paired(recorded: Mapping[Path, Task | None], tasks: Sequence[Task]) -> Paired:
+def paired(recorded: Mapping[Path, Task | None], tasks: Sequence[Task]) -> EditedTasks:
     """Match recorded tasks with a scenario's by id. A folder whose task cannot be read (`None`) is kept."""
     known = {task.task_id: task for task in tasks}
     folders: list[Path] = []
@@ -165,7 +165,7 @@ def paired(recorded: Mapping[Path, Task | None], tasks: Sequence[Task]) -> Paire
             refused[f"{task.task_id}: not judged: {problem}"] = None
         else:
             folders.append(folder)
-    return Paired(folders=tuple(folders), refused=tuple(refused), absent=tuple(absent))
+    return EditedTasks(folders=tuple(folders), refused=tuple(refused), absent=tuple(absent))
 
 
 def _difference(recorded: Task, now: Task) -> str:

@@ -25,7 +25,7 @@ from judge.judges.evidence import CLAIMS_VERSION, actions_block, answer_block, i
 from judge.judges.injection import FLAG as INJECTION
 from judge.judges.injection import suspicions
 from judge.judges.prompt_set import PromptSet
-from judge.judges.withholding import Provenance, View, Withholding
+from judge.judges.withholding import AttemptView, Provenance, Withholding
 from judge.parsing import Status, parse_status
 from judge.records.tasks import Task
 from judge.records.verdicts import BUDGET_SPENT, WITHHELD_EVIDENCE, JudgeInfo, Verdict, VerdictOutcome
@@ -151,7 +151,7 @@ class Session:
         return screenshot in self._unread
 
     async def ask_about(
-        self, make: Callable[[View], Question], parse: Callable[[str], T | None]
+        self, make: Callable[[AttemptView], Question], parse: Callable[[str], T | None]
     ) -> tuple[T | None, str]:
         """Like `ask`, about the attempt. `make` builds the question from the view of the attempt that it gets.
 
@@ -159,7 +159,7 @@ class Session:
         because `settled` decides.
         """
         trajectory = self._of_attempt
-        whole = make(View(trajectory))
+        whole = make(AttemptView(trajectory))
         try:
             answer = await self.ask(whole, parse)
         except ModelBlocked as error:
@@ -169,7 +169,7 @@ class Session:
         return answer
 
     async def ask_status(
-        self, make: Callable[[View], Question], parse: Callable[[str], Status | None] = parse_status
+        self, make: Callable[[AttemptView], Question], parse: Callable[[str], Status | None] = parse_status
     ) -> tuple[Status | None, str]:
         """The decision on the attempt that a reply states, and the reply."""
         reply: tuple[Status | None, str] = await self.ask_about(make, parse)
@@ -185,7 +185,9 @@ class Session:
     def _provenance(self) -> Provenance:
         return Provenance(self._of_attempt, self._parts.config.sites)
 
-    async def _ask_with_less(self, make: Callable[[View], Question], whole: Question, refusal: ModelBlocked) -> None:
+    async def _ask_with_less(
+        self, make: Callable[[AttemptView], Question], whole: Question, refusal: ModelBlocked
+    ) -> None:
         """Ask until the provider no longer refuses, and record what was withheld then. The answer does not count."""
         asked = first = self._request(whole, remind=False)
         askings = 0
@@ -317,7 +319,7 @@ class Session:
             self._costs.append(paid.cost_usd)
 
 
-def _difference(request: ModelRequest, whole: Question, shown: Question, view: View) -> dict[str, Any]:
+def _difference(request: ModelRequest, whole: Question, shown: Question, view: AttemptView) -> dict[str, Any]:
     """What was withheld from an answered question: texts by their names in prompts, actions by number, screenshots."""
     hidden = dict.fromkeys(path for path in whole.images if path not in shown.images)
     text = _text(request)
@@ -442,7 +444,7 @@ class ModelJudge(Judge):
         return
 
     def question(
-        self, prompt: str, view: View, images: Iterable[Path], blocks: Mapping[str, str], **options: Any
+        self, prompt: str, view: AttemptView, images: Iterable[Path], blocks: Mapping[str, str], **options: Any
     ) -> Question:
         """A question about the attempt, with the blocks that most prompts show and those of the method.
 

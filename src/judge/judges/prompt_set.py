@@ -13,7 +13,7 @@ import jinja2.sandbox
 from pydantic import Field, TypeAdapter
 
 from judge.judges.base import files_checksum
-from judge.judges.published import FILE, Published
+from judge.judges.published import FILE, PublishedEvaluator
 from shared.errors import ConfigError
 from shared.files import decode, parse_toml, read_errors, read_file
 from shared.images import require_pillow
@@ -63,7 +63,7 @@ class _Manifest(Record):
 
 
 _MANIFEST = TypeAdapter(_Manifest)
-_PUBLISHED = TypeAdapter(Published)
+_PUBLISHED = TypeAdapter(PublishedEvaluator)
 
 
 @cache
@@ -91,7 +91,7 @@ class PromptSet:
     `published` replaces all prompts of a set that was imported (`wabe prompts import`).
     """
 
-    def __init__(self, name: str, version: str, files: Mapping[str, str], published: Published | None) -> None:
+    def __init__(self, name: str, version: str, files: Mapping[str, str], published: PublishedEvaluator | None) -> None:
         self.name = name
         self.version = version
         self.checksum = files_checksum({name: text.encode() for name, text in files.items()})

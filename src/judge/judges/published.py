@@ -60,7 +60,7 @@ class Stage(Record):
     inputs: InputImages | None = None
 
 
-class Published(Record):
+class PublishedEvaluator(Record):
     """The data of one version of the evaluator's source."""
 
     variant: Literal["online_mind2web", "general"]
@@ -77,7 +77,7 @@ class Published(Record):
     reason_end: str = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _fields_are_known(self) -> "Published":
+    def _fields_are_known(self) -> "PublishedEvaluator":
         texts = {"outcome_without_images": self.outcome_without_images}
         texts |= {name: getattr(self, name).user for name in ("key_points", "image", "outcome")}
         for name, text in texts.items():

@@ -241,21 +241,21 @@ def _said(verdict: Verdict) -> dict[str, object]:
     return {"flags": [], **said, RULES: None if judge is None else judge.prompt_version}
 
 
-class Settled(NamedTuple):
+class FailureReason(NamedTuple):
     """Why an attempt failed, for programs and for people."""
 
     code: str
     reason: str
 
 
-def why_settled(trajectory: Trajectory, off_site: str) -> Settled | None:
+def why_settled(trajectory: Trajectory, off_site: str) -> FailureReason | None:
     """Why the attempt failed, if its stop reason settles that; `None` if a judge must decide."""
     stop = trajectory.stop_reason
     if stop is not None and stop in WHY_ZERO:
         why = WHY_ZERO[stop]
-        return Settled(stop, f"{why}: {trajectory.error}" if trajectory.error else why)
+        return FailureReason(stop, f"{why}: {trajectory.error}" if trajectory.error else why)
     if off_site == "fail" and any(OFF_SITE in step.flags for step in trajectory.observations):
-        return Settled(OFF_SITE_PLAY, "off-site play: a page outside the task's website was visited")
+        return FailureReason(OFF_SITE_PLAY, "off-site play: a page outside the task's website was visited")
     return None
 
 

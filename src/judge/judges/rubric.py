@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from judge.judges.base import Workload
 from judge.judges.engine import ModelJudge, Question, Session
 from judge.judges.evidence import MAX_LINE_CHARS, Shot, block, read_shots, task_block
-from judge.judges.withholding import View
+from judge.judges.withholding import AttemptView
 from judge.parsing import Status
 from judge.parsing.key_points import last_json_object
 from judge.records.tasks import Task
@@ -44,7 +44,7 @@ def _blocker(value: str | None) -> str | None:
     return None if named in ("", "null", "none") else named if named in BLOCKERS else "other"
 
 
-Kind = Literal["outcome", "process"]
+RubricKind = Literal["outcome", "process"]
 CriterionId = Annotated[str, BeforeValidator(_spelled)]
 Remark = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 
@@ -54,28 +54,28 @@ class Criterion(Record):
 
     id: str
     requirement: str
-    kind: Kind = "outcome"
+    kind: RubricKind = "outcome"
 
 
-class _Answer(BaseModel):
+class _RubricReply(BaseModel):
     """A model's answer: unknown keys are ignored, the requested ones are validated."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-A = TypeVar("A", bound=_Answer)
+A = TypeVar("A", bound=_RubricReply)
 
 
-class _NewCriterion(_Answer):
+class _NewCriterion(_RubricReply):
     requirement: str = Field(min_length=1)
-    kind: Annotated[Kind, BeforeValidator(_spelled)] = "outcome"
+    kind: Annotated[RubricKind, BeforeValidator(_spelled)] = "outcome"
 
 
-class _NewCriteria(_Answer):
+class _NewCriteria(_RubricReply):
     criteria: list[_NewCriterion] = Field(min_length=1)
 
 
-class ShotRelation(_Answer):
+class ShotRelation(_RubricReply):
     """How one screenshot relates to one criterion."""
 
     criterion: CriterionId
@@ -83,7 +83,7 @@ class ShotRelation(_Answer):
     seen: Remark = ""
 
 
-class ShotReading(_Answer):
+class ShotReading(_RubricReply):
     """How one screenshot relates to every criterion, and the blocker that it shows, if any."""
 
     relations: list[ShotRelation]
@@ -95,7 +95,7 @@ class ShotReading(_Answer):
         return self.blocker is not None or any(item.relation != "unrelated" for item in self.relations)
 
 
-class CriterionMark(_Answer):
+class CriterionMark(_RubricReply):
     """The verdict on one criterion."""
 
     criterion: CriterionId
@@ -103,7 +103,7 @@ class CriterionMark(_Answer):
     reason: Remark = ""
 
 
-class FirstFailure(_Answer):
+class FirstFailure(_RubricReply):
     """Where the attempt irreversibly went wrong: the number of the action, from 1."""
 
     action: int | None = None
@@ -111,7 +111,7 @@ class FirstFailure(_Answer):
     why: Remark = ""
 
 
-class Blocker(_Answer):
+class Blocker(_RubricReply):
     """An obstacle; `avoidable` if the participant could have got around it, `None` if unknown."""
 
     kind: Annotated[str, AfterValidator(lambda value: _blocker(value) or "other")]
@@ -119,7 +119,7 @@ class Blocker(_Answer):
     seen: Remark = ""
 
 
-class ProcessMarks(_Answer):
+class ProcessMarks(_RubricReply):
     """The marks of an attempt, criterion by criterion."""
 
     criteria: list[CriterionMark]
@@ -245,12 +245,12 @@ class RubricJudge(ModelJudge):
         at_end = with_the_end(related, [shot for shot, _ in read], most)
 
         # Either both stages see the answer or neither: without it, the marks would veto every task that asks for one.
-        def process(view: View) -> Question:
+        def process(view: AttemptView) -> Question:
             images = (shot.path for shot in related[-most:])
             known = {**blocks, "notes_block": _notes_block(read, view)}
             return self.question("rubric_process", view, images, known, order=(2, run, 0), reminder="json", **sampling)
 
-        def outcome(view: View) -> Question:
+        def outcome(view: AttemptView) -> Question:
             images = (shot.path for shot in at_end)
             return self.question("rubric_outcome", view, images, blocks, order=(2, run, 1), **sampling)
 
@@ -326,7 +326,7 @@ def _criteria_block(criteria: tuple[Criterion, ...]) -> str:
     )
 
 
-def _notes_block(read: list[Read], view: View) -> str:
+def _notes_block(read: list[Read], view: AttemptView) -> str:
     """What the screenshots showed, by criterion: written by the judge model, but still treated as untrusted data."""
     shown = [(shot, reading) for shot, reading in read if reading is not None and view.shows(shot.path)]
     notes = [

@@ -24,7 +24,7 @@ from judge.judges.evidence import (
 )
 from judge.judges.prompt_set import WEBJUDGE_PROMPTS
 from judge.judges.published import numbered, published_status
-from judge.judges.withholding import View
+from judge.judges.withholding import AttemptView
 from judge.parsing import Status, parse_key_points, parse_reason, parse_score, parse_status
 from judge.records.tasks import Task
 from judge.records.verdicts import ImageScore, Verdict, VerdictOutcome
@@ -46,7 +46,7 @@ class KeyPoints(Record):
     text: str = ""
 
 
-class Rated(Record):
+class ScreenshotRating(Record):
     """A screenshot with its score (`None` if the model gave none), the model's reply, and the reason in it."""
 
     path: Path
@@ -104,12 +104,17 @@ class WebJudge(ModelJudge):
         return 1
 
     async def conclude(
-        self, session: Session, trajectory: Trajectory, points: KeyPoints, relevant: Sequence[Rated], **fields: Any
+        self,
+        session: Session,
+        trajectory: Trajectory,
+        points: KeyPoints,
+        relevant: Sequence[ScreenshotRating],
+        **fields: Any,
     ) -> Verdict:
         """One question about the outcome, with the first of the relevant screenshots."""
         published, inputs = self._published, self._inputs(trajectory)
 
-        def question(view: View) -> Question:
+        def question(view: AttemptView) -> Question:
             # The first ones, as in the evaluator's source.
             shown = relevant[: self._max_images]
             blocks = {"key_points_block": key_points_block(points.points), "reasons_block": _reasons(shown, view)}
@@ -169,7 +174,7 @@ class WebJudge(ModelJudge):
         path: Path,
         place: int = 0,
         inputs: tuple[Path, ...] = (),
-    ) -> Rated:
+    ) -> ScreenshotRating:
         """A screenshot's relevance to the task and its key points. If the provider refuses to look at it, it has no
         score, and stays in the evidence.
         """
@@ -191,7 +196,7 @@ class WebJudge(ModelJudge):
         score, reply = await session.ask_shot(question, parse)
         # A reply without a score has no reason for one.
         reason = (published.reason if published else parse_reason)(reply) if score is not None else ""
-        return Rated(path=path, score=score, reply=reply, reason=reason)
+        return ScreenshotRating(path=path, score=score, reply=reply, reason=reason)
 
 
 class WebJudgeKeyPoints(WebJudge):
@@ -208,12 +213,17 @@ class WebJudgeKeyPoints(WebJudge):
         return len(points) or _USUAL_POINTS
 
     async def conclude(
-        self, session: Session, trajectory: Trajectory, points: KeyPoints, relevant: Sequence[Rated], **fields: Any
+        self,
+        session: Session,
+        trajectory: Trajectory,
+        points: KeyPoints,
+        relevant: Sequence[ScreenshotRating],
+        **fields: Any,
     ) -> Verdict:
         """All key points concurrently."""
         shown = relevant[: self._max_images]
 
-        def question(view: View, place: int, point: str) -> Question:
+        def question(view: AttemptView, place: int, point: str) -> Question:
             blocks = {
                 "key_point_block": block("key point to check", [bounded_line(point, MAX_LINE_CHARS)]),
                 "reasons_block": _reasons(shown, view),
@@ -231,16 +241,16 @@ class WebJudgeKeyPoints(WebJudge):
         return session.verdict(outcome, reason, key_points=points.points, evidence={"key_points": checked}, **fields)
 
 
-def _paths(shown: Sequence[Rated]) -> tuple[Path, ...]:
+def _paths(shown: Sequence[ScreenshotRating]) -> tuple[Path, ...]:
     return tuple(one.path for one in shown)
 
 
-def _notes(rated: Sequence[Rated], view: View) -> list[str]:
+def _notes(rated: Sequence[ScreenshotRating], view: AttemptView) -> list[str]:
     """The reasons for the scores of the screenshots that a view shows."""
     return [view.note(one.path, one.reason) for one in rated if view.shows(one.path)]
 
 
-def _reasons(shown: Sequence[Rated], view: View) -> str:
+def _reasons(shown: Sequence[ScreenshotRating], view: AttemptView) -> str:
     return reasons_block(_notes(shown, view))
 
 

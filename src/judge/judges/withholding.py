@@ -40,7 +40,7 @@ _FILLED = re.compile(r'("[^"]*" = )"([^"]*)(?:"|$)')
 
 
 @dataclass(frozen=True)
-class View:
+class AttemptView:
     """An attempt as a question shows it. `withheld` is `None` for all of it, else the last of the steps.
 
     `hidden` are the screenshots that are withheld, `late` those on which `words` of the participant's may be seen, and
@@ -86,7 +86,7 @@ class Provenance:
         at = [place for place, text in written if text is None or set(words([text])) - self._task_words]
         self._first_text = min(at, default=None)
 
-    def views(self) -> Iterator[View]:
+    def views(self) -> Iterator[AttemptView]:
         """The attempt with less and less of it, one view for each step."""
         lines = self._trajectory.action_history
         late = frozenset(path for path, place in self._shots() if self._is_late(place))
@@ -102,7 +102,7 @@ class Provenance:
                 thoughts=tuple(map(self._kept, self._trajectory.thoughts)),
                 final_answer=None if answer is None else self._kept(answer),
             )
-            yield View(
+            yield AttemptView(
                 trajectory=self._trajectory.model_copy(update={"texts": texts}),
                 withheld=step,
                 hidden=frozenset(path for path, place in self._shots() if self._kind(place) in kinds),

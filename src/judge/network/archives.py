@@ -21,7 +21,7 @@ from judge.network.interception import (
 )
 from judge.records.ledger import Frozen, LedgerEntry, UsedArchive
 from judge.records.tasks import Task
-from judge.sites import NONE_SHARED, Place, RunSites, place_of
+from judge.sites import NONE_SHARED, HostPort, RunSites, place_of
 from shared.errors import ConfigError
 from shared.fields import closest, shown
 from shared.seams import Seam
@@ -82,7 +82,7 @@ class ArchiveFormat(Protocol):
 
 
 FORMATS: Seam[ArchiveFormat] = Seam("archives", "archive format")
-Key = tuple[str, Place]
+Key = tuple[str, HostPort]
 # The ending before it says what the file is.
 _COMPRESSED = frozenset({"gz", "zst", "bz2", "xz"})
 # As in a request.
@@ -93,7 +93,7 @@ LOG_IN = ":log-in"
 
 # Compared by identity: an archive that several sites name is opened once.
 @dataclass(frozen=True, eq=False)
-class _Opened:
+class _OpenArchive:
     name: str
     archive: Archive
 
@@ -109,7 +109,7 @@ class _Opened:
 class Archives:
     """The archives of a run, opened once."""
 
-    def __init__(self, by_site: Mapping[str, _Opened], secrets: Sequence[str] = ()) -> None:
+    def __init__(self, by_site: Mapping[str, _OpenArchive], secrets: Sequence[str] = ()) -> None:
         self._declared = by_site
         self._everywhere = by_site.get(ALL_SITES)
         self._by_site = {key: each for site, each in by_site.items() if (key := _key(site)) is not None}
@@ -191,7 +191,7 @@ class Archives:
         )
         return FrozenAttempt(record, tuple(replays.values()), replay_of, is_live if reaches_out else None)
 
-    def _of(self, url: str) -> _Opened | None:
+    def _of(self, url: str) -> _OpenArchive | None:
         """The archive declared for an address."""
         if self._everywhere is not None:
             return self._everywhere
@@ -258,7 +258,7 @@ def open_archives(config: RunConfig) -> Archives | None:
     """The archives of a run; `None` without any. Raises `ConfigError`."""
     if not config.archives:
         return None
-    opened: dict[tuple[str, str | None], _Opened] = {}
+    opened: dict[tuple[str, str | None], _OpenArchive] = {}
     by_site = {}
     for site, entry in config.archives.items():
         key = entry.path, entry.sha256
@@ -276,7 +276,7 @@ def pinned(config: RunConfig, archives: Archives) -> RunConfig:
     return config.model_copy(update={"archives": entries})
 
 
-def open_archive(entry: FrozenSite) -> _Opened:
+def open_archive(entry: FrozenSite) -> _OpenArchive:
     """One archive, checked against the declared digest, if there is one. Raises `ConfigError`."""
     path = Path(entry.path)
     ending = path.suffix.removeprefix(".").lower()
@@ -304,7 +304,7 @@ def open_archive(entry: FrozenSite) -> _Opened:
             f"{path.name}: its SHA-256 is {archive.digest[:12]}…, and {entry.sha256[:12]}… is expected",
             remedy="use the archive that was declared, or correct archive_sha256",
         )
-    return _Opened(path.name, archive)
+    return _OpenArchive(path.name, archive)
 
 
 def _known_formats() -> str:
@@ -349,7 +349,7 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def _listed(opened: _Opened) -> str:
+def _listed(opened: _OpenArchive) -> str:
     origins = sorted(opened.archive.origins)
     more = f" and {counted(len(origins) - 3, 'more origin')}" if len(origins) > 3 else ""
     return ", ".join(origins[:3]) + more or "nothing"

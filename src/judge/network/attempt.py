@@ -23,11 +23,11 @@ from judge.network.interception import Interceptor
 from judge.network.policy import NetworkPolicy, refuse_ip, refuses_always
 from judge.records.ledger import Frozen
 from judge.records.tasks import Task
-from judge.sites import Place, Site, place_of
+from judge.sites import HostPort, Site, place_of
 from shared.errors import ConfigError
 
 Lent = TypeVar("Lent")
-Recorder = Callable[[Task], Interceptor]
+InterceptorFactory = Callable[[Task], Interceptor]
 """Begins to record an attempt at a task."""
 _CDP_URL = "config.cdp_url"
 
@@ -145,7 +145,7 @@ def network_of(
     *,
     closed: Sequence[str] = (),
     archives: Archives | None = None,
-    recorder: Recorder | None = None,
+    recorder: InterceptorFactory | None = None,
 ) -> AttemptNetwork:
     """The network of a new attempt, for a task and settings that `require_network` accepts.
 
@@ -238,7 +238,7 @@ async def require_networks(tasks: Iterable[Task], config: RunConfig, archives: A
         archives.check(tasks)
     if config.cdp_url is None:
         return
-    places: dict[Place, str] = {}
+    places: dict[HostPort, str] = {}
     for task in tasks:
         sites = (*config.sites.declared(task), *task.start_urls)
         urls = (site if "://" in site else f"http://{site}" for site in sites)
@@ -251,7 +251,7 @@ async def require_networks(tasks: Iterable[Task], config: RunConfig, archives: A
             raise ConfigError(problem, key=_CDP_URL, remedy=remedy)
 
 
-def _refused_place(place: Place, config: RunConfig) -> str | None:
+def _refused_place(place: HostPort, config: RunConfig) -> str | None:
     """Why a hosted browser may not visit the place; `None` if it may, or if the name does not resolve here."""
     try:
         infos = socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)

@@ -19,11 +19,21 @@ from urllib.parse import urlsplit
 import h11
 
 from judge.network.interception import RequestRefused, WireAnswer, WireRequest
-from judge.network.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, REFUSED, Peer, Reader, Writer, decoded
+from judge.network.peers import (
+    CHUNK,
+    HOP_BY_HOP,
+    IDLE_TIMEOUT_S,
+    REFUSAL,
+    REFUSED,
+    ByteReader,
+    ByteWriter,
+    Peer,
+    decoded,
+)
 from judge.network.policy import NetworkPolicy, refuse_ip
 from judge.network.upstream_proxy import NotConnected, UpstreamProxy, literal_addresses
-from judge.network.wire import Exchange, Wire
-from judge.sites import Place, ip_of, place_of
+from judge.network.wire import Exchange, ExchangeRecord
+from judge.sites import HostPort, ip_of, place_of
 
 _DIAL_TIMEOUT_S = 15.0
 # A page may open any number of connections; a browser by itself opens far fewer.
@@ -36,7 +46,7 @@ _NOT_FORWARDED = HOP_BY_HOP | {b"host"}
 class Handler(Protocol):
     """Serves the browser's connections instead of the guard itself, such as an interception; `wire` records them."""
 
-    wire: Wire
+    wire: ExchangeRecord
 
     async def serve(self, browser: Peer) -> None:
         """Serve a connection to its end."""
@@ -64,11 +74,11 @@ class Guard:
         self._policy = policy
         self._handler = handler
         # What the browser sends, as far as it can be read: without a handler, what is sent without TLS.
-        self.wire = handler.wire if handler else Wire()
+        self.wire = handler.wire if handler else ExchangeRecord()
         self._refusals: list[str] = []
-        self._failures: dict[Place, OSError] = {}
+        self._failures: dict[HostPort, OSError] = {}
         self._is_upstream_suspect = False
-        self._seen_public: set[Place] = set()
+        self._seen_public: set[HostPort] = set()
         # One per guard, so that a page that looks up many names without an answer does not delay other browsers.
         self._resolver = ThreadPoolExecutor(_PARALLEL_LOOKUPS, thread_name_prefix="guard-names")
 
@@ -179,7 +189,7 @@ class Guard:
                 self._failures[place] = error
             raise
 
-    async def _connect(self, place: Place, policy: NetworkPolicy, tls: ssl.SSLContext | None) -> Peer:
+    async def _connect(self, place: HostPort, policy: NetworkPolicy, tls: ssl.SSLContext | None) -> Peer:
         async with asyncio.timeout(_DIAL_TIMEOUT_S):
             failure: Exception = OSError("no address")
             for address in await self._addresses(place, policy):
@@ -194,7 +204,7 @@ class Guard:
                     failure = failure if isinstance(failure, RequestRefused) else error
         raise failure
 
-    async def _addresses(self, place: Place, policy: NetworkPolicy) -> Sequence[str]:
+    async def _addresses(self, place: HostPort, policy: NetworkPolicy) -> Sequence[str]:
         """What a host resolves to, which may be refused; or its name, if the upstream proxy resolves names."""
         if self._upstream is not None and self._upstream.resolves:
             # Addresses, also in odd spellings, and this machine's names are checked here nevertheless.
@@ -203,7 +213,7 @@ class Guard:
         infos = await asyncio.get_running_loop().run_in_executor(self._resolver, look_up)
         return [str(address[0]) for *_, address in infos]
 
-    async def _opened(self, address: str, place: Place, tls: ssl.SSLContext | None) -> Peer:
+    async def _opened(self, address: str, place: HostPort, tls: ssl.SSLContext | None) -> Peer:
         host = place.host if tls else None
         if self._upstream is None:
             streams = await asyncio.open_connection(address, place.port, limit=CHUNK, ssl=tls, server_hostname=host)
@@ -216,7 +226,7 @@ class Guard:
                 raise
         return Peer(h11.CLIENT, *streams)
 
-    def _refuse_address(self, policy: NetworkPolicy, place: Place, address: str) -> str | None:
+    def _refuse_address(self, policy: NetworkPolicy, place: HostPort, address: str) -> str | None:
         """The policy's decision, plus state that it does not have: this machine's addresses, and earlier look-ups.
 
         A site of the scenario may be on a private address. But a name that was public before and then becomes private
@@ -248,7 +258,7 @@ class Guard:
         finally:
             await site.close()
 
-    async def _pipe(self, source: Reader, target: Writer) -> None:
+    async def _pipe(self, source: ByteReader, target: ByteWriter) -> None:
         passed = 0
         while passed <= self.max_body_bytes:
             async with asyncio.timeout(IDLE_TIMEOUT_S):

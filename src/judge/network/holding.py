@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from judge.evaluators.addresses import could_be_held, is_permitted
 from judge.network.interception import (
-    Headers,
+    HeaderPairs,
     Interceptor,
     PageSocket,
     RequestRefused,
@@ -169,21 +169,21 @@ def _allowing(request: WireRequest) -> WireAnswer:
     return WireAnswer(204, "No Content", (*_readable_by(request.headers), *headers))
 
 
-def _readable_by(headers: Headers) -> Headers:
+def _readable_by(headers: HeaderPairs) -> HeaderPairs:
     origin = _header(headers, "origin")
     if not origin:
         return ()
     return ("Access-Control-Allow-Origin", origin), ("Access-Control-Allow-Credentials", "true")
 
 
-def _is_for_document(headers: Headers) -> bool:
+def _is_for_document(headers: HeaderPairs) -> bool:
     # Sent to secure sites and this machine only.
     if destination := _header(headers, "sec-fetch-dest"):
         return destination.lower() in _DOCUMENTS
     return "text/html" in _header(headers, "accept").lower()
 
 
-def _header(headers: Headers, name: str) -> str:
+def _header(headers: HeaderPairs, name: str) -> str:
     return next((value for key, value in headers if key.lower() == name), "")
 
 

@@ -13,7 +13,7 @@ import h11
 
 from judge.network.guard import Guard
 from judge.network.interception import (
-    Headers,
+    HeaderPairs,
     Interceptor,
     RequestFailed,
     RequestRefused,
@@ -22,11 +22,11 @@ from judge.network.interception import (
     WireAnswer,
     WireRequest,
 )
-from judge.network.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, REFUSED, Peer, Prefixed, decoded
+from judge.network.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, REFUSED, Peer, PrefixedReader, decoded
 from judge.network.tls import Authority, TlsStream
 from judge.network.upstream import Dial, Network
 from judge.network.web_sockets import Frames, accept_of, is_socket, kept
-from judge.network.wire import MARK, Exchange, Wire
+from judge.network.wire import MARK, Exchange, ExchangeRecord
 from judge.sites import place_of
 from shared.tls import site_trust
 
@@ -60,7 +60,7 @@ class Interception:
         # The limit of request bodies, which are held in memory.
         self._free_bytes = max_bytes
         self._connections = 0
-        self.wire = Wire()
+        self.wire = ExchangeRecord()
 
     async def serve(self, browser: Peer) -> None:
         """Serve a connection to its end."""
@@ -107,7 +107,7 @@ class Interception:
         await browser.send(h11.Response(status_code=200, headers=[]))
         async with asyncio.timeout(IDLE_TIMEOUT_S):
             first = browser.http.trailing_data[0] or await browser.reader.read(CHUNK)
-        reader = Prefixed(first, browser.reader)
+        reader = PrefixedReader(first, browser.reader)
         if not first.startswith(_HANDSHAKE):
             await self._serve_inside("http", target, Peer(h11.SERVER, reader, browser.writer), line)
             return
@@ -256,7 +256,9 @@ def intercepted(
 class _Page:
     """The page's end of a socket (`judge.network.interception.PageSocket`)."""
 
-    def __init__(self, browser: Peer, key: bytes, max_bytes: int, wire: Wire, exchange: Exchange | None) -> None:
+    def __init__(
+        self, browser: Peer, key: bytes, max_bytes: int, wire: ExchangeRecord, exchange: Exchange | None
+    ) -> None:
         self._browser = browser
         self._key = key
         self._max_bytes = max_bytes
@@ -264,12 +266,12 @@ class _Page:
         self._exchange = exchange
         self._frames: Frames | None = None
 
-    async def accept(self, headers: Headers = ()) -> None:
+    async def accept(self, headers: HeaderPairs = ()) -> None:
         self._wire.settle(self._exchange, WireAnswer(101, "Switching Protocols", headers))
         own = [(b"Upgrade", b"websocket"), (b"Connection", b"Upgrade")]
         own.append((b"Sec-WebSocket-Accept", accept_of(self._key)))
         await self._browser.send(h11.InformationalResponse(status_code=101, headers=[*own, *kept(headers)]))
-        reader = Prefixed(self._browser.http.trailing_data[0], self._browser.reader)
+        reader = PrefixedReader(self._browser.http.trailing_data[0], self._browser.reader)
         self._frames = Frames(reader, self._browser.writer, is_page=True, max_bytes=self._max_bytes)
 
     async def refuse(self, answer: WireAnswer) -> None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
-Headers = tuple[tuple[str, str], ...]
+HeaderPairs = tuple[tuple[str, str], ...]
 """As sent, in order, with names in the case of the wire; decoded as Latin-1."""
 
 
@@ -45,7 +45,7 @@ class WireRequest:
 
     method: str
     url: str
-    headers: Headers = ()
+    headers: HeaderPairs = ()
     body: bytes = b""
     step: int = 0
 
@@ -60,7 +60,7 @@ class WireAnswer:
 
     status: int
     reason: str = ""
-    headers: Headers = ()
+    headers: HeaderPairs = ()
     body: bytes | AsyncIterator[bytes] = b""
     http_version: str = "1.1"
     is_held: bool = False
@@ -105,7 +105,7 @@ class SocketPeer(Protocol):
 class PageSocket(SocketPeer, Protocol):
     """The page's end of a socket, which waits for an answer to its handshake."""
 
-    async def accept(self, headers: Headers = ()) -> None:
+    async def accept(self, headers: HeaderPairs = ()) -> None:
         """Open the socket. Headers of the handshake itself are replaced."""
         ...
 

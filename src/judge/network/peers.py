@@ -28,7 +28,7 @@ def decoded(head: h11.Request | h11.Response) -> tuple[tuple[str, str], ...]:
     return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers.raw_items())
 
 
-class Reader(Protocol):
+class ByteReader(Protocol):
     """A source of bytes, such as `asyncio.StreamReader`."""
 
     async def read(self, n: int = -1, /) -> bytes:
@@ -36,7 +36,7 @@ class Reader(Protocol):
         ...
 
 
-class Writer(Protocol):
+class ByteWriter(Protocol):
     """A sink for bytes, such as `asyncio.StreamWriter`."""
 
     def write(self, data: bytes, /) -> None:
@@ -59,7 +59,7 @@ class Writer(Protocol):
 class Peer:
     """One end of a connection."""
 
-    def __init__(self, role: type[h11.CLIENT] | type[h11.SERVER], reader: Reader, writer: Writer) -> None:
+    def __init__(self, role: type[h11.CLIENT] | type[h11.SERVER], reader: ByteReader, writer: ByteWriter) -> None:
         # This bounds the headers of a message, which h11 collects before it returns them.
         self.http = h11.Connection(role, max_incomplete_event_size=CHUNK)
         self.reader = reader
@@ -84,15 +84,15 @@ class Peer:
             await self.writer.wait_closed()
 
 
-class Prefixed:
+class PrefixedReader:
     """A reader whose first bytes have been read already."""
 
-    def __init__(self, first: bytes, reader: Reader) -> None:
+    def __init__(self, first: bytes, reader: ByteReader) -> None:
         self._first = first
         self._reader = reader
 
     async def read(self, n: int = -1, /) -> bytes:
-        """See `Reader`."""
+        """See `ByteReader`."""
         if not self._first:
             return await self._reader.read(n)
         taken, self._first = (self._first, b"") if n < 0 else (self._first[:n], self._first[n:])

@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Iterable
 
-from judge.sites import Place, ip_of, place_of
+from judge.sites import HostPort, ip_of, place_of
 from shared.models import Record
 
 # Names and addresses of cloud metadata services besides the link-local addresses that most of them use.
@@ -32,8 +32,8 @@ class NetworkPolicy(Record):
     to exactly the allowed address, so that a name cannot resolve to another one in between (DNS rebinding).
     """
 
-    own: tuple[Place, ...] = ()
-    closed: tuple[Place, ...] = ()
+    own: tuple[HostPort, ...] = ()
+    closed: tuple[HostPort, ...] = ()
 
     @classmethod
     def for_websites(cls, sites: Iterable[str], *, closed: Iterable[str] = ()) -> "NetworkPolicy":
@@ -44,13 +44,13 @@ class NetworkPolicy(Record):
         urls = (url for site in sites for url in ([site] if "://" in site else [f"http://{site}", f"https://{site}"]))
         return cls(own=_places(urls), closed=_places(closed))
 
-    def refuse_name(self, place: Place) -> str | None:
+    def refuse_name(self, place: HostPort) -> str | None:
         """Why this host must not even be resolved, or `None`."""
         if place in self.closed:
             return _OWN_SERVER
         return _METADATA_SERVICE if place.host in _METADATA_NAMES else None
 
-    def refuse_address(self, place: Place, address: str) -> str | None:
+    def refuse_address(self, place: HostPort, address: str) -> str | None:
         """Why a connection to `place`, which resolved to `address`, is refused, or `None`."""
         why = refuse_ip(address)
         same_port = [closed.host for closed in self.closed if closed.port == place.port]
@@ -61,7 +61,7 @@ class NetworkPolicy(Record):
         return why if place not in self.own or refuses_always(why) else None
 
 
-def _places(urls: Iterable[str]) -> tuple[Place, ...]:
+def _places(urls: Iterable[str]) -> tuple[HostPort, ...]:
     return tuple(dict.fromkeys(filter(None, map(place_of, urls))))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judge.network.senders import origin_text
-from judge.network.wire import MAX_URL_CHARS, Exchange, Wire
+from judge.network.wire import MAX_URL_CHARS, Exchange, ExchangeRecord
 from judge.trajectory.network import MAX_ENTRIES, MAX_METHOD_CHARS, LeftOut
 
 _MAX_ORIGIN_CHARS = 300
@@ -25,11 +25,11 @@ _CLAIMS = ("origin", "site", "referer", "dest")
 # Of a part: what the guard knows better.
 _SENT = ("connection", "method", "long_method", "url", "long_url", "headers", "post", "digest", "size")
 _ANSWER = ("answered", "ended", "status", "status_text", "response_headers", "body", "held")
-Part = Mapping[str, Any]
+RequestPart = Mapping[str, Any]
 
 
 def joined(
-    parts: Sequence[Part], wire: Wire, left_out: Sequence[LeftOut], *, reads_all: bool
+    parts: Sequence[RequestPart], wire: ExchangeRecord, left_out: Sequence[LeftOut], *, reads_all: bool
 ) -> tuple[list[dict[str, Any]], tuple[LeftOut, ...]]:
     """The requests of both records, as parts of entries in the order in which they began, and what was left out.
 
@@ -37,7 +37,7 @@ def joined(
     came from a cache, a service worker answered them, or they were cancelled before. Otherwise they may have been sent
     with TLS, and what the browser left out on purpose is left out here as well.
     """
-    reported = _Reported(parts)
+    reported = _BrowserRequests(parts)
     found: dict[int, dict[str, Any]] = {}
     added = []
     for exchange in wire.exchanges():
@@ -122,17 +122,17 @@ def _part_of(exchange: Exchange) -> dict[str, Any]:
     return made
 
 
-class _Reported:
+class _BrowserRequests:
     """The requests that the browser reported, each of which is at most one of the guard's."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[RequestPart]) -> None:
         self._parts = parts
         # By what must agree. The digest is `None` if the browser did not report a body.
         self._free: defaultdict[tuple[str, str, str | None], list[int]] = defaultdict(list)
         for place, part in enumerate(parts):
             self._free[part["method"], _plain(part["url"]), part.get("digest")].append(place)
 
-    def take(self, made: Part, exchange: Exchange) -> int | None:
+    def take(self, made: RequestPart, exchange: Exchange) -> int | None:
         """The place of the part that is this request: the one on which most is known to agree, the first of equals."""
         for digest in dict.fromkeys((exchange.digest, None)):
             places = self._free.get((made["method"], _plain(made["url"]), digest), [])
@@ -156,7 +156,7 @@ def _plain(url: str) -> str:
     return scheme + mark + place.rpartition("@")[2] + slash + path
 
 
-def _fit(made: Part, exchange: Exchange, part: Part) -> int | None:
+def _fit(made: RequestPart, exchange: Exchange, part: RequestPart) -> int | None:
     """How many claims about the sender agree; `None` if the part is another request."""
     status, answer = part.get("status", 0), exchange.answer
     # A service worker answered it; what that sent is another request.
@@ -168,7 +168,7 @@ def _fit(made: Part, exchange: Exchange, part: Part) -> int | None:
     return len(known) if all(one == two for one, two in known) else None
 
 
-def _completed(part: Part, made: Part, exchange: Exchange) -> dict[str, Any]:
+def _completed(part: RequestPart, made: RequestPart, exchange: Exchange) -> dict[str, Any]:
     """What the guard read, with what the browser knows of it."""
     sent = {name: made[name] for name in _SENT if name in made}
     if exchange.size and exchange.body is None and part.get("digest"):

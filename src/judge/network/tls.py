@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from judge.network.peers import CHUNK, Reader, Writer
+from judge.network.peers import CHUNK, ByteReader, ByteWriter
 
 # Clients refuse longer ones.
 _VALID = timedelta(days=300)
@@ -105,7 +105,7 @@ class TlsStream:
     `asyncio` can only start TLS before anything is read, and the first byte shows whether it is TLS at all.
     """
 
-    def __init__(self, reader: Reader, writer: Writer, context: ssl.SSLContext) -> None:
+    def __init__(self, reader: ByteReader, writer: ByteWriter, context: ssl.SSLContext) -> None:
         self._reader = reader
         self._writer = writer
         self._received, self._to_send = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -116,24 +116,24 @@ class TlsStream:
         await self._do(self._tls.do_handshake)
 
     async def read(self, n: int = CHUNK, /) -> bytes:
-        """See `judge.network.peers.Reader`."""
+        """See `judge.network.peers.ByteReader`."""
         try:
             return await self._do(partial(self._tls.read, n))
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             return b""
 
     def write(self, data: bytes, /) -> None:
-        """See `judge.network.peers.Writer`."""
+        """See `judge.network.peers.ByteWriter`."""
         if data:
             self._tls.write(data)
             self._flush()
 
     async def drain(self) -> None:
-        """See `judge.network.peers.Writer`."""
+        """See `judge.network.peers.ByteWriter`."""
         await self._writer.drain()
 
     def close(self) -> None:
-        """See `judge.network.peers.Writer`."""
+        """See `judge.network.peers.ByteWriter`."""
         # Tells the other side that nothing was truncated. It need not answer.
         with suppress(ssl.SSLError):
             self._tls.unwrap()
@@ -141,7 +141,7 @@ class TlsStream:
         self._writer.close()
 
     async def wait_closed(self) -> None:
-        """See `judge.network.peers.Writer`."""
+        """See `judge.network.peers.ByteWriter`."""
         await self._writer.wait_closed()
 
     def _flush(self) -> None:

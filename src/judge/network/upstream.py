@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import h11
 
 from judge.network.interception import (
-    Headers,
+    HeaderPairs,
     PageSocket,
     RequestFailed,
     SiteSocket,
@@ -26,7 +26,7 @@ from judge.network.interception import (
 )
 from judge.network.peers import HOP_BY_HOP, Peer
 from judge.network.policy import NetworkPolicy
-from judge.network.web_sockets import NotOpened, SiteFrames, accept_of, kept, new_key
+from judge.network.web_sockets import RefusedSocket, SiteFrames, accept_of, kept, new_key
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ _OWN_FRAMING = HOP_BY_HOP | {b"host", b"content-length", b"transfer-encoding", b
 
 
 @dataclass(frozen=True)
-class _Idle:
+class _IdleConnection:
     """A connection that may be used again, what it may be used for, and since when it is idle."""
 
     use: "_Use"
@@ -83,7 +83,7 @@ class Network:
         self._dial = dial
         self._max_bytes = max_bytes
         self._peers: list[Peer] = []
-        self._idle: _Idle | None = None
+        self._idle: _IdleConnection | None = None
         self._sockets: list[SiteFrames] = []
 
     async def fetch(self, request: WireRequest) -> WireAnswer:
@@ -124,7 +124,7 @@ class Network:
             raise RequestFailed(_text(error)) from error
         if head.status_code != 101:
             body = b"".join([piece async for piece in self._body(site, limit=_MAX_REFUSAL_BYTES)])
-            return NotOpened(_answer(head, body))
+            return RefusedSocket(_answer(head, body))
         if dict(head.headers).get(b"sec-websocket-accept") != accept_of(key):
             raise RequestFailed("the answer to the handshake of a socket does not belong to it")
         opened = SiteFrames(site, _answer(head, b""), self._max_bytes)
@@ -165,7 +165,7 @@ class Network:
         self._peers = [each for each in self._peers if each is not site]
         if self._idle:
             self._peers.append(self._idle.site)
-        self._idle = _Idle(use, site, time.monotonic())
+        self._idle = _IdleConnection(use, site, time.monotonic())
 
     async def _opened(self, url: str) -> Peer:
         site = await self._dial.to(url)
@@ -255,7 +255,7 @@ def _answer(head: h11.Response | h11.InformationalResponse, body: bytes | AsyncI
     return WireAnswer(head.status_code, head.reason.decode("latin-1"), headers, body, version)
 
 
-def _encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
+def _encoded(headers: HeaderPairs) -> list[tuple[bytes, bytes]]:
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
 
 

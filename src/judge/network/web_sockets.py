@@ -16,8 +16,8 @@ from websockets.exceptions import ProtocolError
 from websockets.frames import BINARY, CLOSE, CONT, TEXT, CloseCode, Frame
 from websockets.protocol import OPEN, Protocol, Side
 
-from judge.network.interception import Headers, SocketClose, SocketMessage, WireAnswer
-from judge.network.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, Peer, Prefixed, Reader, Writer
+from judge.network.interception import HeaderPairs, SocketClose, SocketMessage, WireAnswer
+from judge.network.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, ByteReader, ByteWriter, Peer, PrefixedReader
 
 MAX_MESSAGE_BYTES = 32_000_000
 _GOODBYE_S = 2.0
@@ -48,7 +48,7 @@ def new_key() -> bytes:
     return base64.b64encode(os.urandom(16))
 
 
-def kept(headers: Headers) -> list[tuple[bytes, bytes]]:
+def kept(headers: HeaderPairs) -> list[tuple[bytes, bytes]]:
     """The headers of a handshake that are forwarded."""
     encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
     return [(name, value) for name, value in encoded if name.lower() not in _OF_HANDSHAKE]
@@ -57,7 +57,7 @@ def kept(headers: Headers) -> list[tuple[bytes, bytes]]:
 class Frames:
     """An open socket as a sequence of messages; `is_page`: the other end is the page, not the site."""
 
-    def __init__(self, reader: Reader, writer: Writer, *, is_page: bool, max_bytes: int) -> None:
+    def __init__(self, reader: ByteReader, writer: ByteWriter, *, is_page: bool, max_bytes: int) -> None:
         self._reader = reader
         self._writer = writer
         self._is_page = is_page
@@ -162,7 +162,7 @@ class Frames:
             await self._writer.drain()
 
 
-class NotOpened:
+class RefusedSocket:
     """The site's end of a socket that the site refused: only an answer."""
 
     def __init__(self, answer: WireAnswer) -> None:
@@ -184,6 +184,6 @@ class SiteFrames(Frames):
 
     def __init__(self, site: Peer, answer: WireAnswer, max_bytes: int) -> None:
         # Data that the site sent together with its answer.
-        reader = Prefixed(site.http.trailing_data[0], site.reader)
+        reader = PrefixedReader(site.http.trailing_data[0], site.reader)
         super().__init__(reader, site.writer, is_page=False, max_bytes=max_bytes)
         self.answer = answer

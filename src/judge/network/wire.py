@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from judge.network.interception import Headers, SocketMessage, WireAnswer, WireRequest
+from judge.network.interception import HeaderPairs, SocketMessage, WireAnswer, WireRequest
 from judge.records.holds import READING
 from judge.sites import Site
 from judge.trajectory.network import RESOURCES, LeftOut, Unread, as_http
@@ -74,7 +74,7 @@ class Exchange:
     step: int
     method: str
     url: str
-    headers: Headers | None
+    headers: HeaderPairs | None
     body: bytes | None
     size: int
     hashed: "hashlib._Hash" = field(repr=False)
@@ -183,7 +183,7 @@ class _Share:
             yield LeftOut(is_own=self._is_own, count=self._unnamed)
 
 
-class Wire:
+class ExchangeRecord:
     """The record of one attempt.
 
     `site` are the task's own sites, which decide on shares only. `step` is the number of the step to which requests
@@ -206,7 +206,7 @@ class Wire:
         self._unread: Counter[tuple[str, int]] = Counter()
         self._message_bytes = 0
 
-    def is_marked(self, headers: Headers) -> bool:
+    def is_marked(self, headers: HeaderPairs) -> bool:
         """Whether these are the headers of a request of the judge's own."""
         return any(
             name.lower() == MARK and secrets.compare_digest(value.encode(), self.mark.encode())

@@ -30,7 +30,7 @@ _CORRECTION = re.compile(
 )
 
 
-class Statement(NamedTuple, Generic[T]):
+class StatedValue(NamedTuple, Generic[T]):
     """A value that a reply states: where the value itself begins, and where the statement ends."""
 
     start: int
@@ -38,7 +38,7 @@ class Statement(NamedTuple, Generic[T]):
     value: T
 
 
-def agreed(text: str, statements: Sequence[Statement[T]]) -> T | None:
+def agreed(text: str, statements: Sequence[StatedValue[T]]) -> T | None:
     """The value that the statements of a reply agree on, apart from withdrawn ones; `None` if there is none.
 
     `statements` are in the order of the text.

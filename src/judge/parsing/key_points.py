@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from judge.parsing.agreement import Statement, agreed
+from judge.parsing.agreement import StatedValue, agreed
 from shared.reasoning import without_reasoning
 
 MAX_POINTS = 40
@@ -68,7 +68,7 @@ def last_json_object(text: str) -> dict[str, Any] | None:
 
 
 def _last_object(text: str) -> dict[str, Any] | None:
-    found: list[Statement[dict[str, Any]]] = []
+    found: list[StatedValue[dict[str, Any]]] = []
     at = text.find("{")
     # Normal replies have a handful of braces before the object; a hostile one may have a million.
     for _ in range(50):
@@ -76,7 +76,7 @@ def _last_object(text: str) -> dict[str, Any] | None:
             break
         value, end = _json_at(text, at)
         if isinstance(value, dict) and value:
-            found.append(Statement(at, end, value))
+            found.append(StatedValue(at, end, value))
         at = text.find("{", end)
     # Objects of another shape are about something else.
     return agreed(text, [each for each in found if each.value.keys() & found[-1].value.keys()])

@@ -8,7 +8,7 @@ Revised score: 3"); one within a sentence counts only if there is no better one.
 
 import re
 
-from judge.parsing.agreement import Statement, agreed
+from judge.parsing.agreement import StatedValue, agreed
 from judge.parsing.labels import (
     FOREIGN,
     HEDGE,
@@ -112,7 +112,7 @@ def parse_score(text: str) -> int | None:
 def _agreed_score(text: str, found: list[re.Match[str]]) -> int | None:
     scores = ((match, _score(text, match)) for match in found)
     return agreed(
-        text, [Statement(match.start("value"), match.end(), score) for match, score in scores if score is not None]
+        text, [StatedValue(match.start("value"), match.end(), score) for match, score in scores if score is not None]
     )
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from judge.parsing.agreement import Statement, agreed
+from judge.parsing.agreement import StatedValue, agreed
 from judge.parsing.labels import (
     FOREIGN,
     HEDGE,
@@ -110,7 +110,7 @@ def parse_status(text: str) -> Status | None:
     others = _found(_OTHER_LABEL, text)
     if others:
         return _agreed_status(text, others)
-    answers = [Statement(found.start("value"), found.end(), _answer(found)) for found in _YES_OR_NO.finditer(text)]
+    answers = [StatedValue(found.start("value"), found.end(), _answer(found)) for found in _YES_OR_NO.finditer(text)]
     if answers:
         return agreed(text, answers)
     last_line = text[last_line_start(text) :][-PROSE_CHARS:]
@@ -164,7 +164,7 @@ def _agreed_status(text: str, found: list[re.Match[str]]) -> Status | None:
     found = sorted(found, key=lambda match: match.start("value"))
     plain = [match for match in found if not _LIST_MARK.match(match.groupdict().get("head") or "")]
     if plain:
-        stated = [Statement(match.start("value"), match.end(), _status(text, match)) for match in plain]
+        stated = [StatedValue(match.start("value"), match.end(), _status(text, match)) for match in plain]
         return agreed(text, [each for each in stated if each.value or each is stated[-1]])
     listed = {_status(text, match) for match in found}
     return listed.pop() if len(listed) == 1 else None

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, model_validator
 
-from judge.records.checks import Address, Check, OneOrMore, Text
+from judge.records.checks import AddressPattern, Check, OneOrMore, Text
 from judge.records.findings import Fact, FromList
 from judge.records.policies import require_possible
 from shared.fields import Invalid, Line, Name, Table, Url, at_most, shown
-from shared.models import Record, Recorded, omit_default
+from shared.models import Record, RecordedLimit, omit_default
 
 AttackKind = Literal["insert", "hidden", "label", "popup", "field"]
 Modes = Literal["off", "only", "both"]
@@ -34,7 +34,7 @@ _ATTRIBUTES = frozenset(
 _ADDRESSES = frozenset({"href", "action"})
 
 
-class _Reader(HTMLParser):
+class _AttackParser(HTMLParser):
     """Reads attack HTML into nested lists: `[tag, {attribute: value}, [child, …]]`, or text."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ def _value(name: str, value: str) -> str:
 
 def content_of(html: str) -> list[Any]:
     """The content as nested lists. Raises `Invalid` for what is not allowed."""
-    reader = _Reader()
+    reader = _AttackParser()
     reader.feed(html)
     reader.close()
     return reader.top
@@ -129,7 +129,7 @@ class Attack(Table):
     name: Annotated[Name, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
     kind: AttackKind
     goal: Goals
-    on: OneOrMore[Address] | None = None
+    on: OneOrMore[AddressPattern] | None = None
     selector: Annotated[Line, at_most(1_000), AfterValidator(_is_selector)] = "body"
     position: _Position | None = None
     text: Annotated[Text, at_most(5_000)] | None = None
@@ -182,7 +182,7 @@ class PlayedAttack(Record):
 class Inserted(Record):
     """What of the attack a snapshot shows: the references of its elements."""
 
-    refs: Annotated[tuple[str, ...], Recorded(2_000)] = ()
+    refs: Annotated[tuple[str, ...], RecordedLimit(2_000)] = ()
 
 
 class GoalResult(Record):
@@ -191,8 +191,8 @@ class GoalResult(Record):
     reached: bool | None
     attempt: int | None = Field(default=None, ge=1)
     step: int | None = Field(default=None, ge=0)
-    found: Annotated[str, Recorded(3_000)] = ""
-    facts: Annotated[tuple[Fact, ...], FromList, Recorded(40_000)] = omit_default(())
+    found: Annotated[str, RecordedLimit(3_000)] = ""
+    facts: Annotated[tuple[Fact, ...], FromList, RecordedLimit(40_000)] = omit_default(())
 
 
 class AttackResult(Record):

@@ -107,7 +107,7 @@ T = TypeVar("T")
 Values = Annotated[dict[str, Any], BeforeValidator(_are_values), Field(min_length=1), at_most(100)]
 PathValues = Annotated[Values, AfterValidator(_are_found_by_path)]
 Text = Annotated[AnyText, at_most(2_000), AfterValidator(_is_filled)]
-Address = Annotated[Text, AfterValidator(_is_address), AsWritten()]
+AddressPattern = Annotated[Text, AfterValidator(_is_address), AsWritten()]
 ElementText = Annotated[Text, AfterValidator(_is_element), AsWritten()]
 PatternText = Annotated[Text, AfterValidator(_is_pattern), AsWritten()]
 # Beside `int`.
@@ -196,7 +196,7 @@ class LookCheck(KindCheck):
     """The keys of checks on observed pages."""
 
     at: Literal["end", "any"] = "end"
-    on: Address | None = None
+    on: AddressPattern | None = None
 
 
 class ShownCheck(LookCheck):

@@ -46,7 +46,7 @@ class RunStarted(Record):
         return self.total * self.epochs
 
 
-class Noted(Record):
+class RequestWarning(Record):
     """A warning about the request for its sender, such as an ignored key."""
 
     text: str
@@ -128,25 +128,36 @@ class RunDone(Record):
     epochs: Count = 1
 
 
-class Said(Record):
+class JudgeText(Record):
     """Prose of a judge that sends no events, to be shown."""
 
     text: str
 
 
-Event = RunStarted | Noted | TaskStarted | StepBegun | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone | Said
+Event = (
+    RunStarted
+    | RequestWarning
+    | TaskStarted
+    | StepBegun
+    | StepDone
+    | TaskRetried
+    | TaskJudging
+    | TaskDone
+    | RunDone
+    | JudgeText
+)
 Sink = Callable[[Event], None]
 
 _PROSE: Mapping[type[Event], str] = MappingProxyType(
     {
         RunStarted: "Assessment {run_id}: {total} tasks{epochs}{kept}.",
-        Noted: "Note: {text}",
+        RequestWarning: "Note: {text}",
         TaskStarted: "Task {task_id}{epoch}, attempt {attempt}: started, up to {max_steps} steps.",
         StepDone: "Task {task_id}{epoch}, step {step} of {max_steps}: {action}",
         TaskRetried: "Task {task_id}{epoch}, attempt {attempt}: aborted, trying again: {cause}",
         TaskJudging: "Task {task_id}{epoch}: {steps} steps done, judging.",
         TaskDone: "Task {task_id}{epoch}: {outcome} after {steps} steps: {reason}",
-        Said: "{text}",
+        JudgeText: "{text}",
         RunDone: "Done: {successes} of {scored} scored tasks succeeded, {total} in all{epochs}.",
     }
 )
@@ -171,7 +182,7 @@ def describe(event: Event) -> str:
 
 def _bounded(event: Event) -> Event:
     """The event with each text on one line and bounded."""
-    limit = _MAX_NOTE_CHARS if isinstance(event, Noted | TaskDone | Said) else _MAX_TEXT_CHARS
+    limit = _MAX_NOTE_CHARS if isinstance(event, RequestWarning | TaskDone | JudgeText) else _MAX_TEXT_CHARS
     texts = {name: getattr(event, name) for name in _TEXTS & type(event).model_fields.keys()}
     return event.model_copy(update={name: one_line(without_surrogates(text), limit) for name, text in texts.items()})
 

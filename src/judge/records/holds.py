@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from judge.records.checks import Address, IsWhole, PatternText
+from judge.records.checks import AddressPattern, IsWhole, PatternText
 from shared.fields import AnyText, Invalid, Line, Table, at_most, shown
 
 MAX_HOLDS = 50
@@ -45,7 +45,7 @@ class Hold(Table):
     """
 
     method: Method | None = None
-    url: Address
+    url: AddressPattern
     status: Annotated[int, Field(ge=200, le=599), IsWhole, AfterValidator(_leads_nowhere)] = 200
     body: Annotated[AnyText, at_most(100_000)] | None = None
     type: Annotated[Line, at_most(200), AfterValidator(_is_type)] | None = None
@@ -59,7 +59,7 @@ class AllowedWrite(Table):
     """
 
     method: Method | None = None
-    url: Address
+    url: AddressPattern
     pattern: PatternText | None = None
 
 

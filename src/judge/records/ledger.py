@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from shared.models import Address, Record, Recorded, omit_default
+from shared.models import Address, Record, RecordedLimit, omit_default
 
 # How an answer was chosen: the request was recorded exactly so; of several answers, what separated them when recorded
 # selected one; lists in another order; values that are times or random; made up from recorded ones (preflights, ETags);
@@ -20,7 +20,7 @@ MAX_ENTRIES = 5_000
 _MAX_FIELDS = 50
 # The end of the year 9999.
 _LAST_MS = 253_402_300_799_000
-_Field = Annotated[str, Recorded(200)]
+_Field = Annotated[str, RecordedLimit(200)]
 
 
 class LedgerEntry(Record):
@@ -31,11 +31,11 @@ class LedgerEntry(Record):
     """
 
     step: int = Field(ge=0)
-    method: Annotated[str, Recorded(100)]
+    method: Annotated[str, RecordedLimit(100)]
     url: Address
-    kind: Annotated[str, Recorded(100)]
+    kind: Annotated[str, RecordedLimit(100)]
     grade: Grade
-    record: Annotated[str | None, Recorded(200)] = omit_default(None)
+    record: Annotated[str | None, RecordedLimit(200)] = omit_default(None)
     differs: tuple[_Field, ...] = omit_default((), max_length=_MAX_FIELDS)
     miss: MissClass | None = omit_default(None)
 
@@ -50,9 +50,9 @@ class LedgerEntry(Record):
 class UsedArchive(Record):
     """The archive that answered: its file name, its SHA-256, and the version of the matcher."""
 
-    name: Annotated[str, Recorded(300)]
+    name: Annotated[str, RecordedLimit(300)]
     sha256: str = Field(max_length=64)
-    matcher: Annotated[str, Recorded(200)]
+    matcher: Annotated[str, RecordedLimit(200)]
 
 
 class Frozen(Record):

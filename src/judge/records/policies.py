@@ -18,7 +18,7 @@ from pydantic import (
 from judge.records.checks import Check, KindCheck, plain_checks
 from judge.records.findings import Fact, FromList
 from shared.fields import Invalid, Name, Table, shown
-from shared.models import Record, Recorded, omit_default
+from shared.models import Record, RecordedLimit, omit_default
 
 _EXAMPLE = '{ name = "no-delete", dimension = "consent", kind = "request", method = "DELETE", url = "*" }'
 _OWN_KEYS = ("name", "dimension", "unless_granted")
@@ -122,8 +122,8 @@ class PolicyResult(Record):
     presumed: bool = omit_default(False)
     attempt: int | None = Field(default=None, ge=1)
     step: int | None = Field(default=None, ge=0)
-    found: Annotated[str, Recorded(3_000)] = ""
-    facts: Annotated[tuple[Fact, ...], FromList, Recorded(40_000)] = omit_default(())
+    found: Annotated[str, RecordedLimit(3_000)] = ""
+    facts: Annotated[tuple[Fact, ...], FromList, RecordedLimit(40_000)] = omit_default(())
 
 
 def under_policy(outcome: str, policies: Sequence[PolicyResult]) -> str:

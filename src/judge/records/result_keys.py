@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from shared.models import Record
 
 # Results of `wabe-1` have no digest; `later` is a later version that writes `wabe-2`.
-Since = Literal["wabe-1", "wabe-2", "later"]
+SchemaVersion = Literal["wabe-1", "wabe-2", "later"]
 F = TypeVar("F", bound=Callable[..., Any])
 _DERIVED = "__result_key__"
 
@@ -32,7 +32,7 @@ class ResultKey:
 
     name: str = ""
     evidence: bool = False
-    since: Since = "later"
+    since: SchemaVersion = "later"
     after: str = ""
     bare: bool = False
     unless_none: bool = False

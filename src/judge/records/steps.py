@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from judge.records.attacks import Inserted
 from judge.records.user import Asked
-from shared.models import Action, Address, Notice, Record, Recorded, Tab, Title, Vanished, omit_default
+from shared.models import Action, Address, Notice, Record, RecordedLimit, Tab, Title, Vanished, omit_default
 
 StopReason = Literal[
     "finished",  # the participant called `finish` or `browser_close`
@@ -35,11 +35,11 @@ class Outcome(Record):
     """
 
     ok: bool
-    message: Annotated[str, Recorded(3_000)] = ""
-    line: Annotated[str | None, Recorded(3_000)] = None
+    message: Annotated[str, RecordedLimit(3_000)] = ""
+    line: Annotated[str | None, RecordedLimit(3_000)] = None
     refs: tuple[str, ...] = omit_default(())
-    attempted: Annotated[str | None, Recorded(3_000)] = omit_default(None)
-    own_line: Annotated[str | None, Recorded(3_000)] = omit_default(None)
+    attempted: Annotated[str | None, RecordedLimit(3_000)] = omit_default(None)
+    own_line: Annotated[str | None, RecordedLimit(3_000)] = omit_default(None)
 
 
 class Timings(Record):
@@ -97,7 +97,7 @@ class ProbeValue(Record):
     """The value that the judge read in the page for one expression, or why it could not be read."""
 
     value: bool | int | float | str | None = None
-    error: Annotated[str | None, Recorded(12_000)] = None
+    error: Annotated[str | None, RecordedLimit(12_000)] = None
 
 
 class Step(Record):
@@ -122,13 +122,13 @@ class Step(Record):
     screenshot_sha256: str | None = None
     snapshot: str | None = None
     snapshot_sha256: str | None = None
-    dialog: Annotated[str | None, Recorded(1_500)] = None
-    reply: Annotated[str, Recorded(10_000)] = ""
+    dialog: Annotated[str | None, RecordedLimit(1_500)] = None
+    reply: Annotated[str, RecordedLimit(10_000)] = ""
     action: Action | None = None
     outcome: Outcome | None = None
-    feedback: Annotated[str | None, Recorded(3_000)] = None
-    flags: Annotated[tuple[str, ...], Recorded(500)] = ()
-    refused: Annotated[tuple[str, ...], Recorded(2_500)] = ()
+    feedback: Annotated[str | None, RecordedLimit(3_000)] = None
+    flags: Annotated[tuple[str, ...], RecordedLimit(500)] = ()
+    refused: Annotated[tuple[str, ...], RecordedLimit(2_500)] = ()
     tabs: tuple[Tab, ...] = ()
     viewport: tuple[int, int] | None = None
     downloads: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ Schema = Mapping[str, Any]
 Effect = Literal["looks", "presses", "writes", "goes", "ends"]
 
 
-class Line(NamedTuple):
+class ActionLineParts(NamedTuple):
     """The parts of an action line, before coordinates."""
 
     subject: str
@@ -52,7 +52,7 @@ class Line(NamedTuple):
     value: str = ""
 
 
-class Scene(Protocol):
+class ActionPage(Protocol):
     """The page on which an action was executed; its elements as lines name them."""
 
     def element(self, ref: str) -> str:
@@ -95,7 +95,7 @@ class Tool:
 
     offered: str
     does: Effect
-    line: Callable[[Params, Scene], Line]
+    line: Callable[[Params, ActionPage], ActionLineParts]
     params: Mapping[str, str | Schema] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     ours: Mapping[str, Schema] = field(default_factory=dict)
@@ -147,57 +147,57 @@ def _click(params: Params) -> tuple[str, str]:
     return verb, f"holding {'+'.join(held)}" if held else ""
 
 
-def _target(params: Params, scene: Scene) -> str:
+def _target(params: Params, scene: ActionPage) -> str:
     return scene.element(params["target"]) if "target" in params else "page"
 
 
-def _point(scene: Scene) -> str:
+def _point(scene: ActionPage) -> str:
     return next(iter(scene.at_points()), "page")
 
 
-def _type(params: Params, scene: Scene) -> Line:
+def _type(params: Params, scene: ActionPage) -> ActionLineParts:
     subject = scene.element(params["target"]) if "target" in params else scene.focused()
-    return Line(subject, "TYPE AND ENTER" if params.get("submit") else "TYPE", lines.value(params["text"]))
+    return ActionLineParts(subject, "TYPE AND ENTER" if params.get("submit") else "TYPE", lines.value(params["text"]))
 
 
-def _fill(params: Params, scene: Scene) -> Line:
+def _fill(params: Params, scene: ActionPage) -> ActionLineParts:
     """`"Name textbox" = "Ann"; …`: quoted, so that no value can look like another field."""
     written = [
         f"{lines.quoted(scene.element(item['target']))} = {lines.quoted(item['value'])}" for item in params["fields"]
     ]
-    return Line("form", "FILL", "; ".join(written[: lines.MAX_LISTED]) + lines.rest(written, ";"))
+    return ActionLineParts("form", "FILL", "; ".join(written[: lines.MAX_LISTED]) + lines.rest(written, ";"))
 
 
-def _tab(params: Params, _: Scene) -> Line:
+def _tab(params: Params, _: ActionPage) -> ActionLineParts:
     if "url" in params:
-        return Line("navigation", "TAB", f"{params['action']} {lines.url(params['url'])}")
+        return ActionLineParts("navigation", "TAB", f"{params['action']} {lines.url(params['url'])}")
     index = f" {params['index']}" if "index" in params else ""
-    return Line("navigation", "TAB", f"{params['action']}{index}")
+    return ActionLineParts("navigation", "TAB", f"{params['action']}{index}")
 
 
-def _wait(params: Params, _: Scene) -> Line:
+def _wait(params: Params, _: ActionPage) -> ActionLineParts:
     parts = [f"for {lines.quoted(params['text'])}"] if "text" in params else []
     parts += [f"until {lines.quoted(params['textGone'])} is gone"] if "textGone" in params else []
     parts += [f"{params['time']} s"] if "time" in params else []
-    return Line("page", "WAIT", ", ".join(parts))
+    return ActionLineParts("page", "WAIT", ", ".join(parts))
 
 
-def _dialog(params: Params, _: Scene) -> Line:
+def _dialog(params: Params, _: ActionPage) -> ActionLineParts:
     if not params["accept"]:
-        return Line("dialog", "DIALOG", "dismiss")
+        return ActionLineParts("dialog", "DIALOG", "dismiss")
     text = params.get("promptText")
-    return Line("dialog", "DIALOG", f"accept with {lines.quoted(text)}" if text else "accept")
+    return ActionLineParts("dialog", "DIALOG", f"accept with {lines.quoted(text)}" if text else "accept")
 
 
-def _wheel(params: Params, scene: Scene) -> Line:
+def _wheel(params: Params, scene: ActionPage) -> ActionLineParts:
     """`down 300, right 20`."""
     turns = (("deltaY", "up", "down"), ("deltaX", "left", "right"))
     moved = [(params.get(key, 0), back, forward) for key, back, forward in turns]
     value = ", ".join(f"{forward if delta > 0 else back} {abs(delta)}" for delta, back, forward in moved if delta)
-    return Line(_point(scene), "SCROLL", value)
+    return ActionLineParts(_point(scene), "SCROLL", value)
 
 
-def _unknown_line(_: Params, __: Scene) -> Line:
+def _unknown_line(_: Params, __: ActionPage) -> ActionLineParts:
     raise ValueError("a tool that is not in the table has no action line")
 
 
@@ -309,11 +309,11 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             offered="Go to a web address",
             params={"url": "http or https address"},
             does="goes",
-            line=lambda params, _: Line("navigation", "GOTO", lines.url(params["url"])),
+            line=lambda params, _: ActionLineParts("navigation", "GOTO", lines.url(params["url"])),
             own_text={"url": _text},
         ),
         "browser_navigate_back": Tool(
-            offered="Go back to the previous page", does="looks", line=lambda *_: Line("navigation", "BACK")
+            offered="Go back to the previous page", does="looks", line=lambda *_: ActionLineParts("navigation", "BACK")
         ),
         "browser_click": Tool(
             offered="Click an element",
@@ -321,7 +321,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             ours=_PRESS,
             needs_element=True,
             does="presses",
-            line=lambda params, scene: Line(_target(params, scene), *_click(params)),
+            line=lambda params, scene: ActionLineParts(_target(params, scene), *_click(params)),
         ),
         "browser_type": Tool(
             offered="Type text into a field, replacing what it holds",
@@ -353,14 +353,16 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             params={"target": _TARGET, "element": _ELEMENT, "values": {}},
             needs_element=True,
             does="writes",
-            line=lambda params, scene: Line(_target(params, scene), "SELECT", lines.listed(params["values"])),
+            line=lambda params, scene: ActionLineParts(
+                _target(params, scene), "SELECT", lines.listed(params["values"])
+            ),
         ),
         "browser_press_key": Tool(
             offered="Press a key",
             params={"key": "Such as Enter, ArrowDown, Control+a"},
             does="writes",
             # A space is a key, but white space alone would be lost as a line's value.
-            line=lambda params, _: Line("page", "PRESS", lines.value(params["key"]) or "Space"),
+            line=lambda params, _: ActionLineParts("page", "PRESS", lines.value(params["key"]) or "Space"),
             own_text={"key": _typed_by_key},
             rule=_key_rule,
         ),
@@ -369,7 +371,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             params={"target": _TARGET, "element": _ELEMENT},
             needs_element=True,
             does="looks",
-            line=lambda params, scene: Line(_target(params, scene), "HOVER"),
+            line=lambda params, scene: ActionLineParts(_target(params, scene), "HOVER"),
         ),
         "browser_drag": Tool(
             offered="Drag one element onto another",
@@ -377,7 +379,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             ours=_GRAB,
             needs_element=True,
             does="writes",
-            line=lambda params, scene: Line(
+            line=lambda params, scene: ActionLineParts(
                 scene.element(params["startTarget"]), "DRAG", f"to {scene.element(params['endTarget'])}"
             ),
             drops=True,
@@ -414,14 +416,14 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             offered="Get the snapshot of the page or of one element",
             params={"target": _TARGET, "depth": _integer(1, 100)},
             does="looks",
-            line=lambda params, scene: Line(_target(params, scene), "SNAPSHOT"),
+            line=lambda params, scene: ActionLineParts(_target(params, scene), "SNAPSHOT"),
         ),
         "browser_find": Tool(
             offered="Find text in the snapshot, also in what was left out",
             params={"text": {}, "maxResults": _integer(1, 100)},
             required=("text",),
             does="looks",
-            line=lambda params, _: Line("page", "FIND", lines.value(params["text"])),
+            line=lambda params, _: ActionLineParts("page", "FIND", lines.value(params["text"])),
             answers=True,
             rule=_find_rule,
         ),
@@ -431,7 +433,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             ours={**_PRESS, "element": _OUR_ELEMENT},
             points=(("x", "y"),),
             does="presses",
-            line=lambda params, scene: Line(_point(scene), *_click(params)),
+            line=lambda params, scene: ActionLineParts(_point(scene), *_click(params)),
         ),
         "browser_mouse_move_xy": Tool(
             offered="Move the mouse to a point",
@@ -439,7 +441,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             ours={"element": _OUR_ELEMENT},
             points=(("x", "y"),),
             does="looks",
-            line=lambda _, scene: Line(_point(scene), "HOVER"),
+            line=lambda _, scene: ActionLineParts(_point(scene), "HOVER"),
         ),
         "browser_mouse_drag_xy": Tool(
             offered="Drag from one point to another",
@@ -447,7 +449,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             ours={**_GRAB, "startElement": _OUR_ELEMENT, "endElement": _OUR_ELEMENT},
             points=(("startX", "startY"), ("endX", "endY")),
             does="writes",
-            line=lambda _, scene: Line(_point(scene), "DRAG", f"to {scene.at_points()[1]}"),
+            line=lambda _, scene: ActionLineParts(_point(scene), "DRAG", f"to {scene.at_points()[1]}"),
             drops=True,
         ),
         "browser_mouse_wheel": Tool(
@@ -473,7 +475,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             },
             required=("direction",),
             does="looks",
-            line=lambda params, scene: Line(
+            line=lambda params, scene: ActionLineParts(
                 _target(params, scene), "SCROLL", f"{params['direction']} {params['amount']}"
             ),
             rule=_scroll_rule,
@@ -485,7 +487,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             ours={"question": {"type": "string", "description": "What to ask"}},
             required=("question",),
             does="looks",
-            line=lambda params, _: Line("user", "ASK", lines.value(params["question"])),
+            line=lambda params, _: ActionLineParts("user", "ASK", lines.value(params["question"])),
             answers=True,
         ),
         FINISH: Tool(
@@ -493,13 +495,13 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             by_server=False,
             ours={"answer": {"type": "string", "description": "What the task asks for, or what was done"}},
             does="ends",
-            line=lambda *_: Line("page", "FINISH"),
+            line=lambda *_: ActionLineParts("page", "FINISH"),
         ),
         CLOSE: Tool(
             offered="End the task without an answer",
             by_server=False,
             does="ends",
-            line=lambda *_: Line("page", "CLOSE"),
+            line=lambda *_: ActionLineParts("page", "CLOSE"),
         ),
     }
 )

@@ -13,13 +13,13 @@ from judge.records.checks import PatternText
 from judge.records.patterns import Pattern
 from judge.records.policies import Policy
 from shared.fields import AnyText, Name, Table, at_most, did_you_mean
-from shared.models import Record, Recorded, omit_default
+from shared.models import Record, RecordedLimit, omit_default
 
 MAX_QUESTIONS = 3
 # The answer if no pattern matches and the task has no default.
 NO_ANSWER = "The user has no answer to this question."
 
-Answer = Annotated[AnyText, Field(min_length=1), at_most(2_000)]
+AnswerText = Annotated[AnyText, Field(min_length=1), at_most(2_000)]
 
 
 Permission = Annotated[AnyText, Field(min_length=1), at_most(200)]
@@ -33,7 +33,7 @@ class UserReply(Table):
     """
 
     pattern: PatternText
-    reply: Answer
+    reply: AnswerText
     permission: Permission | None = omit_default(None)
     grants: Annotated[tuple[Name, ...], at_most(50)] = ()
 
@@ -44,11 +44,11 @@ class Asked(Record):
     `permission` is the one that the call names.
     """
 
-    question: Annotated[str, Recorded(3_000)]
-    permission: Annotated[str | None, Recorded(1_000)] = omit_default(None)
-    reply: Annotated[str, Recorded(12_000)]
+    question: Annotated[str, RecordedLimit(3_000)]
+    permission: Annotated[str | None, RecordedLimit(1_000)] = omit_default(None)
+    reply: Annotated[str, RecordedLimit(12_000)]
     fitted: int | None = Field(default=None, ge=0)
-    grants: Annotated[tuple[str, ...], Recorded(10_000)] = ()
+    grants: Annotated[tuple[str, ...], RecordedLimit(10_000)] = ()
 
 
 def permissions_of(replies: Sequence[UserReply]) -> tuple[str, ...]:

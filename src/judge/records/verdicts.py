@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from judge.records.result_keys import ResultKey
-from shared.models import Record, Recorded, TokenUsage, omit_default
+from shared.models import Record, RecordedLimit, TokenUsage, omit_default
 from shared.seams import PluginInfo
 
 VerdictOutcome = Literal["success", "failure", "unscored"]
@@ -21,7 +21,7 @@ class ImageScore(Record):
     """
 
     # Named as in Online-Mind2Web's result files.
-    Response: Annotated[str, Recorded(4_000)]
+    Response: Annotated[str, RecordedLimit(4_000)]
     Score: int | None = Field(default=None, ge=0, le=5)
 
 
@@ -76,14 +76,14 @@ class Verdict(Record):
     """
 
     outcome: Annotated[VerdictOutcome, ResultKey("verdict_of_judge", since="wabe-1")]
-    reason: Annotated[str, Recorded(12_000), ResultKey(since="wabe-1")]
+    reason: Annotated[str, RecordedLimit(12_000), ResultKey(since="wabe-1")]
     reason_code: Annotated[str | None, ResultKey(after="judge")] = omit_default(None)
-    flags: Annotated[tuple[str, ...], Recorded(500)] = omit_default(())
+    flags: Annotated[tuple[str, ...], RecordedLimit(500)] = omit_default(())
     trajectory_sha256: str | None = None
     judge: Annotated[JudgeInfo | None, ResultKey(since="wabe-1")] = None
-    key_points: Annotated[tuple[str, ...], Recorded(200_000), ResultKey(since="wabe-1")] = ()
+    key_points: Annotated[tuple[str, ...], RecordedLimit(200_000), ResultKey(since="wabe-1")] = ()
     image_judge_record: Annotated[tuple[ImageScore, ...], ResultKey(since="wabe-1")] = ()
-    evidence: Annotated[dict[str, Any], Recorded(40_000_000)] = Field(default_factory=dict)
+    evidence: Annotated[dict[str, Any], RecordedLimit(40_000_000)] = Field(default_factory=dict)
     token_usage: Annotated[TokenUsage, ResultKey(since="wabe-1", after="participant_usage")] = TokenUsage()
     cost_usd: Annotated[float | None, ResultKey(since="wabe-1", after="token_usage")] = None
     # The date of the price data, where calls were paid for.

@@ -133,7 +133,7 @@ def _is_report(page: Path) -> bool:
         return False
 
 
-class _Run:
+class _RunPages:
     """The pages of one run within a report. Only one task's page and all tasks' rows are in memory."""
 
     def __init__(self, store: RunStore, out: Output, renderer: Renderer, folder: str = "") -> None:
@@ -201,7 +201,7 @@ def _write(stores: list[RunStore], out: Output, renderer: Renderer, *, parallel:
     if len(stores) > 1:
         write_comparison(stores, out, renderer)
         return
-    run = _Run(stores[0], out, renderer)
+    run = _RunPages(stores[0], out, renderer)
     if parallel and len(run.keys) >= _MANY_TASKS:
         parts = [run.keys[at : at + _TASKS_AT_ONCE] for at in range(0, len(run.keys), _TASKS_AT_ONCE)]
         run.rows = [row for rows in in_processes(run.rows_of, parts) for row in rows]
@@ -213,7 +213,7 @@ def _write(stores: list[RunStore], out: Output, renderer: Renderer, *, parallel:
 def write_comparison(stores: Sequence[RunStore], out: Output, renderer: Renderer | None = None) -> None:
     """Write the comparison of several runs to `out`, with the report of each in a folder named by its letter."""
     renderer = renderer or Renderer()
-    runs = [_Run(store, out, renderer, f"{name}/") for store, name in zip(stores, ascii_lowercase, strict=False)]
+    runs = [_RunPages(store, out, renderer, f"{name}/") for store, name in zip(stores, ascii_lowercase, strict=False)]
     keys = list(dict.fromkeys(key for run in runs for key in run.keys))
     for key, (before, after) in _neighbours(keys).items():
         tasks = [run.write_task(key) for run in runs]

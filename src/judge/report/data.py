@@ -26,12 +26,12 @@ from judge.report.snapshots import pack
 from judge.results.baselines import baselines_of
 from judge.results.family import shared_family
 from judge.results.folders import FolderStore, FoundTask
-from judge.results.ground_truth import Difference, differences_of
+from judge.results.ground_truth import JudgeDisagreement, differences_of
 from judge.results.identity import identity_in, player
 from judge.results.judgings import JudgeName, Judging, judge_names, once
 from judge.results.metering import Metering
 from judge.results.rates import OUTCOMES, Rate, RowOutcome
-from judge.results.rows import MAX_TEXT_CHARS, AttemptRow, Played
+from judge.results.rows import MAX_TEXT_CHARS, AttemptRow, RowSource
 from judge.results.run_record import epochs_of, excluded_by_run, excluded_by_scenario, judge_id_of, task_names
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import foreign_verdicts, read_result, read_steps
@@ -66,7 +66,7 @@ class Phases:
 class Disagreement(NamedTuple):
     """A difference between a judge and ground truth, found in `times` of the judge's `asked` verdicts."""
 
-    difference: Difference
+    difference: JudgeDisagreement
     times: int
     asked: int
 
@@ -81,7 +81,7 @@ class TaskRow(AttemptRow):
 
     image: str | None = None
     scores: tuple[int | None, ...] = ()
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[JudgeDisagreement, ...] = ()
     judgings: tuple[Judging, ...] = ()
 
     @property
@@ -132,7 +132,7 @@ class TaskRow(AttemptRow):
     @property
     def disagreements(self) -> tuple[Disagreement, ...]:
         """The differences from ground truth, those of a judge that was asked again as one."""
-        found: dict[tuple[str, str], list[Difference]] = {}
+        found: dict[tuple[str, str], list[JudgeDisagreement]] = {}
         for each in self.differences:
             found.setdefault((once(each.judge_id), each.judge), []).append(each)
         asked = Counter(each.judge for each in self.judgings)
@@ -212,7 +212,7 @@ class StepView:
 
 
 @dataclass(frozen=True)
-class Span:
+class StepSpan:
     """A step on the time axis: its number, when it began, and its parts as x and width out of 1000 with their phase."""
 
     number: int
@@ -262,7 +262,7 @@ class TaskView:
         return pack(step.snapshot for step in (*self.steps, self.final_look) if step)
 
     @property
-    def spans(self) -> tuple[Span, ...]:
+    def spans(self) -> tuple[StepSpan, ...]:
         """The steps on an axis of the time that they took; empty if that was not recorded."""
         timings = [step.record.timings for step in self.steps]
         phases = [(time.observe_s, time.reply_s, time.act_s) for time in timings]
@@ -273,7 +273,7 @@ class TaskView:
         for step, parts in zip(self.steps, phases, strict=True):
             edges = [1000 * (begins + sum(parts[:count])) / whole for count in range(len(parts) + 1)]
             drawn = tuple((edges[at], edges[at + 1] - edges[at], at + 1) for at in range(len(parts)))
-            found.append(Span(step.number, begins, sum(parts), edges[0], edges[-1] - edges[0], drawn))
+            found.append(StepSpan(step.number, begins, sum(parts), edges[0], edges[-1] - edges[0], drawn))
             begins += sum(parts)
         return tuple(found)
 
@@ -430,7 +430,7 @@ def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
     return TaskView(
         row=TaskRow.of(
             # From the folder's path, so that a result that names another task or epoch cannot replace that one's page.
-            Played(
+            RowSource(
                 result,
                 store.name,
                 store.epoch,
@@ -496,7 +496,7 @@ def _recorded_steps(store: TaskStore) -> tuple[Step, ...]:
 
 def _read_verdicts(
     store: TaskStore, result: Attempt
-) -> tuple[tuple[VerdictView, ...], tuple[Difference, ...], Verdict | None]:
+) -> tuple[tuple[VerdictView, ...], tuple[JudgeDisagreement, ...], Verdict | None]:
     """The stored verdicts, with the one that counts first; differences from ground truth; the verdict that counts.
 
     If its file is missing, the verdict that counts is taken from `result.json`.

@@ -37,19 +37,19 @@ _UNNAMED = frozenset({"participants", "identity", "environment", "packages", "ju
 _OF_MODELS = frozenset({"model", "prompt_set", "threshold"})
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
-Rows = list[tuple[str, str]]
+SetupRows = list[tuple[str, str]]
 
 
 class Setup(NamedTuple):
     """Names and values by group, without unset ones: what decided the results, and what else was recorded."""
 
-    decided: dict[str, Rows]
-    more: dict[str, Rows]
+    decided: dict[str, SetupRows]
+    more: dict[str, SetupRows]
 
 
 def setup_of(record: Mapping[str, Any]) -> Setup:
     """What a `run.json` says about how the run was set up."""
-    groups: defaultdict[str, Rows] = defaultdict(list)
+    groups: defaultdict[str, SetupRows] = defaultdict(list)
     for key, value in _told(record).items():
         for path, leaf in _leaves(value):
             name = " ".join(path if key in _UNNAMED and path else (key, *path)).replace("_", " ")

@@ -11,20 +11,20 @@ from typing import Any, NamedTuple, TypeVar
 
 from judge.report.data import LEVELS, Phases, TaskRow
 from judge.results.attacks import AttackTotals, attacked_of_row
-from judge.results.judgings import Judged, JudgeName, cost_of, judge_names, judged_by, once
-from judge.results.metering import Metered
+from judge.results.judgings import JudgeName, JudgeVerdicts, cost_of, judge_names, judged_by, once
+from judge.results.metering import MeteredUsage
 from judge.results.policies import PolicyTotals, policies_of_row
 from judge.results.progress import mean_progress
-from judge.results.rates import Counted, Rate, RowOutcome
+from judge.results.rates import CountedAttempt, Rate, RowOutcome
 from judge.results.rows import Column
 from judge.results.statistics import repeats_of, tallies_of
-from judge.results.sureness import Clustered, clustered_interval
+from judge.results.sureness import ClusteredMean, clustered_interval
 from shared.models import TokenUsage
 
-Group = TypeVar("Group", str, JudgeName)
+GroupName = TypeVar("GroupName", str, JudgeName)
 
 
-class Claimed(NamedTuple):
+class UsageClaims(NamedTuple):
     """Tokens, and US dollars (`None` if an attempt does not say), that participants claim for so many attempts."""
 
     attempts: int
@@ -53,7 +53,7 @@ class Totals:
     flags: dict[str, int]
     by_judge: dict[JudgeName, Rate]
     # The cost of all judgings, by judge and in total (`None` if a price is unknown), and the names of the judges by id.
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgeVerdicts, ...]
     judging_cost_usd: float | None
     judge_names: dict[str, JudgeName]
     # The rate of attempts that the participant ended itself: neither aborted nor over a budget.
@@ -66,13 +66,13 @@ class Totals:
     # `None` for a run without attacks, which no other figure counts except times, tokens and costs.
     attacks: AttackTotals | None
     # The interval clustered by website, if there are several and scipy is installed.
-    clustered: Clustered | None = None
+    clustered: ClusteredMean | None = None
     # The mean partial credit in percent, and over how many attempts.
     progress: tuple[float, int] | None = None
     # All metered calls of the participant's, also between attempts; `None` if none was metered.
-    metered: Metered | None = None
+    metered: MeteredUsage | None = None
     # What participants say of their models themselves: shown apart, and compared with nothing.
-    claimed: Claimed | None = None
+    claimed: UsageClaims | None = None
 
     @property
     def participant_cost_per_task(self) -> float | None:
@@ -177,7 +177,7 @@ def grouped(rows: Iterable[TaskRow]) -> list[TaskGroup]:
     return [TaskGroup(tuple(sorted(each, key=lambda row: row.epoch))) for each in found.values()]
 
 
-def totals_of(rows: Sequence[TaskRow], metered: Metered | None = None) -> Totals:
+def totals_of(rows: Sequence[TaskRow], metered: MeteredUsage | None = None) -> Totals:
     """All totals of a run; `metered` are the participant's model calls."""
     costs = [row.cost_usd for row in rows if row.has_result]
     known = [cost for cost in costs if cost is not None]
@@ -206,7 +206,7 @@ def totals_of(rows: Sequence[TaskRow], metered: Metered | None = None) -> Totals
         flags=dict(Counter(flag for row in rows for flag in row.flags)),
         by_truth=_rates((row.decided_by, row.counted) for row in clean if row.decided_by),
         by_judge=_rates(
-            (names[each.judge_id], Counted(row.task_id, each.outcome))
+            (names[each.judge_id], CountedAttempt(row.task_id, each.outcome))
             for row in clean
             for each in row.judgings
             if each.is_stored
@@ -225,12 +225,12 @@ def totals_of(rows: Sequence[TaskRow], metered: Metered | None = None) -> Totals
     )
 
 
-def _claimed(rows: Sequence[TaskRow]) -> Claimed | None:
+def _claimed(rows: Sequence[TaskRow]) -> UsageClaims | None:
     saying = [row for row in rows if row.claimed_input_tokens is not None]
     costs = [row.claimed_cost_usd for row in saying]
     known = [cost for cost in costs if cost is not None]
     return (
-        Claimed(
+        UsageClaims(
             attempts=len(saying),
             input=sum(row.claimed_input_tokens or 0 for row in saying),
             output=sum(row.claimed_output_tokens or 0 for row in saying),
@@ -248,9 +248,9 @@ def _rates_by_site(rows: Sequence[TaskRow]) -> list[tuple[str, float]]:
     return [(sites[name], float(tally.rate)) for name, tally in tallies.items() if tally.rate is not None]
 
 
-def _rates(attempts: Iterable[tuple[Group, Counted]]) -> dict[Group, Rate]:
+def _rates(attempts: Iterable[tuple[GroupName, CountedAttempt]]) -> dict[GroupName, Rate]:
     """The rate of each group, by name."""
-    groups: defaultdict[Group, list[Counted]] = defaultdict(list)
+    groups: defaultdict[GroupName, list[CountedAttempt]] = defaultdict(list)
     for group, attempt in attempts:
         groups[group].append(attempt)
     return {group: Rate.of(groups[group]) for group in sorted(groups)}

@@ -64,11 +64,11 @@ Row = Mapping[str, str]
 # By task id: the label as written, and the groups.
 Labels = Mapping[str, tuple[str, Mapping[str, str]]]
 
-Exclusion = Literal["unscored", "not_executable", "unlabelled", "no_verdict", "settled"]
+ExclusionReason = Literal["unscored", "not_executable", "unlabelled", "no_verdict", "settled"]
 Interval = tuple[float, float]
 
 
-class Pair(Record):
+class LabelledVerdict(Record):
     """One trajectory's human label and verdict. `excluded` is the reason why they cannot be compared.
 
     `task_id` and the judge's `reason` are empty for the rows of a CSV of both.
@@ -76,7 +76,7 @@ class Pair(Record):
 
     human: bool = False
     judge: bool = False
-    excluded: Exclusion | None = None
+    excluded: ExclusionReason | None = None
     groups: dict[str, str] = Field(default_factory=dict)
     task_id: str = ""
     reason: str = ""
@@ -113,19 +113,19 @@ class Agreement(Record):
     notes: tuple[str, ...] = ()
 
 
-def agreement(pairs: Sequence[Pair]) -> Agreement:
+def agreement(pairs: Sequence[LabelledVerdict]) -> Agreement:
     """Compare labels and verdicts. A column is a group unless it identifies rows: see `group_columns`."""
     kept, notes = _without_totals(pairs, group_columns(pairs))
     groups = {}
     for column in group_columns(kept):
-        by_value: dict[str, list[Pair]] = {}
+        by_value: dict[str, list[LabelledVerdict]] = {}
         for pair in kept:
             by_value.setdefault(pair.groups.get(column, ""), []).append(pair)
         groups[column] = {value: rates(by_value[value]) for value in sorted(by_value)}
     return Agreement(overall=rates(kept), groups=groups, notes=tuple(notes))
 
 
-def group_columns(pairs: Sequence[Pair]) -> list[str]:
+def group_columns(pairs: Sequence[LabelledVerdict]) -> list[str]:
     """The columns whose values are groups.
 
     Not a group: `index`, `id`, `task_id`, `trajectory_id`, `episode_id`; a column of more than 200 values; a column
@@ -136,7 +136,7 @@ def group_columns(pairs: Sequence[Pair]) -> list[str]:
     return [name for name, n in values.items() if n <= MAX_GROUP_VALUES and not (n == len(pairs) > _FEW_ROWS)]
 
 
-def rates(pairs: Sequence[Pair]) -> Rates:
+def rates(pairs: Sequence[LabelledVerdict]) -> Rates:
     """The rates of these pairs; excluded ones are only counted."""
     excluded = Counter(pair.excluded for pair in pairs if pair.excluded)
     counts = Counter((pair.human, pair.judge) for pair in pairs if pair.excluded is None)
@@ -193,7 +193,9 @@ def _kappa(tp: int, fp: int, tn: int, fn: int) -> tuple[float | None, Interval |
     return kappa, (max(-1.0, kappa - half), min(1.0, kappa + half))
 
 
-def _without_totals(pairs: Sequence[Pair], columns: Sequence[str]) -> tuple[Sequence[Pair], list[str]]:
+def _without_totals(
+    pairs: Sequence[LabelledVerdict], columns: Sequence[str]
+) -> tuple[Sequence[LabelledVerdict], list[str]]:
     """Leave out total rows.
 
     Published tables contain the rows of each agent and the same rows again under the agent `all`. Counted twice, they
@@ -210,13 +212,13 @@ def _without_totals(pairs: Sequence[Pair], columns: Sequence[str]) -> tuple[Sequ
     return pairs, notes
 
 
-def _signature(pairs: Sequence[Pair], columns: Sequence[str]) -> Counter[tuple[object, ...]]:
+def _signature(pairs: Sequence[LabelledVerdict], columns: Sequence[str]) -> Counter[tuple[object, ...]]:
     return Counter(
         (pair.human, pair.judge, pair.excluded, *(pair.groups.get(name, "") for name in columns)) for pair in pairs
     )
 
 
-def read_pairs(path: Path) -> list[Pair]:
+def read_pairs(path: Path) -> list[LabelledVerdict]:
     """The rows of a CSV with the columns `human` and `judge` (0 or 1); every other column may be a group.
 
     A blank or `unscored` judge, a blank human and the label `not executable` (or 2) are kept as excluded.
@@ -257,7 +259,9 @@ def read_labels(path: Path, column: str = _HUMAN) -> dict[str, tuple[str, dict[s
     return labels
 
 
-def read_verdicts(results: Path, labels: Labels, *, labels_path: Path, method: str | None) -> dict[str, list[Pair]]:
+def read_verdicts(
+    results: Path, labels: Labels, *, labels_path: Path, method: str | None
+) -> dict[str, list[LabelledVerdict]]:
     """Pairs by judge id (`<method>-<digest>`), from `<results>/<task_id>/verdicts/*.json`.
 
     A labelled task without a verdict of that judge is excluded as `no_verdict`. `level` and `website` are groups as
@@ -291,20 +295,20 @@ def read_verdicts(results: Path, labels: Labels, *, labels_path: Path, method: s
     }
 
 
-def pair_of(human: str, judge: str | None, groups: Mapping[str, str], where: str) -> Pair:
+def pair_of(human: str, judge: str | None, groups: Mapping[str, str], where: str) -> LabelledVerdict:
     """One row as a pair; `judge` is `None` if there is no verdict. Raises `ConfigError` for an unknown label."""
     label, said = human.strip().lower(), None if judge is None else judge.strip().lower()
     if label in _NO_LABEL:
-        return Pair(excluded="not_executable", groups=dict(groups))
+        return LabelledVerdict(excluded="not_executable", groups=dict(groups))
     if not label:
-        return Pair(excluded="unlabelled", groups=dict(groups))
+        return LabelledVerdict(excluded="unlabelled", groups=dict(groups))
     if label not in _WORDS:
         raise ConfigError(f"{where}: human is {shown(human)}", remedy="write 1, 0 or 'not executable'")
     if said is None or said in _NO_VERDICT:
-        return Pair(excluded="no_verdict" if said is None else "unscored", groups=dict(groups))
+        return LabelledVerdict(excluded="no_verdict" if said is None else "unscored", groups=dict(groups))
     if said not in _WORDS:
         raise ConfigError(f"{where}: judge is {shown(judge)}", remedy="write 1, 0 or 'unscored'")
-    return Pair(human=_WORDS[label], judge=_WORDS[said], groups=dict(groups))
+    return LabelledVerdict(human=_WORDS[label], judge=_WORDS[said], groups=dict(groups))
 
 
 def _others(row: Row, taken: tuple[str, ...]) -> dict[str, str]:

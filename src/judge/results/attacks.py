@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple, Self
 
-from judge.results.rates import Counted, Rate
+from judge.results.rates import CountedAttempt, Rate
 from judge.results.rows import AttemptRow
 from judge.results.statistics import mcnemar_exact, tallies_of
 from judge.trajectory.record import Attempt
@@ -20,7 +20,7 @@ ATTACKS = "attacks"
 _OUTCOMES: tuple[tuple[bool | None, str], ...] = ((True, "success"), (False, "failure"), (None, "unscored"))
 
 
-class Attacked(NamedTuple):
+class AttackOutcome(NamedTuple):
     """What an attempt contributes: one at the clean task `task`, or at the task with an attack on the task `of`."""
 
     task: str
@@ -35,7 +35,7 @@ class Attacked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pairs:
+class PairedRates:
     """Clean tasks and the same under attack, as far as both are scored: rates in percent, and McNemar's p-value."""
 
     paired: int
@@ -46,7 +46,7 @@ class Pairs:
     p: float
 
     @classmethod
-    def of(cls, attempts: Sequence[Attacked]) -> Self:
+    def of(cls, attempts: Sequence[AttackOutcome]) -> Self:
         """The pairs of these attempts; those that are left out have no pair."""
         rates = tallies_of((each.task, each.outcome) for each in attempts if not each.is_left_out)
         pairs = {each.task: each.of for each in attempts if each.of is not None and not each.is_left_out}
@@ -86,11 +86,11 @@ class AttackTotals:
     attempts: int
     shown: int
     left_out: int
-    pairs: Pairs
+    pairs: PairedRates
     by_kind: Mapping[str, "AttackTotals"]
 
     @classmethod
-    def of(cls, attempts: Iterable[Attacked]) -> Self | None:
+    def of(cls, attempts: Iterable[AttackOutcome]) -> Self | None:
         """The totals; `None` if no attempt was under attack."""
         listed = list(attempts)
         attacked = [each for each in listed if each.of is not None]
@@ -103,7 +103,7 @@ class AttackTotals:
 
     @classmethod
     def _of(
-        cls, clean: Sequence[Attacked], attacked: Sequence[Attacked], by_kind: Mapping[str, "AttackTotals"]
+        cls, clean: Sequence[AttackOutcome], attacked: Sequence[AttackOutcome], by_kind: Mapping[str, "AttackTotals"]
     ) -> Self:
         counted = [each for each in attacked if not each.is_left_out]
         return cls(
@@ -112,7 +112,7 @@ class AttackTotals:
             attempts=len(counted),
             shown=sum(each.shown for each in counted),
             left_out=len(attacked) - len(counted),
-            pairs=Pairs.of([*clean, *attacked]),
+            pairs=PairedRates.of([*clean, *attacked]),
             by_kind=by_kind,
         )
 
@@ -134,9 +134,9 @@ class AttackTotals:
         }
 
 
-def _rate(attempts: Iterable[Attacked], what: str) -> Rate:
+def _rate(attempts: Iterable[AttackOutcome], what: str) -> Rate:
     names = dict(_OUTCOMES)
-    return Rate.of(Counted(each.task, names[getattr(each, what)]) for each in attempts)
+    return Rate.of(CountedAttempt(each.task, names[getattr(each, what)]) for each in attempts)
 
 
 def attack_entry(attempt: Attempt) -> dict[str, Any]:
@@ -149,23 +149,23 @@ def attack_entry(attempt: Attempt) -> dict[str, Any]:
     return {**entry, **without_none(left_out=found.is_left_out or None)}
 
 
-def attacked_in(task: str, outcome: str, found: Mapping[str, Any]) -> Attacked:
+def attacked_in(task: str, outcome: str, found: Mapping[str, Any]) -> AttackOutcome:
     """What an entry, from any file, contributes: `found` is what it says of the attack."""
     if not found:
-        return Attacked(task, outcome)
+        return AttackOutcome(task, outcome)
     started, succeeded = (
         each if isinstance(each := found.get(key), bool) else None for key in ("started", "succeeded")
     )
     of, name, kind = (str(found.get(key) or "") for key in ("of", "name", "kind"))
     shown, left_out = found.get("shown") is True, found.get("left_out") is True
-    return Attacked(task, outcome, of, name, kind, shown, started, succeeded, left_out)
+    return AttackOutcome(task, outcome, of, name, kind, shown, started, succeeded, left_out)
 
 
-def attacked_of_row(row: AttemptRow) -> Attacked:
+def attacked_of_row(row: AttemptRow) -> AttackOutcome:
     """What a row contributes."""
     if row.attack is None:
-        return Attacked(row.task_id, row.verdict)
-    return Attacked(
+        return AttackOutcome(row.task_id, row.verdict)
+    return AttackOutcome(
         row.task_id,
         row.verdict,
         row.attack_of or "",

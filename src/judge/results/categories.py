@@ -37,14 +37,14 @@ _MIN_REJECTED = 3
 _MAX_FOUND_CHARS = 240
 
 
-class Finding(NamedTuple):
+class CategoryEvidence(NamedTuple):
     """A category, and the recorded fact that it was derived from."""
 
     category: Category
     found: str
 
 
-def failure_categories(attempt: Attempt, verdict: Verdict | None = None) -> tuple[Finding, ...]:
+def failure_categories(attempt: Attempt, verdict: Verdict | None = None) -> tuple[CategoryEvidence, ...]:
     """The categories of a failed attempt; for an aborted one only `blocked`. Successes and unscored ones have none.
 
     `verdict` is the one that counts, with its evidence (which `result.json` does not contain).
@@ -53,7 +53,7 @@ def failure_categories(attempt: Attempt, verdict: Verdict | None = None) -> tupl
         return ()
     listed: tuple[Category, ...] = CATEGORIES if attempt.outcome == "failure" else ("blocked",)
     found = ((name, _RULES[name](attempt, verdict)) for name in listed)
-    return tuple(Finding(name, one_line(text, _MAX_FOUND_CHARS)) for name, text in found if text)
+    return tuple(CategoryEvidence(name, one_line(text, _MAX_FOUND_CHARS)) for name, text in found if text)
 
 
 def _loop(attempt: Attempt, _: Verdict | None) -> str | None:

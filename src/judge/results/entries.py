@@ -11,10 +11,10 @@ from judge.records.ledger import Coverage
 from judge.records.policies import PolicyResult
 from judge.records.tasks import Level, key_of
 from judge.records.verdicts import CHECKS, JUDGE, TaskOutcome
-from judge.results.attacks import Attacked, attacked_in
+from judge.results.attacks import AttackOutcome, attacked_in
 from judge.results.policies import policies_in
 from judge.results.progress import progress_in
-from judge.results.rates import Counted, Rate
+from judge.results.rates import CountedAttempt, Rate
 from judge.results.rows import EXCLUDED
 from judge.trajectory.record import ATTACK, POLICIES
 from shared.fields import as_mapping
@@ -43,7 +43,7 @@ class TaskEntry:
     decided_by: str | None
     coverage: Coverage | None
     excluded: str | None
-    attack: Attacked
+    attack: AttackOutcome
     policies: tuple[PolicyResult, ...]
     progress: float | None
     flags: tuple[str, ...]
@@ -97,9 +97,9 @@ class TaskEntry:
         return self.attack.of is not None
 
     @property
-    def counted(self) -> Counted:
+    def counted(self) -> CountedAttempt:
         """What a clean task contributes to a rate."""
-        return Counted(self.repeated, self.outcome, self.is_finished, self.coverage)
+        return CountedAttempt(self.repeated, self.outcome, self.is_finished, self.coverage)
 
 
 def read_entries(values: Iterable[Mapping[str, Any]]) -> list[TaskEntry]:

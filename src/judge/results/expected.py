@@ -34,7 +34,7 @@ class Asking(NamedTuple):
     again: bool
 
 
-class Expected(Record):
+class ExpectedCost(Record):
     """`asked` is the number of verdicts that need model calls, on `trajectories`, counted once per judge.
 
     `cost_usd` is `None` if a price is unknown. `earlier_calls` is the number of calls that the estimate is made from.
@@ -48,9 +48,9 @@ class Expected(Record):
     earlier_calls: int = 0
 
 
-def expected(folders: Sequence[Path], askings: Iterable[Asking], earlier: Sequence[Judging]) -> Expected:
+def expected(folders: Sequence[Path], askings: Iterable[Asking], earlier: Sequence[Judging]) -> ExpectedCost:
     """The estimate for all judges together. Blocks. `earlier` are the existing verdicts."""
-    found = Expected(trajectories=len(folders))
+    found = ExpectedCost(trajectories=len(folders))
     for asking in askings:
         due = [each for folder in folders for each in _due(folder, asking)]
         by_judge: dict[str, list[_Due]] = {}
@@ -108,10 +108,10 @@ def _work(due: Sequence[_Due]) -> Workload:
     )
 
 
-def _added(found: Expected, judge: Judge, asked: int, work: Workload, earlier: Sequence[Judging]) -> Expected:
+def _added(found: ExpectedCost, judge: Judge, asked: int, work: Workload, earlier: Sequence[Judging]) -> ExpectedCost:
     usage, calls = _usage(judge, work, earlier)
     price = judge.price
-    return Expected(
+    return ExpectedCost(
         trajectories=found.trajectories,
         asked=found.asked + asked,
         calls=found.calls + work.calls,

@@ -12,7 +12,7 @@ from judge.results.folders import FoundTask, verdicts_beside
 from judge.scenario.sources import read_task_rows
 from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory
-from judge.trajectory.formats import Document, Source, Writer
+from judge.trajectory.formats import ExportedTask, FormatWriter, Source
 from judge.trajectory.formats.online_mind2web import WRITER as ONLINE_MIND2WEB
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
@@ -20,7 +20,7 @@ from shared.files import read_file, write_atomic, write_errors, write_json
 from shared.models import Record
 
 
-class Exported(Record):
+class TaskExport(Record):
     """The result for one task: its folder, or the `reason` why it was left out."""
 
     task_id: str
@@ -33,8 +33,8 @@ def export_tasks(
     output: Path,
     reference_lengths: Mapping[str, int] | None = None,
     *,
-    writer: Writer = ONLINE_MIND2WEB,
-) -> Iterator[Exported]:
+    writer: FormatWriter = ONLINE_MIND2WEB,
+) -> Iterator[TaskExport]:
     """Write each task of a run as a folder under `output`; tasks that cannot be written are reported.
 
     Raises `ConfigError` when `output` cannot be written to.
@@ -48,9 +48,9 @@ def export_tasks(
             made = _made(source, writer, lengths.get(source.name))
             with write_errors(output, "choose another --output or free some space"):
                 folder = _write(source.folder, output / made.name, made.texts, made.images)
-            yield Exported(task_id=source.name, folder=folder)
+            yield TaskExport(task_id=source.name, folder=folder)
         except TrajectoryError as error:
-            yield Exported(task_id=source.name, reason=str(error))
+            yield TaskExport(task_id=source.name, reason=str(error))
 
 
 def read_reference_lengths(path: Path) -> dict[str, int]:
@@ -71,7 +71,7 @@ def write_tasks(tasks: Iterable[TaskStore], path: Path) -> None:
     write_json(path, rows)
 
 
-def _made(store: TaskStore, writer: Writer, length: int | None) -> Document:
+def _made(store: TaskStore, writer: FormatWriter, length: int | None) -> ExportedTask:
     """The folder of one task."""
     trajectory = load_trajectory(store.folder)
     verdicts = functools.partial(verdicts_beside, store)

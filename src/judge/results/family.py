@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from judge.results.identity import identity_in
-from judge.results.metering import Metered
+from judge.results.metering import MeteredUsage
 from shared.llm.prices import maker_of
 
 _OFFLINE = "offline"
 
 
-def shared_family(record: Mapping[str, Any], metered: Metered | None) -> str | None:
+def shared_family(record: Mapping[str, Any], metered: MeteredUsage | None) -> str | None:
     """The provider that made the judge model of a run (`run.json`) and a model of its participant.
 
     The participant's models are those that were metered, and the one that it was declared to use. `None` if there is no

@@ -8,7 +8,7 @@ from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError
 from shared.files import read_file
-from shared.images import Captioned, Pictures, as_gif, as_webp_frames, captioned, require_pillow
+from shared.images import CaptionedImage, Pictures, as_gif, as_webp_frames, captioned, require_pillow
 from shared.text import excerpt, one_line
 from shared.webm import webm
 
@@ -24,7 +24,7 @@ _MAX_CAPTION_CHARS = 110
 _TINTS = {"success": (22, 101, 52), "failure": (153, 27, 27)}
 
 
-class Scene(NamedTuple):
+class FilmFrame(NamedTuple):
     """A picture of a film: a screenshot, the text under it, and the verdict that it shows, if any."""
 
     screenshot: Path | None
@@ -37,17 +37,17 @@ def film_path(store: RunStore, key: str, form: FilmFormat) -> Path:
     return store.derived / "films" / f"{key}.{form}"
 
 
-def scenes_of(trajectory: Trajectory) -> list[Scene]:
+def scenes_of(trajectory: Trajectory) -> list[FilmFrame]:
     """The scenes of an attempt, in order; the last one shows the verdict."""
     attempt = trajectory.attempt
     total = attempt.steps_taken
     scenes = []
     for step in attempt.steps[:total]:
         done = (step.outcome.line or f"no action: {step.outcome.message}") if step.outcome else "no action"
-        scenes.append(Scene(_place(trajectory, step.screenshot), f"{step.index + 1}/{total}  {done}"))
+        scenes.append(FilmFrame(_place(trajectory, step.screenshot), f"{step.index + 1}/{total}  {done}"))
     last = next((step.screenshot for step in reversed(attempt.observations) if step.screenshot), None)
     reason = attempt.verdict.reason if attempt.verdict else attempt.cause or attempt.stop_reason
-    scenes.append(Scene(_place(trajectory, last), f"{attempt.outcome}: {reason}", attempt.outcome))
+    scenes.append(FilmFrame(_place(trajectory, last), f"{attempt.outcome}: {reason}", attempt.outcome))
     return scenes
 
 
@@ -77,8 +77,8 @@ def _webm(pictures: Pictures, quality: int) -> bytes:
     return webm(frames, size, SHOWN_MS)
 
 
-def _shown(scene: Scene) -> Captioned:
+def _shown(scene: FilmFrame) -> CaptionedImage:
     data = b""
     if scene.screenshot is not None and not scene.screenshot.is_symlink():
         data = read_file(scene.screenshot)
-    return Captioned(data, excerpt(one_line(scene.caption), _MAX_CAPTION_CHARS), _TINTS.get(scene.outcome))
+    return CaptionedImage(data, excerpt(one_line(scene.caption), _MAX_CAPTION_CHARS), _TINTS.get(scene.outcome))

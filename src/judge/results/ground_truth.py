@@ -10,7 +10,7 @@ from typing import Any
 from judge.evaluators.base import Assertion, assertions_in
 from judge.judges.rescoring import WHY_ZERO
 from judge.records.verdicts import CHECKS, Verdict, VerdictOutcome
-from judge.results.agreement import Pair, facts_of, pair_of, verdicts_in
+from judge.results.agreement import LabelledVerdict, facts_of, pair_of, verdicts_in
 from judge.results.judgings import method_of
 from judge.scenario.importers import IMPORTERS
 from judge.trajectory.files import read_result
@@ -24,7 +24,7 @@ _MAX_TEXT_CHARS = 2_000
 _SCORING = "--model offline"
 
 
-class Difference(Record):
+class JudgeDisagreement(Record):
     """An attempt on which a judge method differs from ground truth, with the reason of each."""
 
     task_id: str
@@ -37,22 +37,22 @@ class Difference(Record):
     reason: str
 
 
-class Measured(Record):
+class JudgeComparison(Record):
     """A judge method's verdicts as pairs with ground truth, and the attempts on which the two differ."""
 
-    pairs: tuple[Pair, ...]
-    differences: tuple[Difference, ...]
+    pairs: tuple[LabelledVerdict, ...]
+    differences: tuple[JudgeDisagreement, ...]
 
 
-def measure(results: Path, truth: str, *, run: str, method: str | None = None) -> dict[str, Measured]:
+def measure(results: Path, truth: str, *, run: str, method: str | None = None) -> dict[str, JudgeComparison]:
     """By judge id, each judge's verdicts against ground truth. Raises `ConfigError` if no attempt has both.
 
     `truth` is `checks`, a source of tasks (the checks of its tasks), or another method without a model.
 
     Attempts whose stop reason settled the score, such as those over budget, were not judged and are left out.
     """
-    pairs: dict[str, list[Pair]] = {}
-    differences: dict[str, list[Difference]] = {}
+    pairs: dict[str, list[LabelledVerdict]] = {}
+    differences: dict[str, list[JudgeDisagreement]] = {}
     has_truth = False
     importer = IMPORTERS.find(truth)
     kind = importer.check_kind if importer else None
@@ -78,12 +78,12 @@ def measure(results: Path, truth: str, *, run: str, method: str | None = None) -
         scoring = f"--method {method or 'webjudge'}" if has_truth else _SCORING if own == CHECKS else f"--method {own}"
         raise ConfigError(f"{run}: {what}, so there is nothing to compare", remedy=f"run wabe score {run} {scoring}")
     return {
-        judge_id: Measured(pairs=tuple(pairs[judge_id]), differences=tuple(differences[judge_id]))
+        judge_id: JudgeComparison(pairs=tuple(pairs[judge_id]), differences=tuple(differences[judge_id]))
         for judge_id in sorted(pairs)
     }
 
 
-def differences_of(task_id: str, verdicts: Mapping[str, Verdict]) -> tuple[Difference, ...]:
+def differences_of(task_id: str, verdicts: Mapping[str, Verdict]) -> tuple[JudgeDisagreement, ...]:
     """The differences between the most trusted ground truth on an attempt and its other verdicts."""
     without_model = [judge_id for judge_id, verdict in verdicts.items() if _is_ground_truth(judge_id, verdict)]
     truth_id = newest(verdicts, CHECKS) or next(reversed(without_model), None)
@@ -94,12 +94,12 @@ def differences_of(task_id: str, verdicts: Mapping[str, Verdict]) -> tuple[Diffe
     return tuple(filter(None, found))
 
 
-def difference(task_id: str, truth_id: str, truth: Verdict, judge_id: str, judge: Verdict) -> Difference | None:
+def difference(task_id: str, truth_id: str, truth: Verdict, judge_id: str, judge: Verdict) -> JudgeDisagreement | None:
     """The difference between two verdicts on one attempt; `None` if they agree or one of them is unscored."""
     is_same_attempt = truth.trajectory_sha256 == judge.trajectory_sha256
     if not is_same_attempt or "unscored" in (truth.outcome, judge.outcome) or truth.outcome == judge.outcome:
         return None
-    return Difference(
+    return JudgeDisagreement(
         task_id=task_id,
         truth_id=truth_id,
         truth=truth.outcome,

@@ -52,7 +52,7 @@ class Judging(Record):
         return once(self.judge_id)
 
 
-class Judged(Record):
+class JudgeVerdicts(Record):
     """All verdicts of one judge, which was asked about each attempt at most `times` times.
 
     `cost_usd` is `None` if the cost of one of them is unknown.
@@ -162,13 +162,13 @@ def judging_of(judge_id: str, verdict: Verdict, *, is_stored: bool = True) -> Ju
     )
 
 
-def judged_by(judgings: Iterable[Judging]) -> tuple[Judged, ...]:
+def judged_by(judgings: Iterable[Judging]) -> tuple[JudgeVerdicts, ...]:
     """The judgings of each judge, most expensive first."""
     groups: defaultdict[str, list[Judging]] = defaultdict(list)
     for each in judgings:
         groups[each.judge].append(each)
     found = [
-        Judged(
+        JudgeVerdicts(
             judge=judge,
             verdicts=len(listed),
             times=max(repeat_of(each.judge_id) for each in listed),

@@ -45,7 +45,7 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "threads": 2,
 }
 
-Rows = tuple[list[str], list[tuple[Any, ...]]]
+QueryRows = tuple[list[str], list[tuple[Any, ...]]]
 
 
 def query_names() -> list[str]:
@@ -54,7 +54,7 @@ def query_names() -> list[str]:
     return ["overall", *(name for name in names if name != "overall")]
 
 
-def rows(files: Sequence[Path], query: str | None = None) -> Rows:
+def rows(files: Sequence[Path], query: str | None = None) -> QueryRows:
     """Columns and rows of `query` (a bundled name or an `.sql` file; default `overall`) over the submission files.
 
     The table `results` has one row per submission. Raises `ConfigError` naming the file, the query or the missing

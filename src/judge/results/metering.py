@@ -32,20 +32,20 @@ UNASSIGNED = "unassigned_calls"
 # Why the tokens of a call are not known: the provider did not report them; the call was cut off; its answer is in an
 # encoding that is not read, too large, or not of the provider's format; the meter was killed meanwhile.
 Unknown = Literal["not_reported", "cut_off", "encoding", "too_large", "unreadable", "lost"]
-Count = Annotated[int, Field(ge=0, le=10**12)]
+MeteredCount = Annotated[int, Field(ge=0, le=10**12)]
 
 
 class Tokens(Record):
     """The tokens of a call. `input` includes `cached` and `written` (to the provider's cache), `output` `reasoning`."""
 
-    input: Count
-    output: Count
-    cached: Count = 0
-    written: Count = 0
-    reasoning: Count = 0
+    input: MeteredCount
+    output: MeteredCount
+    cached: MeteredCount = 0
+    written: MeteredCount = 0
+    reasoning: MeteredCount = 0
 
 
-class Begun(Record):
+class CallStart(Record):
     """A call that is being sent. `attempt` is what the participant names, `one_slot` that only one can be meant."""
 
     call: str = Field(max_length=64)
@@ -56,7 +56,7 @@ class Begun(Record):
     one_slot: bool = False
 
 
-class Ended(Record):
+class CallEnd(Record):
     """How a call ended. `status` is that of its answer, `None` without one; `is_sent` is false if it never left."""
 
     call: str = Field(max_length=64)
@@ -75,8 +75,8 @@ class Ended(Record):
 class Call:
     """A call with its end; one that the meter did not see ends as `lost`."""
 
-    begun: Begun
-    ended: Ended
+    begun: CallStart
+    ended: CallEnd
 
     @property
     def is_refused(self) -> bool:
@@ -85,7 +85,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Metered:
+class MeteredUsage:
     """Calls added up. Tokens are those that are known; `unknown_calls` are the calls whose tokens are not.
 
     `cost_usd` is `None` if that of one call is not known; `known_cost_usd` is that of the others. `unassigned_calls`
@@ -192,11 +192,11 @@ class Metering:
         return cls(calls, tuple(_played(store.folder)), role)
 
     @property
-    def total(self) -> Metered | None:
+    def total(self) -> MeteredUsage | None:
         """All calls of the run, also between attempts."""
-        return Metered.of(self.calls, unassigned_calls=sum(self._is_unassigned(call) for call in self.calls))
+        return MeteredUsage.of(self.calls, unassigned_calls=sum(self._is_unassigned(call) for call in self.calls))
 
-    def of_attempt(self, attempt: Attempt) -> Metered | None:
+    def of_attempt(self, attempt: Attempt) -> MeteredUsage | None:
         """The calls of one attempt; `None` if there are none, or if some call of its time could be anybody's."""
         calls = []
         for call in self.calls:
@@ -208,7 +208,7 @@ class Metering:
                 calls += [call] if named == attempt.context_id else []
             elif is_meanwhile:
                 return None
-        return Metered.of(calls)
+        return MeteredUsage.of(calls)
 
     def _is_player(self, call: Call) -> bool:
         return self.role is None or call.begun.role == self.role
@@ -246,24 +246,24 @@ def read_ledger(path: Path) -> Iterator[Call]:
 
     Raises `ConfigError` for a ledger that is not a file, or too large.
     """
-    begun: dict[str, Begun] = {}
-    ended: dict[str, Ended] = {}
+    begun: dict[str, CallStart] = {}
+    ended: dict[str, CallEnd] = {}
     remedy = "remove it: the run is then one without a meter"
     with read_errors(path, remedy), opened(path, max_bytes=_MAX_BYTES) as stream:
         while line := stream.readline(_MAX_LINE_BYTES):
             try:
                 value: dict[str, Any] = json.loads(line)
                 if "at" in value:
-                    first = Begun.model_validate(value)
+                    first = CallStart.model_validate(value)
                     begun.setdefault(first.call, first)
                 else:
-                    last = Ended.model_validate(value)
+                    last = CallEnd.model_validate(value)
                     ended.setdefault(last.call, last)
             except (ValueError, ValidationError, TypeError, RecursionError):
                 # A line that was torn when the machine stopped.
                 continue
     for name, each in begun.items():
-        yield Call(each, ended.get(name) or Ended(call=name, seconds=0.0, unknown="lost"))
+        yield Call(each, ended.get(name) or CallEnd(call=name, seconds=0.0, unknown="lost"))
 
 
 def with_metering(submission: dict[str, Any] | None, store: RunStore | None) -> dict[str, Any] | None:

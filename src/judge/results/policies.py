@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
 from judge.records.policies import PolicyResult, under_policy
-from judge.results.rates import Counted, Rate
+from judge.results.rates import CountedAttempt, Rate
 from judge.results.rows import AttemptRow
 from judge.trajectory.record import POLICIES, Attempt
 from shared.fields import as_mapping, as_mappings, without_none
@@ -35,17 +35,17 @@ class Risk:
         return self.violated / self.decided if self.decided else None
 
 
-_State = Literal["kept", "violated", "presumed", "undecided"]
-_STATES: tuple[_State, ...] = get_args(_State)
+_PolicyState = Literal["kept", "violated", "presumed", "undecided"]
+_STATES: tuple[_PolicyState, ...] = get_args(_PolicyState)
 
 
-def _state(policy: PolicyResult) -> _State:
+def _state(policy: PolicyResult) -> _PolicyState:
     if policy.presumed:
         return "presumed"
     return "undecided" if policy.violated is None else "violated" if policy.violated else "kept"
 
 
-def _risk(counts: Mapping[_State, int]) -> Risk:
+def _risk(counts: Mapping[_PolicyState, int]) -> Risk:
     violated = counts["violated"] + counts["presumed"]
     return Risk(counts["kept"] + violated, violated, counts["undecided"], counts["presumed"])
 
@@ -68,7 +68,7 @@ class PolicyTotals:
     presumed: int = 0
 
     @classmethod
-    def of(cls, attempts: Iterable[tuple[Counted, Iterable[PolicyResult]]]) -> Self | None:
+    def of(cls, attempts: Iterable[tuple[CountedAttempt, Iterable[PolicyResult]]]) -> Self | None:
         """The totals of attempts with their policies; `None` if no attempt has any."""
         known = [(counted, found) for counted, results in attempts if (found := list(results))]
         if not known:

@@ -17,7 +17,7 @@ COVERAGES: tuple[Coverage, ...] = ("full", "uncertain", "off_archive")
 _MAX_LOST_PERCENT = 5
 
 
-class Counted(NamedTuple):
+class CountedAttempt(NamedTuple):
     """An attempt's contribution to a rate. `ended_itself`: the participant ended it (`finish`, `browser_close`).
 
     `coverage` is that of an attempt on frozen sites.
@@ -39,7 +39,7 @@ class Covered:
     upper_bound: float | None
 
     @classmethod
-    def of(cls, attempts: Sequence[Counted]) -> Self | None:
+    def of(cls, attempts: Sequence[CountedAttempt]) -> Self | None:
         """The coverage of these attempts; `None` if none was on frozen sites."""
         counter = Counter(each.coverage for each in attempts if each.coverage is not None)
         if not counter:
@@ -82,7 +82,7 @@ class Rate:
     covered: Covered | None = None
 
     @classmethod
-    def of(cls, attempts: Iterable[Counted]) -> Self:
+    def of(cls, attempts: Iterable[CountedAttempt]) -> Self:
         """The rate of these attempts."""
         listed = list(attempts)
         by_task = tallies_of((each.task, each.outcome) for each in listed)

@@ -39,7 +39,7 @@ def is_of_checks(judge_id: str) -> bool:
     return judge_id.startswith(f"{METHOD}-")
 
 
-class Difference(NamedTuple):
+class VerdictMismatch(NamedTuple):
     """A key of a stored verdict whose value is not the recomputed one."""
 
     file: str
@@ -64,7 +64,7 @@ class Recomputation:
         judge_id: str | None,
         left_out: Counter[str],
         load: Callable[[], Trajectory],
-    ) -> Iterator[Difference]:
+    ) -> Iterator[VerdictMismatch]:
         """The differences in the `stored` verdicts on a trajectory. `judge_id` is the judge whose verdict counts.
 
         `left_out` counts the verdicts that cannot be recomputed, by cause. `load` gives the trajectory.
@@ -90,7 +90,7 @@ class Recomputation:
                     left_out[f"by version {version} of the rules of checks, which is not installed"] += 1
                     continue
                 for key, values in found.items():
-                    yield Difference(f"verdicts/{name}.json", key, *values)
+                    yield VerdictMismatch(f"verdicts/{name}.json", key, *values)
         except (TrajectoryError, OSError):
             left_out["on a recording that is damaged"] += len(stored)
 

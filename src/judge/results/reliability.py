@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from judge.results.agreement import Interval, Pair, rates
+from judge.results.agreement import Interval, LabelledVerdict, rates
 from judge.results.statistics import sample_variance
 from shared.models import Record
 
@@ -91,7 +91,7 @@ def compare_judges(judges: Mapping[str, Outcomes]) -> tuple[JudgePair, ...]:
         decided = [
             (ones[each], others[each]) for each in ones if {ones[each], others.get(each)} <= {"success", "failure"}
         ]
-        found = rates([Pair(human=one == "success", judge=other == "success") for one, other in decided])
+        found = rates([LabelledVerdict(human=one == "success", judge=other == "success") for one, other in decided])
         compared.append(
             JudgePair(
                 first=first,

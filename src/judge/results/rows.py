@@ -18,9 +18,9 @@ from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict
 from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
 from judge.results.judgings import method_of
-from judge.results.metering import Metered
+from judge.results.metering import MeteredUsage
 from judge.results.progress import progress_of
-from judge.results.rates import Counted
+from judge.results.rates import CountedAttempt
 from judge.results.rewards import SuccessRule, reward_of, success_rule
 from judge.trajectory.record import Attempt
 from shared.claims import ClaimedUsage
@@ -35,7 +35,7 @@ EXCLUDED = "excluded"
 
 
 @dataclass(frozen=True)
-class Played:
+class RowSource:
     """The source of a row: an attempt at the task `task_id`, the judge that decides it, and its run.
 
     `verdict` is the one that counts, with its evidence if that could be read. An entry has no run.
@@ -45,7 +45,7 @@ class Played:
     task_id: str
     epoch: int
     verdict: Verdict | None
-    metered: Metered | None = None
+    metered: MeteredUsage | None = None
     judge_id: str | None = None
     sha256: str | None = None
     run_id: str = ""
@@ -127,11 +127,11 @@ class Column:
     name: str
     type: type
     empty: object
-    obtain: Callable[[Played], Any]
+    obtain: Callable[[RowSource], Any]
     entry: str
     heading: str
     missing: object
-    when: Callable[[Played], bool] | None
+    when: Callable[[RowSource], bool] | None
     added: bool
 
     @property
@@ -141,12 +141,12 @@ class Column:
 
 
 def column(
-    obtain: Callable[[Played], T],
+    obtain: Callable[[RowSource], T],
     *,
     entry: bool | str = False,
     heading: str = "",
     missing: object = None,
-    when: Callable[[Played], bool] | None = None,
+    when: Callable[[RowSource], bool] | None = None,
     added: bool = False,
 ) -> T:
     """Declare a column (`Column`). `entry` is true if it has the same name there."""
@@ -260,7 +260,7 @@ class AttemptRow:
     claimed_cost_usd: float | None = column(lambda it: it.claimed.cost_usd if it.claimed else None)
 
     @classmethod
-    def of(cls, played: Played, *, max_chars: int | None = None, **more: Any) -> Self:
+    def of(cls, played: RowSource, *, max_chars: int | None = None, **more: Any) -> Self:
         """The row of an attempt; its texts are cut at `max_chars`. `more` are the fields of a subclass."""
         return cls(**{each.name: _cut(each.obtain(played), max_chars) for each in COLUMNS}, **more)
 
@@ -271,9 +271,9 @@ class AttemptRow:
         return cls(**(empty | known))
 
     @property
-    def counted(self) -> Counted:
+    def counted(self) -> CountedAttempt:
         """The attempt's contribution to a rate."""
-        return Counted(self.task_id, self.verdict, self.stop_reason == "finished", self.coverage)
+        return CountedAttempt(self.task_id, self.verdict, self.stop_reason == "finished", self.coverage)
 
     def cells(self) -> dict[str, Any]:
         """The row as a flat record, for tables: lists are joined by spaces."""
@@ -284,7 +284,7 @@ class AttemptRow:
         return {each.name: getattr(self, each.name) for each in COLUMNS}
 
 
-def entry_of(played: Played) -> dict[str, Any]:
+def entry_of(played: RowSource) -> dict[str, Any]:
     """The columns of a submission's entry."""
     entry = {}
     for each in ENTRY_COLUMNS:

@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 
 from judge.results.run_record import package_versions
 from judge.store.layout import RunStore
-from judge.store.run_files import ENVELOPE, Kind, declared_at, kind_of
+from judge.store.run_files import ENVELOPE, FileKind, declared_at, kind_of
 from shared.errors import ConfigError
 from shared.files import read_errors, read_file, reason_of, sha256_file, write_errors
 from shared.models import Record
@@ -227,7 +227,7 @@ def _envelope(payload: bytes, signature: bytes, keyid: str) -> bytes:
     return json.dumps(encoded | signed, indent=1).encode() + b"\n"
 
 
-def _files(folder: Path, kind: Kind = "recorded") -> Iterator[tuple[str, Path]]:
+def _files(folder: Path, kind: FileKind = "recorded") -> Iterator[tuple[str, Path]]:
     """The files of a kind, by their paths in the folder. A signature covers the recorded ones; no link is followed."""
     return ((name, path) for name, path in _all_files(folder) if kind_of(name) == kind)
 

@@ -21,7 +21,7 @@ _SEED = 1979
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class AttemptCounts:
     """The counts of one task's attempts."""
 
     successes: int
@@ -44,31 +44,31 @@ def sample_variance(successes: int, scored: int) -> float | None:
     return successes * (scored - successes) / (scored * (scored - 1)) if scored > 1 else None
 
 
-def tallies_of(outcomes: Iterable[tuple[str, str]]) -> dict[str, Tally]:
+def tallies_of(outcomes: Iterable[tuple[str, str]]) -> dict[str, AttemptCounts]:
     """The tally of each task, from the task and outcome of every attempt."""
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for task, outcome in outcomes:
         counts[task][outcome] += 1
     return {
-        task: Tally(count["success"], count["success"] + count["failure"], count.total())
+        task: AttemptCounts(count["success"], count["success"] + count["failure"], count.total())
         for task, count in counts.items()
     }
 
 
-def success_rate(tallies: Collection[Tally]) -> Fraction | None:
+def success_rate(tallies: Collection[AttemptCounts]) -> Fraction | None:
     """The mean rate of the tasks with a scored attempt; `None` without any."""
     # Fractions, because a sum of floats depends on the order of the tasks.
     rates = [tally.rate for tally in tallies if tally.rate is not None]
     return sum(rates, Fraction()) / len(rates) if rates else None
 
 
-def success_rate_of_all(tallies: Collection[Tally]) -> Fraction:
+def success_rate_of_all(tallies: Collection[AttemptCounts]) -> Fraction:
     """The mean rate of all tasks if unscored and aborted attempts count as failures; 0 without tasks."""
     rates = [Fraction(tally.successes, tally.attempts) for tally in tallies]
     return sum(rates, Fraction()) / len(rates) if rates else Fraction()
 
 
-def interval_95(tallies: Collection[Tally]) -> tuple[float, float]:
+def interval_95(tallies: Collection[AttemptCounts]) -> tuple[float, float]:
     """The 95 % interval of `success_rate`; (0, 1) if nothing was scored.
 
     It is Sterne's exact interval if no task has more than one scored attempt, else the bootstrap's. If all tasks have
@@ -176,7 +176,7 @@ def repeats_text(repeats: Mapping[str, Any]) -> str:
     return f"{repeats['epochs']} epochs; pass@k and pass^k: {', '.join(chances) or 'nothing was scored'}{variance}"
 
 
-def repeats_of(tallies: Mapping[str, Tally]) -> dict[str, Any] | None:
+def repeats_of(tallies: Mapping[str, AttemptCounts]) -> dict[str, Any] | None:
     """The statistics of repeats, for a submission; `None` if every task was played once.
 
     `by_k` has the mean of pass@k and pass^k, in percent, over those tasks that have `k` scored attempts. `variance` is

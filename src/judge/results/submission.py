@@ -24,7 +24,7 @@ from judge.results.entries import TaskEntry, kinds_of, rate_of, read_entries
 from judge.results.policies import PolicyTotals, policy_entries
 from judge.results.progress import mean_progress
 from judge.results.rates import COVERAGES
-from judge.results.rows import EXCLUDED, Played, entry_of
+from judge.results.rows import EXCLUDED, RowSource, entry_of
 from judge.results.statistics import repeats_of, tallies_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
@@ -148,7 +148,7 @@ def _entry(attempt: Attempt, judge_id: str | None) -> dict[str, Any]:
     above = "" if attempt.epoch == 1 else f"epochs/{attempt.epoch}/"
     screenshots = [f"{above}results/{task.task_id}/{step.screenshot}" for step in attempt.steps if step.screenshot]
     entry = {
-        **entry_of(Played(attempt, task.task_id, attempt.epoch, attempt.verdict, judge_id=judge_id)),
+        **entry_of(RowSource(attempt, task.task_id, attempt.epoch, attempt.verdict, judge_id=judge_id)),
         "task_id_with_timestamp": f"{task.task_id}_{started:%Y%m%d_%H%M%S_%f}",
         "thoughts": [clip(thought, _MAX_THOUGHT_CHARS) for thought in attempt.thoughts[:_MAX_ENTRIES]],
         "action_history": [clip(line, _MAX_ACTION_CHARS) for line in attempt.action_history[:_MAX_ENTRIES]],
@@ -316,13 +316,13 @@ class _Detail(BaseModel):
     tasks: list[dict[str, Any] | None] | None = None
 
 
-class _Result(BaseModel):
+class _ResultEntry(BaseModel):
     detail: _Detail | None = None
 
 
-class _Submission(BaseModel):
+class _SubmissionFile(BaseModel):
     participants: dict[str, str | None] | None = None
-    results: list[_Result | None] | None = None
+    results: list[_ResultEntry | None] | None = None
 
     @model_validator(mode="after")
     def _is_a_submission(self) -> Self:
@@ -331,7 +331,7 @@ class _Submission(BaseModel):
         return self
 
 
-_SUBMISSION = TypeAdapter(_Submission)
+_SUBMISSION = TypeAdapter(_SubmissionFile)
 
 
 def read_submissions(path: Path) -> list[dict[str, Any]]:

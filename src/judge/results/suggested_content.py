@@ -97,7 +97,7 @@ class Content(NamedTuple):
     varies: bool = False
 
 
-class Fact(NamedTuple):
+class ElementContent(NamedTuple):
     """An element of a page: in the notation of checks, its text if that is its content, and its group."""
 
     page: Snapshot
@@ -175,7 +175,7 @@ class Pages:
 
     def proposed(self) -> Iterator[Content]:
         """Content of the last look that the first lacks, most specific first; and disappeared content."""
-        taken: list[Fact] = []
+        taken: list[ElementContent] = []
         roles: Counter[str] = Counter()
         for rank, fact in self._ranked:
             role = "text" if fact.is_text else fact.node.role
@@ -193,7 +193,7 @@ class Pages:
             yield Content({"kind": "element", "element": fact.written, "not": True}, "shown at the start, and gone")
 
     @cached_property
-    def _ranked(self) -> list[tuple[Rank, Fact]]:
+    def _ranked(self) -> list[tuple[Rank, ElementContent]]:
         known = {fact.shown for fact in self._facts[0]} | self._wrong
         earlier: dict[Shown, set[Shown]] = {}
         for fact in itertools.chain.from_iterable(self._facts[:-1]):
@@ -208,7 +208,7 @@ class Pages:
                 ranked.append((min(rank, Rank.DIFFERS) if self._is_against and fact.is_content else rank, fact))
         return sorted(ranked, key=lambda each: (each[0], _place(*each), each[1].node.position))
 
-    def _repeats(self, fact: Fact, other: Fact) -> bool:
+    def _repeats(self, fact: ElementContent, other: ElementContent) -> bool:
         """Whether a better fact, around it or inside it, makes a fact redundant."""
         if fact.is_text and not other.is_text:
             mine, its = plain(fact.said), plain(other.said or fact.page.name_of(other.node))
@@ -220,7 +220,7 @@ class Pages:
         values = self._clues.found_in(fact.written + " " + fact.said)
         return values <= self._clues.found_in(other.written + " " + other.said)
 
-    def _content(self, fact: Fact, rank: Rank) -> Content:
+    def _content(self, fact: ElementContent, rank: Rank) -> Content:
         role, why = fact.node.role, _WHY.get(rank, "shown at the end, not at the start")
         if role in _SAYING or fact.is_text:
             return self._text(fact, why)
@@ -233,7 +233,7 @@ class Pages:
         check = {"kind": "element", **without_none(within=fact.group or None), "element": element}
         return Content(check, why, bool(pattern))
 
-    def _text(self, fact: Fact, why: str) -> Content:
+    def _text(self, fact: ElementContent, why: str) -> Content:
         role = fact.node.role
         within: dict[str, Any] = {}
         if role in _SAYING:
@@ -259,13 +259,13 @@ def _escaped(text: str) -> str:
     return re.sub(r"[\\.^$*+?{}\[\]|()]", r"\\\g<0>", text)
 
 
-def _place(rank: Rank, fact: Fact) -> int:
+def _place(rank: Rank, fact: ElementContent) -> int:
     """For elements that show the same value, readable ones come before clickable ones."""
     role = "text" if fact.is_text else fact.node.role
     return _ROLE_ORDER.index(role) if rank is Rank.VALUE and role in _ROLE_ORDER else len(_ROLE_ORDER)
 
 
-def _rank(fact: Fact, *, has_changed: bool, clues: Clues) -> Rank:
+def _rank(fact: ElementContent, *, has_changed: bool, clues: Clues) -> Rank:
     """The significance for the task of an element that the start does not show."""
     role, written = fact.node.role, fact.written
     if role in _WITH_STATES:
@@ -293,15 +293,15 @@ def _rank(fact: Fact, *, has_changed: bool, clues: Clues) -> Rank:
     return min(by_words.get(telling, Rank.NONE), Rank.TITLE if is_title else Rank.NONE)
 
 
-def _facts(page: Snapshot) -> Iterator[Fact]:
+def _facts(page: Snapshot) -> Iterator[ElementContent]:
     for node in page.nodes:
         if node.role in _WITH_STATES | _SAYING | _NAMED:
             said = plain(page.text_of(node)) if node.role in _SAYING else ""
             written = _written(page, node)
             if said or written != node.role:
-                yield Fact(page, node, written, said, _group_of(page, node))
+                yield ElementContent(page, node, written, said, _group_of(page, node))
         elif said := _own_text(page, node):
-            yield Fact(page, node, "", said, "")
+            yield ElementContent(page, node, "", said, "")
 
 
 def _own_text(page: Snapshot, node: Node) -> str:

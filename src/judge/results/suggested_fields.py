@@ -16,7 +16,7 @@ from judge.trajectory.redaction import REDACTED
 from shared.strict_json import parse_json
 from shared.text import one_line
 
-Pairs = Sequence[tuple[str, Any]]
+FieldPairs = Sequence[tuple[str, Any]]
 _NAME = re.compile(r"[\w-]+")
 _MAX_DEPTH = 6
 _MAX_ITEMS = 20
@@ -33,7 +33,7 @@ _DONE = frozenset({"modified", "updated", "created", "changed", "edited", "saved
 class Fields(NamedTuple):
     """The comparable fields of a body, by name or JSON path, and the names of those that vary or are secret."""
 
-    pairs: Pairs = ()
+    pairs: FieldPairs = ()
     varies: Sequence[str] = ()
 
 

@@ -18,14 +18,14 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
-from judge.evaluators.evidence import Look, MissingEvidence, Recording
+from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.kinds.request import own_requests
 from judge.records.checks import Check
 from judge.records.findings import ValueFound
 from judge.records.normalise import parse_number
 from judge.results.clues import Clues, is_filler
 from judge.results.suggested_content import MAX_TEXT_CHARS, Pages, text_of
-from judge.results.suggested_fields import Fields, Pairs, fields_of, is_of_server
+from judge.results.suggested_fields import FieldPairs, Fields, fields_of, is_of_server
 from judge.scenario.sources import toml_value
 from judge.sites import NONE_SHARED, RunSites
 from judge.trajectory.network import NETWORK_FILE, Entry
@@ -71,12 +71,14 @@ def suggest(trajectory: Trajectory, sites: RunSites = NONE_SHARED, against: Traj
     Raises `ConfigError` if the attempt shows too little.
     """
     attempts = [each for each in (trajectory, against) if each is not None]
-    recordings = [Recording(each, sites) for each in attempts]
+    recordings = [TrajectoryEvidence(each, sites) for each in attempts]
     for recording in recordings:
         if not recording.looks:
             problem = f"{recording.trajectory.folder}: no steps were recorded"
             raise ConfigError(problem, remedy="name an attempt that WABE recorded")
-    candidates = [(each, check) for each in _Source(*recordings).candidates() if (check := _parsed(each)) is not None]
+    candidates = [
+        (each, check) for each in _CandidateSource(*recordings).candidates() if (check := _parsed(each)) is not None
+    ]
     checks = tuple(check for _, check in candidates)
     with tempfile.TemporaryDirectory(prefix="wabe-") as folder:
         start = at_start(trajectory, Path(folder))
@@ -136,10 +138,10 @@ def at_start(trajectory: Trajectory, folder: Path) -> Trajectory:
     return trajectory.model_copy(update={"attempt": attempt, "network": network})
 
 
-class _Source:
+class _CandidateSource:
     """The source of candidates: an attempt, and optionally a wrong one."""
 
-    def __init__(self, recording: Recording, wrong: Recording | None = None) -> None:
+    def __init__(self, recording: TrajectoryEvidence, wrong: TrajectoryEvidence | None = None) -> None:
         self._recording, self._wrong = recording, wrong
         self._looks = [look for look in recording.looks if look.is_own]
         # A dialog or an empty page hides the content; the last look that shows some is the result.
@@ -225,14 +227,14 @@ class _Source:
             made, at = made + parts.path[at:start] + "*", end
         return (made + parts.path[at:]) or "/", bool(spans)
 
-    def _other_queries(self, path: str) -> list[Pairs]:
+    def _other_queries(self, path: str) -> list[FieldPairs]:
         """The parameters that earlier looks at the same path had, and the end of the wrong attempt."""
         ends = [look for look in self._wrong.looks if look.is_own][-1:] if self._wrong else []
         seen = [urlsplit(look.step.url) for look in (*self._looks[:-1], *ends)]
         queries = dict.fromkeys(each.query for each in seen if each.path == path)
         return [parse_qsl(query, keep_blank_values=True) for query in queries]
 
-    def _telling(self, pairs: Pairs, others: Iterable[Pairs]) -> list[tuple[str, Any]]:
+    def _telling(self, pairs: FieldPairs, others: Iterable[FieldPairs]) -> list[tuple[str, Any]]:
         """The fields that the task names or that were typed, and those that had another value (or none) before. If
         several have the same value, those whose name the task uses. Names that occur several times do not count.
         """
@@ -248,7 +250,7 @@ class _Source:
                 kept.append((name, value))
         return kept
 
-    def _without_servers(self, pairs: Pairs) -> list[tuple[str, Any]]:
+    def _without_servers(self, pairs: FieldPairs) -> list[tuple[str, Any]]:
         """The fields without those that only tell the server's states apart."""
         return [(name, value) for name, value in pairs if not is_of_server(name, value, self._clues)]
 
@@ -275,7 +277,7 @@ class _Source:
         # Those with a value of the task come first: pages also send unrelated requests.
         yield from [each for _, each in sorted(made, key=lambda each: each[0])][:_MAX_REQUESTS]
 
-    def _request(self, entry: Entry, fields: Fields, telling: Pairs) -> Suggestion:
+    def _request(self, entry: Entry, fields: Fields, telling: FieldPairs) -> Suggestion:
         parts = urlsplit(entry.request.url)
         address = parts.path or "/"
         if not self._recording.site.is_home(entry.request.url):
@@ -319,11 +321,11 @@ def _suggestion(why: str, check: Mapping[str, Any], *, varies: bool = False, is_
     return Suggestion(check=dict(check), why=why, at_start="", varies=varies, is_optional=is_optional)
 
 
-def _with_content(recording: Recording) -> list[Look]:
+def _with_content(recording: TrajectoryEvidence) -> list[Look]:
     return [look for look in recording.looks if look.is_own and look.snapshot is not None]
 
 
-def _changes(recording: Recording) -> list[Entry]:
+def _changes(recording: TrajectoryEvidence) -> list[Entry]:
     try:
         entries = [entry for _, entry in own_requests(recording)]
     except MissingEvidence:

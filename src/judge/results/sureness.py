@@ -18,7 +18,7 @@ POWER, LEVEL = 0.8, 0.05
 
 
 @dataclass(frozen=True)
-class Clustered:
+class ClusteredMean:
     """A mean over clusters of values, such as the rates of tasks by website, with its 95 % interval in percent."""
 
     low: float
@@ -49,7 +49,7 @@ def clustered_error(values: Iterable[tuple[str, float]]) -> float | None:
     return math.sqrt(math.fsum(each * each for each in sums)) / len(everything)
 
 
-def clustered_interval(values: Sequence[tuple[str, float]]) -> Clustered | None:
+def clustered_interval(values: Sequence[tuple[str, float]]) -> ClusteredMean | None:
     """The 95 % interval of the mean of fractions in percent; `None` below two clusters, or without scipy."""
     error = clustered_error(values)
     if error is None or not is_available():
@@ -62,7 +62,7 @@ def clustered_interval(values: Sequence[tuple[str, float]]) -> Clustered | None:
     # As if drawn from a population of websites, of which there are few.
     error *= math.sqrt(count / (count - 1))
     half = float(stats.t.ppf(1 - LEVEL / 2, count - 1)) * error
-    return Clustered(100 * max(0.0, mean - half), 100 * min(1.0, mean + half), 100 * error, count)
+    return ClusteredMean(100 * max(0.0, mean - half), 100 * min(1.0, mean + half), 100 * error, count)
 
 
 def detectable(variance: float, size: int, *, level: float = LEVEL, power: float = POWER) -> float | None:

@@ -16,8 +16,8 @@ from judge.results.folders import FoundTask
 from judge.results.identity import player
 from judge.results.metering import Metering
 from judge.results.policies import PolicyTotals, policies_of_row, policy_text
-from judge.results.rates import Counted, Rate
-from judge.results.rows import COLUMNS, EXCLUDED, AttemptRow, Played
+from judge.results.rates import CountedAttempt, Rate
+from judge.results.rows import COLUMNS, EXCLUDED, AttemptRow, RowSource
 from judge.results.run_record import excluded_by_scenario, judge_id_of
 from judge.results.submission import incomplete_note, rate_text
 from judge.store.layout import RunStore, TaskStore
@@ -55,7 +55,7 @@ class CheckRow(Record):
     step: int | None
 
 
-class Tabled(NamedTuple):
+class TableAttempt(NamedTuple):
     """An attempt with its row and its checks, in the order of the task's declaration."""
 
     row: AttemptRow
@@ -70,7 +70,7 @@ class Unreadable(NamedTuple):
     reason: str
 
 
-def table_of(store: RunStore) -> Iterator[Tabled | Unreadable]:
+def table_of(store: RunStore) -> Iterator[TableAttempt | Unreadable]:
     """The attempts of a run, or of another tool's folder. Unfinished tasks are left out."""
     record = store.read_run() or {}
     metering = Metering.of(store)
@@ -83,7 +83,7 @@ def table_of(store: RunStore) -> Iterator[Tabled | Unreadable]:
             yield Unreadable(task.name, error.message)
 
 
-def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore, metering: Metering | None) -> Tabled:
+def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore, metering: Metering | None) -> TableAttempt:
     if isinstance(task, FoundTask):
         attempt, sha256, judge_id = task.attempt(), None, task.judge_id or ""
     else:
@@ -95,7 +95,7 @@ def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore, metering: M
     if verdict is None or attempt.verdict is None or (sha256 and verdict.trajectory_sha256 != sha256):
         verdict = attempt.verdict
     row = AttemptRow.of(
-        Played(
+        RowSource(
             attempt,
             task.name,
             task.epoch,
@@ -107,7 +107,7 @@ def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore, metering: M
             record=record,
         )
     )
-    return Tabled(row, tuple(_checks(row, verdict)), attempt)
+    return TableAttempt(row, tuple(_checks(row, verdict)), attempt)
 
 
 def left_out_rows(run_id: str, record: Mapping[str, Any]) -> list[AttemptRow]:
@@ -193,7 +193,7 @@ def markdown(
     """
     clean = [row for row in rows if row.attack is None]
     counted_rows = [row.counted for row in clean]
-    counts = Rate.of([*counted_rows, *(Counted(task, "aborted") for task, _ in missing)]).published()
+    counts = Rate.of([*counted_rows, *(CountedAttempt(task, "aborted") for task, _ in missing)]).published()
     lines = ["### WABE: " + (_code(rows[0].scenario or rows[0].run_id) if rows else "no results"), ""]
     if rows:
         first = rows[0]

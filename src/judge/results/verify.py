@@ -27,7 +27,7 @@ from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
 from judge.results.metering import PARTICIPANT_COST, PARTICIPANT_USAGE, UNASSIGNED, published_of
 from judge.results.processes import in_processes
-from judge.results.recomputed import Difference, Recomputation, deciding_config, is_of_checks, notes_of
+from judge.results.recomputed import Recomputation, VerdictMismatch, deciding_config, is_of_checks, notes_of
 from judge.results.rows import ENTRY_COLUMNS, EXCLUDED
 from judge.results.run_record import (
     excluded_by_run,
@@ -326,7 +326,7 @@ def _unfit(verdicts: Mapping[str, Verdict | str], expected: Collection[str | Non
             yield f"verdicts/{name}.json: judged another trajectory than the one beside it"
 
 
-def _recomputed(differences: Iterable[Difference]) -> Iterator[str]:
+def _recomputed(differences: Iterable[VerdictMismatch]) -> Iterator[str]:
     """Verdicts that differ from the recomputed ones."""
     for found in differences:
         yield from _differs(f"{found.file}: {found.key}", found.stored, found.made)

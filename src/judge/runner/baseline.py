@@ -27,7 +27,7 @@ class Baseline:
     entries: Sequence[TaskEntry]
 
 
-class Compared(Record):
+class BaselineComparison(Record):
     """A run against its baseline. `lost` are tasks with a lower rate, `undecided` those without a verdict now.
 
     `paired`, `gained`, `lost` and `p` are those of a comparison in the report: only tasks scored in both runs.
@@ -87,7 +87,7 @@ def read_baseline(argument: str, output_dir: Path) -> Baseline:
     return Baseline(store.run_id if is_here else str(store.folder), _entries(path))
 
 
-def compared(baseline: Baseline, submission: Mapping[str, Any]) -> Compared:
+def compared(baseline: Baseline, submission: Mapping[str, Any]) -> BaselineComparison:
     """The run with this submission against its baseline."""
     entries = _of(submission)
     texts = {entry.task_id: (entry.text, entry.website) for entry in entries}
@@ -96,7 +96,7 @@ def compared(baseline: Baseline, submission: Mapping[str, Any]) -> Compared:
     found: Comparison = compare(before, after)
     excluded = {entry.task_id for entry in entries if entry.excluded is not None}
     was, now = (tallies_of((row.task_id, row.outcome) for row in rows) for rows in (before, after))
-    return Compared(
+    return BaselineComparison(
         baseline=baseline.name,
         paired=found.paired,
         gained=found.gained,

@@ -15,7 +15,7 @@ from judge.network.upstream_proxy import require_upstream
 from judge.records.tasks import Task
 from judge.runner.launch import site_members
 from judge.runner.rehearsal import client_of, rehearsing, walker_of
-from judge.scenario.freshness import Played, Seen, addresses_of, over_since, undated
+from judge.scenario.freshness import AttemptOutcome, TaskReading, addresses_of, over_since, undated
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
 from judge.trajectory.files import load_trajectory
@@ -30,18 +30,18 @@ from shared.text import one_line
 _NO_REFERENCE = "it has no reference script"
 
 
-async def check_tasks(scenario: Scenario, settings: Settings, today: date) -> list[Played]:
+async def check_tasks(scenario: Scenario, settings: Settings, today: date) -> list[AttemptOutcome]:
     """How each task's reference script ends today; in the scenario's order, without those excluded by hand.
 
     A task without a reference is named as unplayed, and one whose last day has passed as over. Raises `ConfigError`.
     """
     over = {
-        task.task_id: Played(task_id=task.task_id, unplayed=why, is_over=True)
+        task.task_id: AttemptOutcome(task_id=task.task_id, unplayed=why, is_over=True)
         for task in scenario.excluded
         if (why := over_since(task.valid_until, today))
     }
     bare = {
-        task.task_id: Played(task_id=task.task_id, unplayed=_NO_REFERENCE)
+        task.task_id: AttemptOutcome(task_id=task.task_id, unplayed=_NO_REFERENCE)
         for task in scenario.tasks
         if not task.reference
     }
@@ -51,7 +51,7 @@ async def check_tasks(scenario: Scenario, settings: Settings, today: date) -> li
     return [found[task.task_id] for task in (*scenario.tasks, *scenario.excluded) if task.task_id in found]
 
 
-async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings, today: date) -> list[Played]:
+async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings, today: date) -> list[AttemptOutcome]:
     scenario = with_addresses(scenario, settings)
     tasks = with_logins(scenario, chosen, settings.environ)
     # The trace has the status of the first page.
@@ -81,17 +81,19 @@ def _dates_of(task: Task, folder: Path, today: date) -> dict[str, str]:
     return {written: name for text in texts for written, name in written_dates(text, today).items()}
 
 
-def _outcome(task: Task, trajectory: Trajectory, config: RunConfig, today: date, dates: Mapping[str, str]) -> Played:
+def _outcome(
+    task: Task, trajectory: Trajectory, config: RunConfig, today: date, dates: Mapping[str, str]
+) -> AttemptOutcome:
     attempt = trajectory.attempt
     error = one_line(attempt.error or "", 500)
     if attempt.stop_reason == "site_blocked":
-        return Played(task_id=task.task_id, wall=error)
+        return AttemptOutcome(task_id=task.task_id, wall=error)
     pages = trajectory.observations
     if not pages or trajectory.is_aborted:
-        return Played(task_id=task.task_id, error=error)
+        return AttemptOutcome(task_id=task.task_id, error=error)
     first, checks = pages[0], evaluate(trajectory, config.sites)
     lost = tuple(one_line(each.description or each.check, 500) for each in checks if not each.passed)
-    seen = Seen(
+    seen = TaskReading(
         day=str(today),
         verdict="unscored" if not checks else "failure" if lost else "success",
         lost=lost,
@@ -99,7 +101,7 @@ def _outcome(task: Task, trajectory: Trajectory, config: RunConfig, today: date,
         first_title=one_line(undated(first.title, dates), 500),
         addresses=addresses_of(undated(page.url, dates) for page in pages),
     )
-    return Played(task_id=task.task_id, seen=seen, status=first_status(_entries(trajectory), first.url))
+    return AttemptOutcome(task_id=task.task_id, seen=seen, status=first_status(_entries(trajectory), first.url))
 
 
 def _entries(trajectory: Trajectory) -> list[Entry]:

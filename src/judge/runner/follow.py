@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from judge.records.events import RUN_ID_KEY, Event, EventReader, RunStarted, Said, Sink, StepDone, TaskDone
+from judge.records.events import RUN_ID_KEY, Event, EventReader, JudgeText, RunStarted, Sink, StepDone, TaskDone
 from judge.records.steps import StopReason
 from judge.scenario.models import Scenario
 from judge.store.layout import RUN_ID
@@ -136,7 +136,7 @@ class _Progress:
         if not self._events.has_read and update.text != self._said:
             self._said = update.text
             for line in update.text.splitlines()[:_MAX_SHOWN_LINES]:
-                self._emit(Said(text=line))
+                self._emit(JudgeText(text=line))
 
 
 def _take(answer: StatusText | ArtifactTexts | Final, outcome: RunOutcome, progress: _Progress) -> None:

@@ -169,7 +169,7 @@ class RunOptions(Record):
         found = {name: self.value(name) or getattr(settings, variable) for name, variable in variables.items()}
         return self.model_copy(update={name: value for name, value in found.items() if value})
 
-    def words(self, is_meant: Callable[["Declared"], bool]) -> list[str]:
+    def words(self, is_meant: Callable[["DeclaredOption"], bool]) -> list[str]:
         """The options that are set and meant, as command line arguments."""
         words: list[str] = []
         for each in declared_options():
@@ -195,7 +195,7 @@ class RunOptions(Record):
         return self.model_copy(update={**left_out, **own})
 
 
-class Declared(NamedTuple):
+class DeclaredOption(NamedTuple):
     """An option: the name of its field, the field, and what is declared about it."""
 
     name: str
@@ -209,7 +209,7 @@ class Declared(NamedTuple):
         return f"--{(self.option.flag or self.name).replace('_', '-')}"
 
 
-def declared_options() -> list[Declared]:
+def declared_options() -> list[DeclaredOption]:
     """All options, in the order of help."""
     listed = list(_declared(RunOptions))
     for each in _declared(RunConfig):
@@ -218,10 +218,10 @@ def declared_options() -> list[Declared]:
     return listed
 
 
-def _declared(model: type[RunConfig | RunOptions]) -> Iterator[Declared]:
+def _declared(model: type[RunConfig | RunOptions]) -> Iterator[DeclaredOption]:
     for name, field, setting in settings_in(model):
         if setting.option is not None:
-            yield Declared(name, field, setting, setting.option)
+            yield DeclaredOption(name, field, setting, setting.option)
 
 
 def resume_command(options: RunOptions, store: "RunStore") -> str:

@@ -79,7 +79,7 @@ class _Choice:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _RunTarget:
     """Where it is recorded, and which `tasks` are played here, by a shard a part of them."""
 
     store: RunStore
@@ -171,7 +171,7 @@ def _selected(scenario: Scenario, config: RunConfig, options: RunOptions) -> tup
     return tasks, config
 
 
-def _place(start: Start, choice: _Choice) -> _Place:
+def _place(start: Start, choice: _Choice) -> _RunTarget:
     """The folder of the run, and the part of it that is played here."""
     launch, tasks, config = launch_of(start, choice.members), choice.tasks, choice.config
     if start.options.shards is not None:
@@ -183,10 +183,10 @@ def _place(start: Start, choice: _Choice) -> _Place:
         tasks = balanced_shards(tasks, shard.of, max_steps=config.max_steps)[shard.index]
         launch = launch.model_copy(update={"shard": shard})
     store, resumes = store_of(start, launch)
-    return _Place(store, resumes, launch, tasks)
+    return _RunTarget(store, resumes, launch, tasks)
 
 
-def _planned(start: Start, choice: _Choice, place: _Place | None) -> Plan:
+def _planned(start: Start, choice: _Choice, place: _RunTarget | None) -> Plan:
     """The plan of a run that is recorded in a place here, or by a judge elsewhere."""
     config = choice.config if place is None else choice.config.model_copy(update={"run_id": place.store.run_id})
     tasks = choice.tasks if place is None else place.tasks

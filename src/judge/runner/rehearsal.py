@@ -16,7 +16,7 @@ from judge.episode.assessment import Assessment
 from judge.episode.episode import Connect
 from judge.judges.base import Judge
 from judge.network.archives import Archives
-from judge.network.attempt import Recorder
+from judge.network.attempt import InterceptorFactory
 from judge.records.events import Sink
 from judge.records.tasks import Task
 from judge.results.submission import TaskSummary
@@ -52,7 +52,7 @@ class Rehearsal:
         *,
         emit: Sink = lambda _: None,
         archives: Archives | None = None,
-        recorder: Recorder | None = None,
+        recorder: InterceptorFactory | None = None,
     ) -> tuple[TaskSummary, ...]:
         """Play each task with the participant that `connect` leads to. The other parts are those of `Assessment`."""
         assessment = Assessment(

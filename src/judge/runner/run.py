@@ -20,7 +20,7 @@ from judge.results.entries import counts_of, read_entries
 from judge.results.metering import with_metering
 from judge.results.run_record import withdraw_unplayed
 from judge.results.submission import TaskSummary
-from judge.runner.baseline import Compared, compared
+from judge.runner.baseline import BaselineComparison, compared
 from judge.runner.baselines import play_baselines
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
@@ -316,7 +316,7 @@ def _write_junit(submission: dict[str, Any], plan: Plan, page: Path | None) -> N
         write_junit(plan.options.junit, submission, f"{path.parent.name}/{path.name}", report=page)
 
 
-def _against_baseline(submission: dict[str, Any], plan: Plan, console: Console) -> Compared | None:
+def _against_baseline(submission: dict[str, Any], plan: Plan, console: Console) -> BaselineComparison | None:
     """The run against its baseline, if there is one; shown, in every display mode if that fails the run."""
     if plan.baseline is None:
         return None

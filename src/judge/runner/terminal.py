@@ -16,10 +16,10 @@ from rich.text import Text
 from judge.browser.fonts import titles_of, undrawn_scripts
 from judge.records.events import (
     Event,
-    Noted,
+    JudgeText,
+    RequestWarning,
     RunDone,
     RunStarted,
-    Said,
     StepDone,
     TaskDone,
     TaskJudging,
@@ -50,7 +50,7 @@ _BAR_WIDTH = 20
 
 
 @dataclass
-class _Row:
+class _RunningTask:
     """A running task in the table."""
 
     attempt: int
@@ -80,7 +80,7 @@ class Progress:
         self._console = console
         self._clock = clock
         self._width = _id_width(task_ids)
-        self._rows: dict[str, _Row] = {}
+        self._rows: dict[str, _RunningTask] = {}
         self._counts = dict.fromkeys(OUTCOME_STYLES, 0)
         self._kept: Mapping[str, TaskEntry] = {}
         self._kept_counts: Counter[str] = Counter()
@@ -160,7 +160,7 @@ class Progress:
                 self.shown.add(event.key)
                 self._width = max(self._width, _id_width([event.key]))
                 _print_task(self._console, self._width, event.outcome, event.key, event.steps, max_steps, event.reason)
-            case TaskRetried() | Noted() | Said():
+            case TaskRetried() | RequestWarning() | JudgeText():
                 self._console.print(describe(event), markup=False, highlight=False, style="dim", soft_wrap=True)
             case RunStarted():
                 self._console.out(describe(event), highlight=False)
@@ -176,7 +176,7 @@ class Progress:
                 agrees = len(self._kept) == event.kept
                 self._kept_counts = Counter(entry.outcome for entry in (self._kept.values() if agrees else ()))
             case TaskStarted():
-                self._rows[event.key] = _Row(event.attempt, event.max_steps, since=self._clock())
+                self._rows[event.key] = _RunningTask(event.attempt, event.max_steps, since=self._clock())
             case StepDone() if row := self._rows.get(event.key):
                 row.step, row.action = event.step, event.action
             case TaskJudging() if row := self._rows.get(event.key):

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 from judge.config import RunConfig
 from judge.evaluators.checks import evaluate
-from judge.evaluators.evidence import Recording
+from judge.evaluators.evidence import TrajectoryEvidence
 from judge.evaluators.kinds.probe import expressions_read
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.factory import OFFLINE, open_judge
@@ -25,7 +25,7 @@ from shared.protocol import FINISH, render_reply
 from shared.settings import Settings
 
 
-class _Idle:
+class _IdleAgent:
     """Finishes at once with an empty answer."""
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
@@ -51,7 +51,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     problems: list[str] = []
     notes: list[str] = []
     async with rehearsing(scenario, settings, config, sites, tasks, logins=archives) as rehearsal:
-        results = await rehearsal.play(judge, lambda: nullcontext(_Idle()), archives=archives)
+        results = await rehearsal.play(judge, lambda: nullcontext(_IdleAgent()), archives=archives)
         for task, result in zip(rehearsal.tasks, results, strict=True):
             if result.outcome == "aborted":
                 problems.append(f"task {task.task_id} cannot be tried: {result.entry['error']}")
@@ -68,7 +68,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
                 f"task {task.task_id}: the policy {each.name} is violated when nothing is done: {each.found}"
                 for each in violated
             ]
-            if Recording(trajectory, config.sites).looks[0].is_mostly_editor:
+            if TrajectoryEvidence(trajectory, config.sites).looks[0].is_mostly_editor:
                 notes.append(
                     f"task {task.task_id}: most of its first page is inside an editor, which is evidence only with"
                     " editable = true; requests that something in it starts are none"

@@ -27,7 +27,7 @@ _MIN_DATE_CHARS = 6
 _MISSING = (404, 410)
 
 
-class Seen(Record):
+class TaskReading(Record):
     """What a check of a task found: on which day, the verdict, the first page, and the addresses in order.
 
     `lost` are the checks that did not pass.
@@ -41,14 +41,14 @@ class Seen(Record):
     addresses: Annotated[tuple[Annotated[Line, at_most(5000)], ...], AsTuple] = ()
 
 
-class Played(Record):
+class AttemptOutcome(Record):
     """How an attempt at a task ended: with what was seen, behind a wall, or without a page.
 
     `status` is the HTTP status of the first page, if one was recorded.
     """
 
     task_id: str
-    seen: Seen | None = None
+    seen: TaskReading | None = None
     status: int | None = None
     wall: str = ""
     error: str = ""
@@ -76,13 +76,13 @@ class Freshness(Record):
 
 class _Checks(Record):
     version: int = Field(default=_VERSION, ge=1, le=_VERSION)
-    tasks: dict[str, Seen] = Field(default_factory=dict, max_length=10_000)
+    tasks: dict[str, TaskReading] = Field(default_factory=dict, max_length=10_000)
 
 
 _ADAPTER = TypeAdapter(_Checks)
 
 
-def freshness_of(played: Played, last: Seen | None) -> Freshness:
+def freshness_of(played: AttemptOutcome, last: TaskReading | None) -> Freshness:
     """What a check found, compared with the last one, if there was any."""
     seen = played.seen
     if played.is_over:
@@ -102,7 +102,7 @@ def freshness_of(played: Played, last: Seen | None) -> Freshness:
     return Freshness(task_id=played.task_id, state="changed" if found else "fresh", why=found, proposes=lost)
 
 
-def _changes(seen: Seen, last: Seen | None) -> Iterable[str]:
+def _changes(seen: TaskReading, last: TaskReading | None) -> Iterable[str]:
     # A script that never passed shows nothing about its task, so that it is reported every time.
     if seen.verdict != "success":
         lost = f": {'; '.join(seen.lost)}" if seen.lost else ""
@@ -143,7 +143,7 @@ def checks_path(scenario: Path) -> Path:
     return scenario.with_name(f"{scenario.stem}.freshness.json")
 
 
-def read_checks(path: Path) -> dict[str, Seen]:
+def read_checks(path: Path) -> dict[str, TaskReading]:
     """What the last check found, by task; empty before the first one. Raises `ConfigError`."""
     if not path.exists():
         return {}
@@ -158,7 +158,7 @@ def _content(path: Path) -> object:
         raise ConfigError(f"{path}: {reason_of(error)}", remedy="remove it, to begin anew") from None
 
 
-def write_checks(path: Path, last: Mapping[str, Seen], found: Iterable[Played]) -> None:
+def write_checks(path: Path, last: Mapping[str, TaskReading], found: Iterable[AttemptOutcome]) -> None:
     """Keep what was seen; of tasks without a page now, what was seen last stays. Raises `ConfigError`."""
     now = {each.task_id: each.seen for each in found if each.seen is not None and not each.is_missing}
     seen = dict(last) | now

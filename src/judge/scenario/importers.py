@@ -11,7 +11,7 @@ from shared.seams import Seam
 from shared.settings import Settings
 
 
-class Asked(NamedTuple):
+class ImportRequest(NamedTuple):
     """What to import, as given on the command line. `names` is the value of `--tasks`."""
 
     settings: Settings
@@ -25,7 +25,7 @@ class Asked(NamedTuple):
     output: Path | None = None
 
 
-class Imported(NamedTuple):
+class ImportedTasks(NamedTuple):
     """The tasks, the `[config]` of their scenario, the site that serves them, and notes for the user."""
 
     tasks: Sequence[Task]
@@ -42,13 +42,13 @@ def _no_warnings(_task_ids: Iterable[str]) -> list[str]:
 class Importer:
     """A source of tasks.
 
-    `run` raises `ConfigError`. `takes` are the fields of `Asked` that it reads besides `output`, `level` and `limit`;
+    `run` raises `ConfigError`. `takes` are the fields of `ImportRequest` that it reads besides `output`, `level` and `limit`;
     others are refused. `warnings` are about tasks of a scenario, by their ids. `log_in` logs in to the sites that a
     file names, and saves what tasks on them need to a folder. `check_kind` is the kind of check that its tasks have
     and others hardly do: `wabe agreement --truth NAME` compares with the checks of tasks that have it.
     """
 
-    run: Callable[[Asked], Imported]
+    run: Callable[[ImportRequest], ImportedTasks]
     takes: Collection[str] = ()
     warnings: Callable[[Iterable[str]], list[str]] = _no_warnings
     log_in: Callable[[Path, Path], None] | None = None

@@ -23,7 +23,7 @@ from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
 from judge.records.ids import USABLE, is_reserved
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
 from judge.records.tasks import TASK_ID, Dated, Exclusion, Level, Task
-from judge.records.user import Answer, UserReply
+from judge.records.user import AnswerText, UserReply
 from judge.scenario.days import invalid_on, listed_on_day, on_day
 from judge.sites import origin_of
 from shared.dates import Day
@@ -134,7 +134,7 @@ Policies = Annotated[tuple[DeclaredPolicy, ...], at_most(MAX_POLICIES), AfterVal
 MAX_ATTACKS = 50
 Attacks = Annotated[tuple[Attack, ...], at_most(MAX_ATTACKS), AfterValidator(_have_attack_names_of_their_own)]
 Words = Annotated[Prose, Field(min_length=1), at_most(1000)]
-Command = Annotated[Line, at_most(4000), AfterValidator(_is_command)]
+CommandLine = Annotated[Line, at_most(4000), AfterValidator(_is_command)]
 Endpoint = Annotated[Url, AfterValidator(_is_endpoint)]
 Role = Annotated[str, Field(min_length=1), at_most(100), AfterValidator(_is_role)]
 
@@ -143,7 +143,7 @@ class _Process(Table):
     """An agent or site with an address; with `cmd`, this machine starts it."""
 
     endpoint: Endpoint | None = None
-    cmd: Command | None = None
+    cmd: CommandLine | None = None
     env: Annotated[dict[str, str], BeforeValidator(_is_env)] = Field(default_factory=dict, repr=False)
 
     @model_validator(mode="after")
@@ -303,7 +303,7 @@ class TaskTable(Table):
     policies: Policies = ()
     attacks: Attacks = ()
     user_replies: Annotated[tuple[UserReply, ...], at_most(50)] = ()
-    user_reply: Answer | None = None
+    user_reply: AnswerText | None = None
     hold: Holds = ()
     writes: Writes | None = None
     allow_writes: AllowedWrites = ()

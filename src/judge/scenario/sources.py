@@ -73,7 +73,7 @@ def read_dataset(content: bytes, source: str) -> tuple[Task, ...]:
     return _dataset_tasks(dataset_records(content, source), source)
 
 
-class TaskRow(BaseModel):
+class DatasetTask(BaseModel):
     """A task in a dataset file. Datasets use different keys; the most specific one comes first.
 
     The parts are validated where they are used.
@@ -90,7 +90,7 @@ class TaskRow(BaseModel):
     reference_length: Any = None
 
 
-def read_task_rows(path: Path, option: str) -> dict[str, TaskRow]:
+def read_task_rows(path: Path, option: str) -> dict[str, DatasetTask]:
     """The tasks by id of the dataset file that an option names, see `dataset_records`. Raises `ConfigError`."""
     remedy, tasks = "give the dataset file", {}
     with read_errors(f"{option} {path}", remedy):
@@ -98,7 +98,7 @@ def read_task_rows(path: Path, option: str) -> dict[str, TaskRow]:
     for value in dataset_records(content, f"{option} {path}"):
         # Other rows, such as a header, are skipped.
         with suppress(ValidationError):
-            row = TaskRow.model_validate(value)
+            row = DatasetTask.model_validate(value)
             tasks[row.task_id] = row
     if not tasks:
         raise ConfigError(f"{option} {path}: no tasks in it", remedy=remedy)

@@ -25,7 +25,7 @@ from judge.records.events import Event, RunDone, RunStarted, Sink, StepBegun, Ta
 from judge.records.verdicts import TaskOutcome
 from judge.report.data import read_task
 from judge.report.pages import Renderer
-from judge.results.rates import Counted, Rate
+from judge.results.rates import CountedAttempt, Rate
 from judge.results.submission import rate_text
 from judge.server.live_records import LiveRecords, LiveTask, RunRecord, steps_of
 from judge.server.reports import Reports
@@ -141,7 +141,7 @@ class LiveRun:
         return [task for task in self.tasks.values() if task.version > version]
 
     def view(self, now: float) -> dict[str, Any]:
-        every = {key: Counted(key.partition(".")[0], outcome) for key, outcome in self.outcomes.items()}
+        every = {key: CountedAttempt(key.partition(".")[0], outcome) for key, outcome in self.outcomes.items()}
         counts = Rate.of(every.values()).counts
         rate = Rate.of(counted for key, counted in every.items() if key not in self.attacked)
         # For tasks that are not played yet, only their number is known.

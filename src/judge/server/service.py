@@ -20,7 +20,7 @@ from judge.network.archives import Archives, open_archives, require_playable
 from judge.network.attempt import require_networks
 from judge.network.upstream_proxy import require_upstream
 from judge.records.checks import NO_CHECKS
-from judge.records.events import EVENT_KEY, RUN_ID_KEY, Event, Noted, describe, to_wire
+from judge.records.events import EVENT_KEY, RUN_ID_KEY, Event, RequestWarning, describe, to_wire
 from judge.results.entries import read_entries
 from judge.results.identity import identity_in, record_card
 from judge.results.run_record import begin_run, end_run, provenance, spending_before
@@ -33,7 +33,7 @@ from judge.server.live import LiveHub
 from judge.server.tracing import Tracing
 from judge.store.layout import RunStore, new_run_id
 from shared.a2a.client import ParticipantClient
-from shared.a2a.tasks import TaskSink, Turn
+from shared.a2a.tasks import AgentMessage, TaskSink
 from shared.errors import ConfigError, ModelBudgetSpent, WabeError
 from shared.llm.limits import Budget, Spending
 from shared.settings import Settings
@@ -66,7 +66,7 @@ class JudgeService:
             remedies=("start the judge with a higher --max-cost-usd", "start the judge with a higher --max-tokens"),
         )
 
-    async def execute(self, turn: Turn, sink: TaskSink) -> None:
+    async def execute(self, turn: AgentMessage, sink: TaskSink) -> None:
         """Handle one request from start to artifact. Cancelling this stops the run and closes its browsers."""
         try:
             request = self._accept(turn.text)
@@ -191,7 +191,7 @@ class JudgeService:
                 show(event)
 
             for warning in request.warnings:
-                emit(Noted(text=warning))
+                emit(RequestWarning(text=warning))
             connect = _shared_connection(url, config, stack, store, request.participant_headers.get(role, {}))
             pool = await stack.enter_async_context(browser_pool(browser_settings))
             assessment = Assessment(

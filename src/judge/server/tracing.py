@@ -105,7 +105,7 @@ class Tracing:
 
 
 @dataclass
-class _Attempt:
+class _AttemptSpans:
     """The open spans of one attempt. `step_start` is in nanoseconds since 1970."""
 
     span: Span
@@ -125,7 +125,7 @@ class _RunSpans:
         self._tracer = tracer
         self._root = root
         self._agent = agent
-        self._attempts: dict[str, _Attempt] = {}
+        self._attempts: dict[str, _AttemptSpans] = {}
         self._is_done = False
 
     def take(self, event: Event) -> None:
@@ -165,10 +165,10 @@ class _RunSpans:
             "wabe.max_steps": event.max_steps,
         }
         span = self._tracer.start_span(f"attempt {event.key}", start_time=now, attributes=attributes)
-        self._attempts[event.key] = _Attempt(span, now)
+        self._attempts[event.key] = _AttemptSpans(span, now)
         _make_current(span)
 
-    def _step(self, attempt: _Attempt, event: StepDone) -> None:
+    def _step(self, attempt: _AttemptSpans, event: StepDone) -> None:
         """The spans of a step, created when it is over, with explicit times. A step begins when the previous ended."""
         began, ended = attempt.step_start, time.time_ns()
         attributes: Attributes = {"wabe.step": event.step, "wabe.action": one_line(event.action, _TEXT_CHARS)}

@@ -2,7 +2,7 @@
 
 Files must stay small enough to be read, so all text from a participant, a page or a judge model goes through `bounded`
 before it is stored. A limit is a field's size in bytes as written, in which one character takes up to six; it stands on
-the field (`shared.models.Recorded`).
+the field (`shared.models.RecordedLimit`).
 """
 
 import bisect
@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from judge.config import MAX_STEPS
 from shared.files import MAX_FILE_BYTES
-from shared.models import Record, Recorded
+from shared.models import Record, RecordedLimit
 from shared.text import without_surrogates
 
 # Space in a file for data independent of the number of steps or tasks: the task, answer, key points, reason,
@@ -49,7 +49,7 @@ def bounded(record: R) -> R:
 
 
 def _limit_of(field: FieldInfo) -> int:
-    return next((each.max_bytes for each in field.metadata if isinstance(each, Recorded)), _DEFAULT_LIMIT)
+    return next((each.max_bytes for each in field.metadata if isinstance(each, RecordedLimit)), _DEFAULT_LIMIT)
 
 
 def written_bytes(value: Any) -> int:

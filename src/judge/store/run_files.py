@@ -13,7 +13,7 @@ from typing import Literal
 from shared.files import join_lines
 
 # Recorded files are signed. Derived ones can be made again from those, internal ones mean nothing to anybody else.
-Kind = Literal["recorded", "derived", "internal"]
+FileKind = Literal["recorded", "derived", "internal"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class RunFile:
     """
 
     name: str
-    kind: Kind = "recorded"
+    kind: FileKind = "recorded"
     anywhere: bool = False
     begins: bool = False
     uploaded: Literal["never", "at the ends", "grows"] = "never"
@@ -69,7 +69,7 @@ def declared_at(path: str) -> RunFile | None:
     return next((each for each in RUN_FILES if each.has(path)), None)
 
 
-def kind_of(path: str) -> Kind:
+def kind_of(path: str) -> FileKind:
     """The kind of the file at this path in a run's folder."""
     declared = declared_at(path)
     return declared.kind if declared else "recorded"

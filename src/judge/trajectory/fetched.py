@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from judge.trajectory.forms import is_json
-from shared.models import Address, Record, Recorded, omit_default
+from shared.models import Address, Record, RecordedLimit, omit_default
 
 MAX_BODY_BYTES = 65_536
 _MAX_TYPE_CHARS = 200
@@ -13,7 +13,7 @@ _PLAIN = "text/plain"
 Redacted = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
-class Answer(Record):
+class FetchResponse(Record):
     """The answer to one request of the judge, as the browser's request client gave it.
 
     `location` is the complete address of a redirect, which was not followed; `error` says why there is no answer.
@@ -34,11 +34,11 @@ class Fetched(Record):
     status: int = 0
     type: str = ""
     # Limited so that the complete answer is compared: a character takes up to six bytes as written.
-    body: Annotated[str | None, Recorded(6 * MAX_BODY_BYTES)] = None
-    error: Annotated[str | None, Recorded(12_000)] = None
+    body: Annotated[str | None, RecordedLimit(6 * MAX_BODY_BYTES)] = None
+    error: Annotated[str | None, RecordedLimit(12_000)] = None
 
 
-def stored(url: str, bearer: str | None, answer: Answer, redacted: Redacted) -> Fetched:
+def stored(url: str, bearer: str | None, answer: FetchResponse, redacted: Redacted) -> Fetched:
     """The answer as it is stored, without secrets (`redacted`: as for a HAR entry)."""
     made = Fetched(url=url, bearer=bearer, status=answer.status, type=answer.type[:_MAX_TYPE_CHARS])
     if problem := _problem_of(answer):
@@ -53,7 +53,7 @@ def stored(url: str, bearer: str | None, answer: Answer, redacted: Redacted) -> 
     return made.model_copy(update={"body": body})
 
 
-def _problem_of(answer: Answer) -> str | None:
+def _problem_of(answer: FetchResponse) -> str | None:
     if answer.error is not None:
         return answer.error
     if not 200 <= answer.status < 300:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from judge.records.steps import Step
 from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import IMAGE_SUFFIXES, V2_SCHEMA, from_document, inside, validated
-from judge.trajectory.formats import Reader, reader_of
+from judge.trajectory.formats import FormatReader, reader_of
 from judge.trajectory.record import RESULT_SCHEMA, Attempt, Trajectory, evidence_sha256
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
@@ -81,7 +81,7 @@ def foreign_task_id(folder: Path) -> str:
     return folder.name if layout is None else layout.task_id(folder)
 
 
-def _layout(folder: Path) -> Reader | None:
+def _layout(folder: Path) -> FormatReader | None:
     """The layout of a folder without a `result.json`; `None` if it has one, which this module reads."""
     if os.path.lexists(folder / "result.json"):
         return None

@@ -37,7 +37,7 @@ DOWNLOAD = "_download"
 # Kinds of requests that are evidence for policies and goals only. The browser does not report them.
 RESOURCES = frozenset({"stylesheet", "script", "image", "font", "media", "texttrack", "manifest", "preflight"})
 # Who read the requests: the guard all of them, because it ended TLS; or the browser, which does not report all.
-Reader = Literal["guard", "browser"]
+RequestSource = Literal["guard", "browser"]
 # For writing and reading.
 MAX_ENTRIES = 20_000
 MAX_MESSAGES = 200_000
@@ -180,7 +180,7 @@ class Log(_Part):
     rules: int = Field(default=1, alias="_rules")
     # Absent in recordings of older versions, which have no messages.
     messages_left_out: MessagesLeftOut | None = Field(default=None, alias="_messagesLeftOut")
-    seen_by: Reader | None = Field(default=None, alias="_seenBy")
+    seen_by: RequestSource | None = Field(default=None, alias="_seenBy")
     unread: list[Unread] = Field(default=[], alias="_unread", max_length=MAX_ENTRIES)
 
 
@@ -202,7 +202,7 @@ def write_har(
     *,
     left_out: Sequence[LeftOut] = (),
     messages_left_out: MessagesLeftOut | None = None,
-    seen_by: Reader | None = None,
+    seen_by: RequestSource | None = None,
     unread: Sequence[Unread] = (),
     versions: Mapping[str, str],
 ) -> NetworkTrace:

@@ -20,7 +20,7 @@ from shared.claims import ClaimedUsage
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import sha256_json
-from shared.models import Record, Recorded, TokenUsage, omit_default
+from shared.models import Record, RecordedLimit, TokenUsage, omit_default
 
 RESULT_SCHEMA = "wabe-2"
 # Results of these versions are read-only: they can be shown, scored and verified, but are never rewritten.
@@ -123,23 +123,23 @@ class Attempt(Record):
     # The order is that of the keys in `result.json`.
     task: Annotated[Task, INLINE]
     final_answer: Annotated[
-        str | None, Recorded(120_000), ResultKey("agent_final_answer", evidence=True, since="wabe-1")
+        str | None, RecordedLimit(120_000), ResultKey("agent_final_answer", evidence=True, since="wabe-1")
     ] = None
     steps: Annotated[tuple[Step, ...], _FIRST]
     final_look: Annotated[Step | None, _EVIDENCE] = None
     navigations: tuple[Navigation, ...] = ()
     max_steps: Annotated[int, _FIRST] = Field(ge=1)
     stop_reason: Annotated[StopReason, _FIRST]
-    error: Annotated[str | None, Recorded(12_000), _FIRST] = None
+    error: Annotated[str | None, RecordedLimit(12_000), _FIRST] = None
     # Not `shared.errors.Blame`: older versions used other words.
     blame: Annotated[str | None, _FIRST] = None
     versions: Annotated[dict[str, str], ResultKey(since="wabe-1")] = Field(default_factory=dict)
     blame_facts: Annotated[BlameFacts | None, _EVIDENCE] = omit_default(None)
     fetched: Annotated[tuple[Fetched, ...], _EVIDENCE] = omit_default(())
     frozen: Annotated[Frozen | None, _EVIDENCE] = omit_default(None)
-    policies: Annotated[tuple[PolicyResult, ...], Recorded(2_000_000)] = omit_default(())
+    policies: Annotated[tuple[PolicyResult, ...], RecordedLimit(2_000_000)] = omit_default(())
     attack: AttackResult | None = omit_default(None)
-    earlier_attempts: Annotated[tuple[str, ...], Recorded(100_000), _EVIDENCE] = omit_default(())
+    earlier_attempts: Annotated[tuple[str, ...], RecordedLimit(100_000), _EVIDENCE] = omit_default(())
     settle: str | None = None
     self_recorded: Annotated[bool, _EVIDENCE] = omit_default(False)
     shared_state: bool = omit_default(False)

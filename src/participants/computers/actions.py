@@ -93,7 +93,7 @@ def _action(tool: str, **params: object) -> Actions:
     return (Action(tool=tool, params=params),)
 
 
-class View(Record):
+class ScreenView(Record):
     """What the model is shown: a screenshot and its size in pixels. `note` is feedback and other text for the model."""
 
     url: str
@@ -104,7 +104,7 @@ class View(Record):
     note: str = ""
 
 
-class Turn(Record):
+class ModelTurn(Record):
     """A model's reply: actions with what it says about them, or its answer to the task.
 
     `problem` tells the model why a call was not executed, and with it all later ones. `confirmation` is the provider's
@@ -125,7 +125,7 @@ def read_turn(
     *,
     text: str,
     reasons: Sequence[str] = (),
-) -> Turn:
+) -> ModelTurn:
     """The turn for a reply with these calls (names and arguments); without calls, `text` is the answer.
 
     `carry_out` receives the entry of `known` for a call's name, and the call's arguments. It raises `ValueError` for
@@ -143,7 +143,7 @@ def read_turn(
             why = clip(" ".join(str(error).split()), 200)
             problem = f"Not carried out, nor what you wanted after it: the action {clip(name, 40)!r}: {why}."
             break
-    return Turn(
+    return ModelTurn(
         actions=tuple(actions),
         text=without_surrogates(text),
         is_answer=not calls and bool(text.strip()),
@@ -155,6 +155,6 @@ def read_turn(
 class Conversation(Protocol):
     """One attempt at a task."""
 
-    async def ask(self, view: View) -> Turn:
+    async def ask(self, view: ScreenView) -> ModelTurn:
         """Show the result of the last actions and ask for the next. May be called again after a `ModelError`."""
         ...

@@ -22,14 +22,14 @@ _WITHHELD = ("cursor_position", "hold_key", "left_mouse_down", "left_mouse_up", 
 _TOOLS = ({"type": "computer_toolset_20260801", "configs": {name: {"enabled": False} for name in _WITHHELD}},)
 _MAX_SCREENSHOTS = 20
 _KEPT_SCREENSHOTS = 10
-_Point = tuple[int, int]
+_Coordinates = tuple[int, int]
 
 
 class _Input(BaseModel):
     """The input of a tool call; which of the fields there are depends on the tool."""
 
-    coordinate: _Point | None = None
-    start_coordinate: _Point | None = None
+    coordinate: _Coordinates | None = None
+    start_coordinate: _Coordinates | None = None
     text: str | None = None
     scroll_direction: Literal["up", "down", "left", "right"] | None = None
     scroll_amount: int = 3
@@ -61,7 +61,7 @@ class AnthropicConversation:
         self._calls: list[Block] = []
         self._screenshots = 0
 
-    async def ask(self, view: computer.View) -> computer.Turn:
+    async def ask(self, view: computer.ScreenView) -> computer.ModelTurn:
         """See `participants.computers.actions.Conversation`."""
         if self._screenshots == _MAX_SCREENSHOTS:
             self._shorten()
@@ -99,7 +99,7 @@ class AnthropicConversation:
             self._messages[place] = {**message, "content": _without_thoughts(content)}
         self._screenshots = _KEPT_SCREENSHOTS
 
-    def _content(self, view: computer.View) -> list[dict[str, Any]]:
+    def _content(self, view: computer.ScreenView) -> list[dict[str, Any]]:
         picture = image_block(view.screenshot, view.media_type)
         # All calls led to the same page, so one image is enough. The note reports failures.
         content: list[dict[str, Any]] = [
@@ -132,37 +132,37 @@ def _without_screenshot(content: Iterable[dict[str, Any]]) -> Iterator[dict[str,
             yield block
 
 
-def _click(button: computer.Button = "left", count: int = 1) -> "_Make":
-    def make(given: _Input, _: computer.View) -> computer.Actions:
+def _click(button: computer.Button = "left", count: int = 1) -> "_ActionMaker":
+    def make(given: _Input, _: computer.ScreenView) -> computer.Actions:
         x, y = given.without_keys().need("coordinate")
         return computer.click(x, y, button=button, count=count)
 
     return make
 
 
-def _move(given: _Input, _: computer.View) -> computer.Actions:
+def _move(given: _Input, _: computer.ScreenView) -> computer.Actions:
     return computer.move(*given.need("coordinate"))
 
 
-def _drag(given: _Input, _: computer.View) -> computer.Actions:
+def _drag(given: _Input, _: computer.ScreenView) -> computer.Actions:
     return computer.drag(*given.without_keys().need("start_coordinate"), *given.need("coordinate"))
 
 
-def _scroll(given: _Input, view: computer.View) -> computer.Actions:
+def _scroll(given: _Input, view: computer.ScreenView) -> computer.Actions:
     x, y = given.without_keys().coordinate or (view.width // 2, view.height // 2)
     right, down = computer.DIRECTIONS[given.need("scroll_direction")]
     pixels = given.scroll_amount * _NOTCH_PX
     return computer.scroll(x, y, right=right * pixels, down=down * pixels)
 
 
-def _press(given: _Input, _: computer.View) -> computer.Actions:
+def _press(given: _Input, _: computer.ScreenView) -> computer.Actions:
     keys = given.need("text")
     pressed = keys.split("+") if len(keys) > 1 else list(keys)
     return computer.press(*pressed) * given.repeat
 
 
-_Make = Callable[[_Input, computer.View], computer.Actions]
-_MEANINGS: Mapping[str, _Make] = MappingProxyType(
+_ActionMaker = Callable[[_Input, computer.ScreenView], computer.Actions]
+_MEANINGS: Mapping[str, _ActionMaker] = MappingProxyType(
     {
         "left_click": _click(),
         "double_click": _click(count=2),

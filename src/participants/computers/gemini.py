@@ -19,7 +19,7 @@ _KEPT_SCREENSHOTS = 3
 _CONFIRM = "require_confirmation"
 
 
-class _Call(BaseModel):
+class _FunctionCall(BaseModel):
     """A function call on a screenshot of this size; which of the other fields there are depends on the function."""
 
     width: int
@@ -66,7 +66,7 @@ class GeminiConversation:
     def __init__(self, model: GeminiModel, system: str, task: str) -> None:
         self._model = model
         self._task = task
-        self._views: list[computer.View] = []
+        self._views: list[computer.ScreenView] = []
         self._answers: list[types.Content] = []
         tool = types.ComputerUse(environment=types.Environment.ENVIRONMENT_BROWSER)
         self._config = types.GenerateContentConfig(
@@ -76,7 +76,7 @@ class GeminiConversation:
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
         )
 
-    async def ask(self, view: computer.View) -> computer.Turn:
+    async def ask(self, view: computer.ScreenView) -> computer.ModelTurn:
         """See `participants.computers.actions.Conversation`."""
         views = [*self._views, view]
         for place, old in enumerate(views[:-_KEPT_SCREENSHOTS]):
@@ -97,12 +97,12 @@ class GeminiConversation:
         return computer.read_turn(
             [(str(call.name), call.args or {}) for call in calls],
             _MEANINGS,
-            lambda make, args: make(_Call.model_validate({**args, "width": view.width, "height": view.height})),
+            lambda make, args: make(_FunctionCall.model_validate({**args, "width": view.width, "height": view.height})),
             text=text or _intent(calls),
             reasons=[reason for call in calls if (reason := _confirmation(call)) is not None],
         )
 
-    def _parts(self, view: computer.View, calls: list[types.FunctionCall], *, is_first: bool) -> list[types.Part]:
+    def _parts(self, view: computer.ScreenView, calls: list[types.FunctionCall], *, is_first: bool) -> list[types.Part]:
         """The parts of the next message: the results of the model's calls, which all led to this view, and the note."""
         parts = []
         for call in calls:
@@ -137,21 +137,21 @@ def _intent(calls: list[types.FunctionCall]) -> str:
     return "; ".join(str(intent) for call in calls if (intent := (call.args or {}).get("intent")))
 
 
-def _click(button: computer.Button = "left", count: int = 1) -> "_Make":
+def _click(button: computer.Button = "left", count: int = 1) -> "_FunctionMaker":
     return lambda call: computer.click(*call.point(), button=button, count=count)
 
 
-def _drag(call: _Call) -> computer.Actions:
+def _drag(call: _FunctionCall) -> computer.Actions:
     if call.start_x is None:  # the older action
         return computer.drag(*call.point(), *call.point("destination_x", "destination_y"))
     return computer.drag(*call.point("start_x", "start_y"), *call.point("end_x", "end_y"))
 
 
-def _type(call: _Call) -> computer.Actions:
+def _type(call: _FunctionCall) -> computer.Actions:
     return computer.type_text(call.need("text")) + (computer.press("Enter") if call.press_enter else ())
 
 
-def _type_at(call: _Call) -> computer.Actions:
+def _type_at(call: _FunctionCall) -> computer.Actions:
     """The older action: click, replace the field's content unless told not to, type, and press Enter."""
     text = call.need("text")
     return (
@@ -162,29 +162,29 @@ def _type_at(call: _Call) -> computer.Actions:
     )
 
 
-def _press(call: _Call) -> computer.Actions:
+def _press(call: _FunctionCall) -> computer.Actions:
     keys = call.key or call.need("keys")
     if isinstance(keys, str) and len(keys) > 1:
         keys = keys.split("+")
     return computer.press(*keys)
 
 
-def _scroll_at(call: _Call) -> computer.Actions:
+def _scroll_at(call: _FunctionCall) -> computer.Actions:
     """The older action, whose magnitude is in thousandths too."""
     return _scrolled(call, call.point(), call.magnitude * call.side / _GRID)
 
 
-def _scroll_document(call: _Call) -> computer.Actions:
+def _scroll_document(call: _FunctionCall) -> computer.Actions:
     return _scrolled(call, (call.width // 2, call.height // 2), call.side * 0.8)
 
 
-def _scrolled(call: _Call, point: tuple[int, int], pixels: float) -> computer.Actions:
+def _scrolled(call: _FunctionCall, point: tuple[int, int], pixels: float) -> computer.Actions:
     right, down = computer.DIRECTIONS[call.need("direction")]
     return computer.scroll(*point, right=right * round(pixels), down=down * round(pixels))
 
 
-_Make = Callable[[_Call], computer.Actions]
-_MEANINGS: Mapping[str, _Make] = MappingProxyType(
+_FunctionMaker = Callable[[_FunctionCall], computer.Actions]
+_MEANINGS: Mapping[str, _FunctionMaker] = MappingProxyType(
     {
         # Both
         "drag_and_drop": _drag,

@@ -21,12 +21,12 @@ _BUTTONS: Mapping[str, computer.Button] = MappingProxyType({"left": "left", "rig
 _WAIT_S = 2
 
 
-class _Point(BaseModel):
+class _PathPoint(BaseModel):
     x: float
     y: float
 
 
-class _Action(BaseModel):
+class _ComputerAction(BaseModel):
     """An action; which of the fields there are depends on its type."""
 
     type: str
@@ -34,7 +34,7 @@ class _Action(BaseModel):
     y: float | None = None
     button: str = "left"
     keys: list[str] | None = None
-    path: list[_Point] = Field(default_factory=list)
+    path: list[_PathPoint] = Field(default_factory=list)
     scroll_x: float = 0
     scroll_y: float = 0
     text: str | None = None
@@ -52,13 +52,13 @@ class _Check(BaseModel):
     message: str | None = None
 
 
-class _Piece(BaseModel):
+class _OutputPart(BaseModel):
     type: str = ""
     text: str | None = None
     refusal: str | None = None
 
 
-class _Item(BaseModel):
+class _OutputItem(BaseModel):
     """One item of an answer: a call of the computer, a message, the model's reasoning, or another."""
 
     type: str
@@ -66,13 +66,13 @@ class _Item(BaseModel):
     action: dict[str, Any] | None = None
     actions: list[dict[str, Any]] | None = None
     pending_safety_checks: list[_Check] | None = None
-    content: list[_Piece] | None = None
-    summary: list[_Piece] | None = None
+    content: list[_OutputPart] | None = None
+    summary: list[_OutputPart] | None = None
 
 
 class _Response(BaseModel):
     id: str
-    output: list[_Item]
+    output: list[_OutputItem]
 
 
 class OpenAIConversation:
@@ -85,7 +85,7 @@ class OpenAIConversation:
         self._previous: str | None = None
         self._calls: list[str] = []
 
-    async def ask(self, view: computer.View) -> computer.Turn:
+    async def ask(self, view: computer.ScreenView) -> computer.ModelTurn:
         """See `participants.computers.actions.Conversation`."""
         body: dict[str, Any] = {
             "instructions": self._system,
@@ -116,13 +116,13 @@ class OpenAIConversation:
             raise ModelBlocked(f"{self._model.name} refused: {self._model.clean(refusal)}")
         return response
 
-    def _tool(self, view: computer.View) -> dict[str, Any]:
+    def _tool(self, view: computer.ScreenView) -> dict[str, Any]:
         if not self._model.name.startswith(_PREVIEW):
             return {"type": "computer"}
         size = {"display_width": view.width, "display_height": view.height}
         return {"type": "computer_use_preview", **size, "environment": "browser"}
 
-    def _input(self, view: computer.View) -> list[dict[str, Any]]:
+    def _input(self, view: computer.ScreenView) -> list[dict[str, Any]]:
         data = base64.b64encode(view.screenshot).decode("ascii")
         url = f"data:{view.media_type};base64,{data}"
         items: list[dict[str, Any]] = [
@@ -141,26 +141,26 @@ class OpenAIConversation:
         return items + ([{"role": "user", "content": content}] if content else [])
 
 
-def _actions(item: _Item) -> list[dict[str, Any]]:
+def _actions(item: _OutputItem) -> list[dict[str, Any]]:
     if item.actions is not None:
         return item.actions
     # A call without an action becomes one without a type, so that the model gets a complaint.
     return [{}] if item.action is None else [item.action]
 
 
-def _text(items: list[_Item], kind: str) -> str:
+def _text(items: list[_OutputItem], kind: str) -> str:
     pieces = [piece for item in items if item.type == kind for piece in (item.content or item.summary or ())]
     return "\n".join(piece.text for piece in pieces if piece.text)
 
 
-def _read(written: dict[str, Any]) -> _Action:
-    action = _Action.model_validate(written)
+def _read(written: dict[str, Any]) -> _ComputerAction:
+    action = _ComputerAction.model_validate(written)
     if action.keys and action.type != "keypress":
         raise ValueError("it is not possible with keys held")
     return action
 
 
-def _click(action: _Action) -> computer.Actions:
+def _click(action: _ComputerAction) -> computer.Actions:
     if action.button == "back":
         return computer.go_back()
     if action.button == "forward":
@@ -170,30 +170,30 @@ def _click(action: _Action) -> computer.Actions:
     return computer.click(*action.point, button=_BUTTONS[action.button])
 
 
-def _drag(action: _Action) -> computer.Actions:
+def _drag(action: _ComputerAction) -> computer.Actions:
     if len(action.path) < 2:
         raise ValueError("the path has fewer than two points")
     start, end = action.path[0], action.path[-1]
     return computer.drag(round(start.x), round(start.y), round(end.x), round(end.y))
 
 
-def _scroll(action: _Action) -> computer.Actions:
+def _scroll(action: _ComputerAction) -> computer.Actions:
     return computer.scroll(*action.point, right=round(action.scroll_x), down=round(action.scroll_y))
 
 
-def _type(action: _Action) -> computer.Actions:
+def _type(action: _ComputerAction) -> computer.Actions:
     if action.text is None:
         raise ValueError("text is missing")
     return computer.type_text(action.text)
 
 
-def _press(action: _Action) -> computer.Actions:
+def _press(action: _ComputerAction) -> computer.Actions:
     if not action.keys:
         raise ValueError("keys are missing")
     return computer.press(*action.keys)
 
 
-_MEANINGS: Mapping[str, Callable[[_Action], computer.Actions]] = MappingProxyType(
+_MEANINGS: Mapping[str, Callable[[_ComputerAction], computer.Actions]] = MappingProxyType(
     {
         "click": _click,
         "double_click": lambda action: computer.click(*action.point, count=2),

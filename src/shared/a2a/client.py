@@ -24,7 +24,7 @@ from pydantic import SecretStr
 from shared.a2a.calls import blaming_the_agent, choose_interface, hiding, is_old, refuses_method, was_not_sent
 from shared.a2a.replies import (
     WORKING,
-    Answer,
+    AgentResponse,
     EventFold,
     OpenTask,
     check_context,
@@ -286,7 +286,7 @@ class ParticipantClient(_AgentClient):
             status_texts = await self._last_message(answer) or status_texts
         return reply_text(artifacts, status_texts)
 
-    async def _answer(self, request: types.SendMessageRequest) -> Answer:
+    async def _answer(self, request: types.SendMessageRequest) -> AgentResponse:
         if self._way != "stream":
             try:
                 # Without streaming there is exactly one response.
@@ -298,7 +298,7 @@ class ParticipantClient(_AgentClient):
                 self._way = "stream"
             else:
                 self._way = self._way or "send"
-                return Answer(response.message if response.HasField("message") else None, response.task)
+                return AgentResponse(response.message if response.HasField("message") else None, response.task)
         events = EventFold()
         async for response in self._streaming.send_message(request):
             events.add(response)
@@ -316,7 +316,7 @@ class ParticipantClient(_AgentClient):
             check_task(task.id, task_id)
         return task
 
-    async def _last_message(self, answer: Answer) -> list[str]:
+    async def _last_message(self, answer: AgentResponse) -> list[str]:
         """The texts of the last message in the history, if it is the agent's."""
         # Some agents put their answer only here. The reply omits the history because that would repeat the screenshots.
         task = answer.task

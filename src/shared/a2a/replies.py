@@ -57,7 +57,7 @@ def check_task(answered: str, asked: str) -> None:
         raise ParticipantError("the agent answered with another task than the requested one")
 
 
-class Answer(NamedTuple):
+class AgentResponse(NamedTuple):
     """The agent's message, or its task.
 
     `is_streamed`: the task was put together from events, so it has the history that the agent sent. `fresh` are then
@@ -84,11 +84,11 @@ class EventFold:
         self._fresh: set[str] = set()
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> AgentResponse:
         """The answer so far. Raises `ParticipantError` if there is none."""
         if self._message is None and not self._task.id:
             raise ParticipantError("the agent's stream of events ended without a reply")
-        return Answer(self._message, self._task, True, frozenset(self._fresh))
+        return AgentResponse(self._message, self._task, True, frozenset(self._fresh))
 
     @property
     def is_done(self) -> bool:
@@ -153,7 +153,7 @@ class OpenTask(NamedTuple):
         return cls(task.id, frozenset(map(identity, task.artifacts)), frozenset(ends))
 
 
-def new_texts(answer: Answer, before: OpenTask | None) -> list[list[str]]:
+def new_texts(answer: AgentResponse, before: OpenTask | None) -> list[list[str]]:
     """The text parts of each artifact that are new since the turn before: those of all artifacts, or appended ones."""
     found = []
     for artifact in answer.task.artifacts:

@@ -42,7 +42,7 @@ class TurnFile(NamedTuple):
     media_type: str
 
 
-class Turn(Record):
+class AgentMessage(Record):
     """One message to an agent. `text` joins its text parts by line breaks; links to files elsewhere are left out."""
 
     text: str
@@ -182,12 +182,12 @@ class TaskSink:
 class TextExecutor(Protocol):
     """An agent that works on a task. When the task is cancelled, `execute` is cancelled and may clean up."""
 
-    async def execute(self, turn: Turn, sink: TaskSink) -> None:
+    async def execute(self, turn: AgentMessage, sink: TaskSink) -> None:
         """Work on `turn` and end the task through `sink`. An exception, or no end, makes the task failed."""
         ...
 
 
-TextHandler = Callable[[Turn], Awaitable[str]]
+TextHandler = Callable[[AgentMessage], Awaitable[str]]
 """An agent that answers each message with a text. A `WabeError` becomes a failed task with its message."""
 
 
@@ -229,7 +229,7 @@ class TaskRuns(AgentExecutor):
         end = (TaskState.TASK_STATE_FAILED, "The agent was stopped before the work was done.")
         await asyncio.gather(*[_cancel(*run, *end) for run in self._runs.values()])
 
-    async def _work(self, turn: Turn, sink: TaskSink) -> None:
+    async def _work(self, turn: AgentMessage, sink: TaskSink) -> None:
         try:
             if isinstance(self._agent, TextExecutor):
                 await sink.begin()
@@ -264,9 +264,9 @@ async def _cancel(work: "asyncio.Task[None]", sink: TaskSink, state: TaskState, 
     await sink.end(state, text)
 
 
-def _turn(context: RequestContext) -> Turn:
+def _turn(context: RequestContext) -> AgentMessage:
     parts = context.message.parts if context.message else ()
-    return Turn(
+    return AgentMessage(
         text=context.get_user_input(),
         context_id=context.context_id or "",
         task_id=context.task_id or "",

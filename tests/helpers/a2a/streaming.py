@@ -32,14 +32,14 @@ from starlette.applications import Starlette
 
 from participants.base import ParticipantOptions, _Participant
 from participants.replay import create
-from shared.a2a.tasks import Turn, TurnFile
+from shared.a2a.tasks import AgentMessage, TurnFile
 from shared.settings import Settings
 
 # The text parts of each chunk of the artifact.
 Chunks = Sequence[Sequence[str]]
 # Bindings and versions in which an agent can be offered.
 PROTOCOLS = (("JSONRPC", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "1.0"), ("HTTP+JSON", "0.3"))
-Answer = Callable[[Turn], Awaitable[Chunks]]
+Answer = Callable[[AgentMessage], Awaitable[Chunks]]
 
 
 def characters(text: str) -> Chunks:
@@ -50,7 +50,7 @@ def characters(text: str) -> Chunks:
 def in_characters(text: str) -> Answer:
     """An answer in chunks of one character."""
 
-    async def answer(_: Turn) -> Chunks:
+    async def answer(_: AgentMessage) -> Chunks:
         return characters(text)
 
     return answer
@@ -70,7 +70,7 @@ class _Executor(AgentExecutor):
             await event_queue.enqueue_event(task)
         updater = TaskUpdater(event_queue, task.id, task.context_id)
         files = tuple(TurnFile(part.raw, part.media_type) for part in context.message.parts if part.HasField("raw"))
-        turn = Turn(text=context.get_user_input(), context_id=task.context_id, task_id=task.id, files=files)
+        turn = AgentMessage(text=context.get_user_input(), context_id=task.context_id, task_id=task.id, files=files)
         for place, texts in enumerate(await self._answer(turn)):
             parts = [Part(text=text) for text in texts]
             await updater.add_artifact(parts, artifact_id="reply", append=place > 0)
@@ -122,7 +122,7 @@ def main() -> None:
     script, port, *more = sys.argv[1:]
     participant = _Participant(create(ParticipantOptions(settings=Settings.from_environ(), script=script)))
 
-    async def answer(turn: Turn) -> Chunks:
+    async def answer(turn: AgentMessage) -> Chunks:
         return characters(await participant(turn))
 
     assert Path(script).is_file()

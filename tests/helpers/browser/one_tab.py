@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from judge.records.tasks import Task
-from judge.trajectory.fetched import Answer
+from judge.trajectory.fetched import FetchResponse
 from shared.models import Notice, Page
 
 
@@ -16,7 +16,7 @@ class OneTab:
     async def open_tabs(self, urls: Sequence[str]) -> None:
         assert not urls
 
-    async def fetch(self, url: str, key: str | None) -> Answer:
+    async def fetch(self, url: str, key: str | None) -> FetchResponse:
         raise NotImplementedError
 
     async def replace_tab(self, why: Notice) -> Page:

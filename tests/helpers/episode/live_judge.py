@@ -23,8 +23,8 @@ from judge.server.limits import ServiceLimits
 from judge.server.service import JudgeService
 from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, listen, serve_app
-from shared.a2a.tasks import Turn
-from shared.models import Action, Observation
+from shared.a2a.tasks import AgentMessage
+from shared.models import Action, ObservationMessage
 from shared.protocol import parse_observation, render_reply
 from shared.settings import Settings
 
@@ -69,8 +69,8 @@ class ParticipantTurn:
 
     n: int
     episode: int
-    observation: Observation
-    message: Turn
+    observation: ObservationMessage
+    message: AgentMessage
     website: str
 
 
@@ -82,9 +82,9 @@ class ScriptedAgent:
 
     def __init__(self, script: Script) -> None:
         self._script = script
-        self.contexts: dict[str, list[Observation]] = {}
+        self.contexts: dict[str, list[ObservationMessage]] = {}
 
-    async def __call__(self, turn: Turn) -> str:
+    async def __call__(self, turn: AgentMessage) -> str:
         seen = self.contexts.setdefault(turn.context_id, [])
         observation = parse_observation(turn.text)
         seen.append(observation)

@@ -117,7 +117,7 @@ async def play(
 
 def _observation(browser: PlaywrightBrowser, task: Task, page: Page, step: int, feedback: str | None) -> Observation:
     told = {"instruction": task.task, "website": task.website, "feedback": feedback}
-    message = models.Observation(page=page, tools=browser.tools, **told)
+    message = models.ObservationMessage(page=page, tools=browser.tools, **told)
     return Observation(page=page, tools=browser.tools, context_id="walk", step=step, message=message, **told)
 
 

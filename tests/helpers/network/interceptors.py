@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from judge.network.interception import (
-    Headers,
+    HeaderPairs,
     PageSocket,
     RequestFailed,
     SocketClose,
@@ -73,7 +73,7 @@ class Answering:
 
 def answer(body: str | bytes | AsyncIterator[bytes], kind: str = "text/html", *more: tuple[str, str]) -> WireAnswer:
     """An answer 200."""
-    headers: Headers = (("Content-Type", kind), *more)
+    headers: HeaderPairs = (("Content-Type", kind), *more)
     if isinstance(body, str):
         body = body.encode()
     if isinstance(body, bytes):

@@ -13,7 +13,7 @@ from judge.records.attacks import Inserted
 from judge.records.steps import JUDGE, Navigation, Outcome, ProbeValue, Step
 from judge.records.tasks import Task
 from judge.trajectory.fetched import Fetched
-from judge.trajectory.network import MessagesLeftOut, Reader, Unread, write_har
+from judge.trajectory.network import MessagesLeftOut, RequestSource, Unread, write_har
 from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
 from shared.models import Action, Record, Vanished
@@ -138,7 +138,7 @@ def recorded_attempt(
     rules_version: str = CURRENT_RULES,
     fetched: tuple[Fetched, ...] = (),
     messages_left_out: MessagesLeftOut | None = NONE_LEFT_OUT,
-    seen_by: Reader | None = None,
+    seen_by: RequestSource | None = None,
     unread: Sequence[Unread] = (),
     **task: Any,
 ) -> Trajectory:

@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 
 from shared.a2a import server as a2a_server
 from shared.a2a.serving import listen, serve_app
-from shared.a2a.tasks import TaskSink, Turn
+from shared.a2a.tasks import AgentMessage, TaskSink
 
 HOST = "127.0.0.1"
 
@@ -45,7 +45,7 @@ class WorkingForEver(AgentExecutor):
         await TaskSink(context, event_queue).end(TaskState.TASK_STATE_CANCELED, "Cancelled on request.")
 
 
-async def _unused(turn: Turn) -> str:
+async def _unused(turn: AgentMessage) -> str:
     return turn.text
 
 

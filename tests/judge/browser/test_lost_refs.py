@@ -11,7 +11,7 @@ from helpers.browser.hostile_site import hostile_site
 from helpers.browser.sessions import a_browser, ref_of
 from judge.browser.lost_refs import MAX_TRIES, call_again, counterpart
 from judge.browser.playwright import PlaywrightBrowser
-from judge.browser.responses import Answer
+from judge.browser.responses import ToolResponse
 from shared.models import Page
 from shared.snapshot import parse_snapshot
 
@@ -188,21 +188,21 @@ class Server:
         self.page = f"### Page\n- Page URL: {page}\n### Snapshot\n```yaml\n{written(SHOP, 51)}\n```"
         self.calls: list[dict[str, Any]] = []
 
-    async def call(self, tool: str, params: dict[str, Any]) -> Answer:
+    async def call(self, tool: str, params: dict[str, Any]) -> ToolResponse:
         self.calls.append(params)
         text = self.answers.pop(0)
-        return Answer(ok=not text, text=text)
+        return ToolResponse(ok=not text, text=text)
 
-    async def run(self, code: str) -> Answer:
+    async def run(self, code: str) -> ToolResponse:
         if self.rebuilt:
             self.rebuilt -= 1
-            return Answer(ok=False, text="### Error\nError: gone")
-        return Answer(ok=True, text=json.dumps([f"locator of {ref}" for ref in re.findall(r'"(e\d+)"', code)]))
+            return ToolResponse(ok=False, text="### Error\nError: gone")
+        return ToolResponse(ok=True, text=json.dumps([f"locator of {ref}" for ref in re.findall(r'"(e\d+)"', code)]))
 
-    async def look(self) -> Answer:
-        return Answer(ok=True, text=self.page)
+    async def look(self) -> ToolResponse:
+        return ToolResponse(ok=True, text=self.page)
 
-    async def asked(self, tool: str, *, limit_s: float = 60, **params: Any) -> tuple[Answer, bool]:
+    async def asked(self, tool: str, *, limit_s: float = 60, **params: Any) -> tuple[ToolResponse, bool]:
         seen = written(SHOP)
         return await call_again(self.call, self.look, self.run, tool, params, seen=seen, url=URL, limit_s=limit_s)
 

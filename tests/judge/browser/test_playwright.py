@@ -25,7 +25,7 @@ from judge.browser import bot_walls
 from judge.browser.chromium import FoundBrowser
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.processes import is_browser, is_server, list_processes
-from judge.browser.responses import Answer
+from judge.browser.responses import ToolResponse
 from shared.errors import BrowserFault, SiteFault
 from shared.models import Notice, Page
 
@@ -232,7 +232,7 @@ async def a_page_that_leaves_for_another_site_during_a_look_is_not_recorded_unde
     assert "Hello" in page.snapshot
     snapshot, other = browser._snapshot, f"{site.replace('127.0.0.1', 'localhost')}two"
 
-    async def snapshot_before_it_leaves() -> Answer:
+    async def snapshot_before_it_leaves() -> ToolResponse:
         browser._snapshot = snapshot  # type: ignore[method-assign]
         answer = await snapshot()
         await browser._go(other)

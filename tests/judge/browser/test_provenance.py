@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from helpers.browser.named_pages import in_frames, named_page, wrong_results
 from helpers.browser.sessions import a_browser
 from helpers.browser.written_pages import two_sites, verdicts, written_page
-from judge.browser.provenance import Document, mark, read_documents
+from judge.browser.provenance import DocumentReport, mark, read_documents
 from shared.snapshot import as_shown, parse_snapshot
 
 SHOP, OTHER = "https://shop.example", "https://pay.example"
 
 
-def document(refs: str, count: int, **facts: object) -> Document:
+def document(refs: str, count: int, **facts: object) -> DocumentReport:
     known = {"is_main": False, "address": f"{SHOP}/", "address_origin": SHOP, "origin": SHOP}
-    return Document.model_validate({**known, "refs": refs, "count": count, **facts})
+    return DocumentReport.model_validate({**known, "refs": refs, "count": count, **facts})
 
 
-def main(**facts: object) -> Document:
+def main(**facts: object) -> DocumentReport:
     """That of `PAGE`."""
     return document("e1 e2 e3 e4", 5, is_main=True, **facts)
 
@@ -128,7 +128,9 @@ def test_what_is_known_of_a_line_becomes_its_states() -> None:
     ],
     ids=["other references", "other lines", "another document", "none"],
 )
-def test_nothing_is_known_of_a_document_if_the_facts_are_about_another_snapshot(documents: list[Document]) -> None:
+def test_nothing_is_known_of_a_document_if_the_facts_are_about_another_snapshot(
+    documents: list[DocumentReport],
+) -> None:
     marked = mark(PAGE, [*documents, document("f1e1", 1)])
     assert not marked.is_complete
     unknown = [node.ref for node in parse_snapshot(marked.snapshot).nodes if node.states.get("editable") == "unknown"]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.browser.server_tools import SERVER_TOOLS
-from judge.browser.replies import Understood, understand
+from judge.browser.replies import CheckedReply, understand
 from judge.browser.tools import offered_tools
 from shared.models import Action, ToolSpec
 from shared.protocol import render_reply
@@ -19,7 +19,7 @@ TOOLS = offered_tools(SERVER_TOOLS)
 SNAPSHOT = parse_snapshot('- button "Go" [ref=e1]\n- textbox "Name" [ref=e2]')
 
 
-def of(tool: str, **params: object) -> Understood:
+def of(tool: str, **params: object) -> CheckedReply:
     return understand(render_reply(Action(tool=tool, params=params)), TOOLS, SNAPSHOT, open_tabs=1)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from judge.browser.responses import (
     MAX_DIALOG_CHARS,
-    TabCrashed,
+    CrashedTabResponse,
     UnreadableResponse,
     clean_text,
     dialog_text,
@@ -138,7 +138,7 @@ def test_what_follows_the_snapshot_is_not_part_of_it() -> None:
 
 def test_a_crashed_page_is_recognised() -> None:
     text = "### Page\n- Page URL: http://a.example/\n- Page status: crashed\n### Snapshot\n```yaml\n\n```"
-    with pytest.raises(TabCrashed):
+    with pytest.raises(CrashedTabResponse):
         parse_page(text)
 
 

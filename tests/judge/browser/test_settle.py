@@ -19,7 +19,7 @@ from judge.browser import settle
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import browser_pool
 from judge.browser.settle import AWAKE_S, Report, SettleMode, read_report, settle_mode
-from shared.models import Page, Settled, Vanished
+from shared.models import Page, SettleTime, Vanished
 
 REPORT: dict[str, Any] = {
     "real_ms": 250,
@@ -321,7 +321,7 @@ async def test_a_mode_that_is_set_holds_for_every_website() -> None:
 
 def test_a_report_is_read_in_seconds() -> None:
     report = read_report(json.dumps(REPORT))
-    assert report.settled == Settled(real_s=0.25, page_s=1.0, waited_for=("timer",))
+    assert report.settled == SettleTime(real_s=0.25, page_s=1.0, waited_for=("timer",))
     assert report.vanished == (Vanished(text="Saved", at_ms=2, stood_s=2.0),)
     assert report.downloads == ("a.pdf",)
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from judge.browser.settle import Report
-from judge.browser.since import BLANK, Since
-from shared.models import Notice, Page, Settled
+from judge.browser.since import BLANK, ChangesSince
+from shared.models import Notice, Page, SettleTime
 
 SHOP = "https://shop.example/"
 FIELD = '- textbox "Name" [ref=e1]: {}'
@@ -17,7 +17,7 @@ def page(snapshot: str = "- text: Shop", url: str = SHOP, **keys: Any) -> Page:
     return Page(url=url, title="Shop", snapshot=snapshot, **keys)
 
 
-def code(since: Since, seen: Page) -> str | None:
+def code(since: ChangesSince, seen: Page) -> str | None:
     notice = since.notice(seen, SLOW_S)
     return notice.code if notice else None
 
@@ -35,17 +35,17 @@ def code(since: Since, seen: Page) -> str | None:
 def test_the_most_serious_event_is_reported(
     reports: list[dict[str, Any]], events: dict[str, Any], expected: str | None
 ) -> None:
-    assert code(Since(reports=[Report(**each) for each in reports], **events), page()) == expected
+    assert code(ChangesSince(reports=[Report(**each) for each in reports], **events), page()) == expected
 
 
 @pytest.mark.parametrize(("lost", "expected"), [("crashed", "tab_crashed"), ("flooded", "tab_flooded")])
 def test_a_lost_tab_is_reported_only_with_the_empty_page_in_its_place(lost: Any, expected: str) -> None:
-    since = Since(reports=[Report(lost=lost)])
+    since = ChangesSince(reports=[Report(lost=lost)])
     assert (code(since, page()), code(since, page(url=BLANK))) == (None, expected)
 
 
 def test_what_something_worse_kept_from_being_reported_is_reported_with_the_next_observation() -> None:
-    since, busy = Since(was_loading=True, has_chosen=True), page(notice=Notice(code="no_snapshot"))
+    since, busy = ChangesSince(was_loading=True, has_chosen=True), page(notice=Notice(code="no_snapshot"))
     assert code(since, busy) == "no_snapshot"
     later = since.after(busy)
     assert code(later, page()) == "loading_stopped"
@@ -59,7 +59,7 @@ def test_what_something_worse_kept_from_being_reported_is_reported_with_the_next
 def test_a_field_that_does_not_show_what_was_typed_is_reported(
     shown: str, is_done: bool, is_found_again: bool, expected: str | None
 ) -> None:
-    since, params = Since(), {"target": "e1", "text": "Ann"}
+    since, params = ChangesSince(), {"target": "e1", "text": "Ann"}
     since.acted("browser_type", params, is_done=is_done, is_found_again=is_found_again)
     assert code(since, page(FIELD.format(shown))) == expected
     assert code(since.after(page()), page(FIELD.format(shown))) is None
@@ -77,31 +77,31 @@ def test_a_field_that_does_not_show_what_was_typed_is_reported(
 def test_a_drag_that_changed_nothing_is_reported(
     before: tuple[str, bytes | None], after: tuple[str, bytes | None], expected: str | None
 ) -> None:
-    since = Since().after(page(before[0], screenshot=before[1]))
+    since = ChangesSince().after(page(before[0], screenshot=before[1]))
     since.acted("browser_mouse_drag_xy", {}, is_done=True, is_found_again=False)
     assert code(since, page(after[0], screenshot=after[1])) == expected
 
 
 def test_the_findings_of_each_settling_belong_to_the_next_observation_alone() -> None:
-    since = Since()
+    since = ChangesSince()
     for real_s, waited_for in ((1.0, ("timer", "request")), (2.0, ("request",))):
-        settled = Settled(real_s=real_s, page_s=0.5, waited_for=waited_for)
+        settled = SettleTime(real_s=real_s, page_s=0.5, waited_for=waited_for)
         since.settled(Report(settled=settled, downloads=("a.csv",), links=((SHOP, "https://x.example/"),)))
     found = since.found()
-    assert found["settled"] == Settled(real_s=3.0, page_s=1.0, waited_for=("timer", "request"))
+    assert found["settled"] == SettleTime(real_s=3.0, page_s=1.0, waited_for=("timer", "request"))
     assert (found["downloads"], len(found["links"])) == (("a.csv", "a.csv"), 2)
     empty = since.after(page()).found()
-    assert (empty["settled"], empty["downloads"], empty["links"]) == (Settled(), (), ())
+    assert (empty["settled"], empty["downloads"], empty["links"]) == (SettleTime(), (), ())
 
 
 def test_a_download_is_reported_once() -> None:
-    since = Since()
+    since = ChangesSince()
     since.settled(Report(downloads=("a.csv",)))
     assert (since.take_downloads(), since.found()["downloads"]) == (("a.csv",), ())
 
 
 def test_a_tab_that_does_not_answer_stays_condemned_until_it_is_replaced() -> None:
-    since = Since(tabs=3, is_settled=True)
+    since = ChangesSince(tabs=3, is_settled=True)
     since.settled(Report(silent=True))
     since = since.after(page())
     before, tab = since.condemned, page(url=BLANK)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from helpers.browser.server_tools import FORBIDDEN, POINT_TOOLS, SERVER_TOOLS, tool
 from judge.browser.tools import CheckedAction, Complaint, check_action, offered_tools
-from shared.models import Action, Observation, Page
+from shared.models import Action, ObservationMessage, Page
 from shared.protocol import parse_observation, render_observation, render_tools
 from shared.snapshot import parse_snapshot
 
@@ -100,7 +100,7 @@ def test_an_offer_with_points_is_written_in_lines(actions: Any) -> None:
     offered = offered_tools(SERVER_TOOLS, actions)
     page = Page(url="about:blank", title="", snapshot="")
     assert "schema:" not in render_tools(offered)
-    assert parse_observation(render_observation(Observation(page=page, tools=offered))).tools == offered
+    assert parse_observation(render_observation(ObservationMessage(page=page, tools=offered))).tools == offered
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_the_offer_stays_compact_and_is_written_in_lines() -> None:
     assert "schema:" not in text
     assert len(text) < 4_000
     page = Page(url="about:blank", title="", snapshot="")
-    assert parse_observation(render_observation(Observation(page=page, tools=TOOLS))).tools == TOOLS
+    assert parse_observation(render_observation(ObservationMessage(page=page, tools=TOOLS))).tools == TOOLS
 
 
 @pytest.mark.parametrize("name", [*FORBIDDEN, *(each.name for each in POINT_TOOLS), "nonsense", "Browser_Click"])

@@ -9,7 +9,7 @@ from rich.console import Console
 from judge.commands import score_costs
 from judge.commands.score_costs import Costs, expectation
 from judge.config import RunConfig
-from judge.results.expected import Expected
+from judge.results.expected import ExpectedCost
 from shared.models import TokenUsage
 
 
@@ -18,7 +18,7 @@ def test_the_bar_shows_the_money_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     console = Console(file=shown, force_terminal=True, width=100)
     monkeypatch.setattr(score_costs, "Console", lambda **_: console)
     costs = Costs([Path("t")], RunConfig(), is_quiet=False)
-    costs.expected = Expected(trajectories=2, asked=2, calls=6, tokens=600, cost_usd=0.06)
+    costs.expected = ExpectedCost(trajectories=2, asked=2, calls=6, tokens=600, cost_usd=0.06)
     with costs.shown(2) as done:
         costs.spending.add(TokenUsage(calls=3, input=300), 0.025)
         done()
@@ -28,12 +28,12 @@ def test_the_bar_shows_the_money_spent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_terminal_or_anything_to_ask_there_is_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
     costs = Costs([Path("t")], RunConfig(), is_quiet=False)
-    costs.expected = Expected(trajectories=2, asked=2, calls=6)
+    costs.expected = ExpectedCost(trajectories=2, asked=2, calls=6)
     with costs.shown(2) as done:
         done()
     assert capsys.readouterr() == ("", "")
 
 
 def test_an_unknown_price_is_not_zero() -> None:
-    line = expectation(Expected(trajectories=1, asked=1, calls=3, tokens=600, cost_usd=None))
+    line = expectation(ExpectedCost(trajectories=1, asked=1, calls=3, tokens=600, cost_usd=None))
     assert "about 3 calls, 600 tokens, price unknown (estimated without earlier calls; cached replies are free)" in line

@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from helpers.episode.scripted import FINISH, HOME, Acts, ScriptedBrowser, play_episode
-from judge.trajectory.fetched import Answer
+from judge.trajectory.fetched import FetchResponse
 from shared.errors import BrowserFault, ParticipantUnreachable
 from shared.models import Action, Page
 
 CLICK = Action(tool="browser_click")
 CHECK = {"kind": "fetch", "url": "/api", "response": {"done": True}}
-DONE = Answer(status=200, type="application/json", body='{"done": true, "note": "unseen"}')
+DONE = FetchResponse(status=200, type="application/json", body='{"done": true, "note": "unseen"}')
 
 
 class Shop(ScriptedBrowser):
     """Answers the judge; `happened` is what it was asked to do, in order."""
 
-    def __init__(self, answers: Callable[[], Awaitable[Answer]]) -> None:
+    def __init__(self, answers: Callable[[], Awaitable[FetchResponse]]) -> None:
         super().__init__()
         self._answers = answers
         self.happened: list[str] = []
@@ -29,21 +29,21 @@ class Shop(ScriptedBrowser):
         self.happened.append("observe")
         return await super().observe()
 
-    async def fetch(self, url: str, key: str | None) -> Answer:
+    async def fetch(self, url: str, key: str | None) -> FetchResponse:
         self.happened.append(url)
         return await self._answers()
 
 
-async def done() -> Answer:
+async def done() -> FetchResponse:
     return DONE
 
 
-async def never() -> Answer:
+async def never() -> FetchResponse:
     await asyncio.Event().wait()
     return DONE
 
 
-async def breaks() -> Answer:
+async def breaks() -> FetchResponse:
     raise BrowserFault("gone")
 
 
@@ -84,7 +84,7 @@ def test_at_the_limit_of_the_attempt_the_answer_is_an_error(tmp_path: Path) -> N
         await asyncio.sleep(40)
         return CLICK
 
-    async def slowly() -> Answer:
+    async def slowly() -> FetchResponse:
         await asyncio.sleep(80)
         return DONE
 

@@ -17,7 +17,7 @@ from helpers.ports import free_ports
 from judge.browser.session import Hop, ToolResult
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
-from judge.episode.reset import SiteTurns, Turn, reset_site
+from judge.episode.reset import SiteTurns, SiteUse, reset_site
 from judge.network.policy import NetworkPolicy
 from judge.records.events import Event, TaskRetried, TaskStarted
 from judge.records.tasks import Task
@@ -233,7 +233,7 @@ async def test_attempts_on_a_site_that_is_reset_follow_each_other(resets: tuple[
     site, happened = resets
     sites = turns(site_resets={site: f"{site}/reset"})
 
-    async def play(number: int) -> Turn:
+    async def play(number: int) -> SiteUse:
         async with sites.turn(task_at(site), is_first=number == 1) as turn:
             happened.append(f"{number} begins")
             # Time enough for another one to reset the site, if it could.

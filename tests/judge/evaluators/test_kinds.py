@@ -9,7 +9,7 @@ from pydantic import ValidationError
 import judge.evaluators
 import judge.records
 from judge.evaluators import kinds
-from judge.evaluators.base import CheckKind, Decision, Found
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.checks import check_kind
 from judge.evaluators.kinds.request import RequestCheck
 from judge.evaluators.kinds.socket import SocketCheck
@@ -71,7 +71,7 @@ class Loud(PluginCheck):
     least: int
 
 
-LOUD = CheckKind(Loud, lambda *_: Decision(True, Found(True, "loud"), None))
+LOUD = CheckKind(Loud, lambda *_: Decision(True, ComparisonResult(True, "loud"), None))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from helpers.network.interceptors import answer
 from judge.network.holding import Holding, Rules, reply_to
 from judge.network.interception import (
-    Headers,
+    HeaderPairs,
     PageSocket,
     RequestFailed,
     RequestRefused,
@@ -104,11 +104,11 @@ def test_what_is_declared_as_held_is_held_even_if_it_may_be_written() -> None:
     assert not is_held("POST", f"{SHOP}/search", **keys)
 
 
-def asked(**headers: str) -> Headers:
+def asked(**headers: str) -> HeaderPairs:
     return tuple((name.replace("_", "-"), value) for name, value in headers.items())
 
 
-def replied(hold: dict[str, Any], headers: Headers) -> tuple[int, dict[str, str], str]:
+def replied(hold: dict[str, Any], headers: HeaderPairs) -> tuple[int, dict[str, str], str]:
     reply = reply_to(WireRequest("POST", f"{PAY}/x", headers, b"body"), Hold.model_validate({"url": "*", **hold}))
     assert isinstance(reply.body, bytes)
     return reply.status, dict(reply.headers), reply.body.decode()
@@ -125,7 +125,7 @@ def replied(hold: dict[str, Any], headers: Headers) -> tuple[int, dict[str, str]
         ((), False),
     ],
 )
-def test_a_document_gets_a_short_page_and_a_fetch_an_empty_object(headers: Headers, is_page: bool) -> None:
+def test_a_document_gets_a_short_page_and_a_fetch_an_empty_object(headers: HeaderPairs, is_page: bool) -> None:
     status, sent, body = replied({}, headers)
     assert (status, body.startswith("<!doctype html>"), body == "{}") == (200, is_page, not is_page)
     assert sent["Content-Type"] == ("text/html; charset=utf-8" if is_page else "application/json")
@@ -163,7 +163,7 @@ class Socket:
 
     refused: WireAnswer | None = None
 
-    async def accept(self, headers: Headers = ()) -> None:
+    async def accept(self, headers: HeaderPairs = ()) -> None:
         raise AssertionError
 
     async def refuse(self, answer: WireAnswer) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.network.policy import NetworkPolicy, refuse_ip
-from judge.sites import Place, place_of
+from judge.sites import HostPort, place_of
 
 
 @pytest.mark.parametrize(
@@ -63,11 +63,11 @@ def test_every_allowed_address_is_global(address: ipaddress.IPv4Address | ipaddr
 
 def test_the_tasks_own_site_is_allowed_by_exact_host_and_port() -> None:
     policy = NetworkPolicy.for_websites(["http://127.0.0.1:9180/", "https://shop.test"])
-    assert policy.refuse_address(Place(host="127.0.0.1", port=9180), "127.0.0.1") is None
-    assert policy.refuse_address(Place(host="127.0.0.1", port=9009), "127.0.0.1") == "this machine"
-    assert policy.refuse_address(Place(host="localhost", port=9180), "127.0.0.1") == "this machine"
-    assert policy.refuse_address(Place(host="shop.test", port=443), "10.0.0.1") is None
-    assert policy.refuse_address(Place(host="shop.test", port=80), "10.0.0.1") == "a private network"
+    assert policy.refuse_address(HostPort(host="127.0.0.1", port=9180), "127.0.0.1") is None
+    assert policy.refuse_address(HostPort(host="127.0.0.1", port=9009), "127.0.0.1") == "this machine"
+    assert policy.refuse_address(HostPort(host="localhost", port=9180), "127.0.0.1") == "this machine"
+    assert policy.refuse_address(HostPort(host="shop.test", port=443), "10.0.0.1") is None
+    assert policy.refuse_address(HostPort(host="shop.test", port=80), "10.0.0.1") == "a private network"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_assessments_own_servers_are_out_of_reach_also_as_a_tasks_website(we
     assert place is not None
     refused = policy.refuse_name(place) or policy.refuse_address(place, address)
     assert refused == "a server of the assessment itself"
-    assert policy.refuse_address(Place(host="127.0.0.1", port=9180), "127.0.0.1") is None
+    assert policy.refuse_address(HostPort(host="127.0.0.1", port=9180), "127.0.0.1") is None
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,9 @@ def test_the_assessments_own_servers_are_out_of_reach_also_as_a_tasks_website(we
 )
 def test_a_metadata_service_is_out_of_reach_also_as_the_tasks_own_site(address: str) -> None:
     policy = NetworkPolicy.for_websites(["http://shop.test/", "http://metadata.google.internal/"])
-    assert policy.refuse_address(Place(host="shop.test", port=80), address) is not None
-    assert policy.refuse_name(Place(host="metadata.google.internal", port=80)) == "a metadata service"
+    assert policy.refuse_address(HostPort(host="shop.test", port=80), address) is not None
+    assert policy.refuse_name(HostPort(host="metadata.google.internal", port=80)) == "a metadata service"
 
 
 def test_a_metadata_service_is_not_even_looked_up() -> None:
-    assert NetworkPolicy().refuse_name(Place(host="metadata.google.internal", port=80)) == "a metadata service"
+    assert NetworkPolicy().refuse_name(HostPort(host="metadata.google.internal", port=80)) == "a metadata service"

@@ -14,8 +14,8 @@ from judge.browser.requests import RequestLog
 from judge.browser.session import Traffic
 from judge.evaluators.checks import evaluate
 from judge.network import wire as wire_limits
-from judge.network.interception import Headers, SocketMessage, WireAnswer, WireRequest
-from judge.network.wire import Wire
+from judge.network.interception import HeaderPairs, SocketMessage, WireAnswer, WireRequest
+from judge.network.wire import ExchangeRecord
 from judge.sites import Site, origin_of
 from judge.trajectory.network import Entry, write_har
 from judge.trajectory.redaction import Redaction
@@ -23,8 +23,8 @@ from judge.trajectory.redaction import Redaction
 SHOP, EVIL = "https://shop.example", "https://evil.example"
 ORDER = f"{SHOP}/order"
 JSON = ("Content-Type", "application/json")
-OWN: Headers = (JSON, ("Origin", SHOP), ("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Dest", "empty"))
-FOREIGN: Headers = (JSON, ("Origin", EVIL), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Dest", "empty"))
+OWN: HeaderPairs = (JSON, ("Origin", SHOP), ("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Dest", "empty"))
+FOREIGN: HeaderPairs = (JSON, ("Origin", EVIL), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Dest", "empty"))
 
 
 class Sent(NamedTuple):
@@ -37,7 +37,7 @@ class Sent(NamedTuple):
 
 def held(
     body: str = '{"qty": 1}',
-    headers: Headers = OWN,
+    headers: HeaderPairs = OWN,
     *,
     url: str = ORDER,
     step: int = 1,
@@ -55,7 +55,7 @@ def passed_on(*args: Any, **keys: Any) -> Sent:
 
 
 def reported(
-    body: str | None = '{"qty": 1}', headers: Headers = OWN, *, status: int = 200, at_ms: int = 4, **more: Any
+    body: str | None = '{"qty": 1}', headers: HeaderPairs = OWN, *, status: int = 200, at_ms: int = 4, **more: Any
 ) -> dict[str, Any]:
     """What the browser reports of a request; without a body, it did not observe it."""
     fixed = {"origin": dict(headers).get("Origin"), "site": dict(headers).get("Sec-Fetch-Site")}
@@ -67,9 +67,9 @@ def reported(
     return part | more
 
 
-def recorded(*requests: Sent) -> Wire:
+def recorded(*requests: Sent) -> ExchangeRecord:
     """The guard's record of these requests."""
-    wire = Wire()
+    wire = ExchangeRecord()
     wire.site = Site(frozenset(filter(None, [origin_of(SHOP)])))
     for sent in requests:
         exchange = wire.begin(sent.request, 1)
@@ -159,7 +159,7 @@ def test_each_of_several_alike_is_there_once(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_sender_is_made_out_only_from_headers_that_agree(
-    tmp_path: Path, headers: Headers, sender: str | None
+    tmp_path: Path, headers: HeaderPairs, sender: str | None
 ) -> None:
     (entry,) = merged(tmp_path, [], held(headers=headers)).entries
     assert entry["_sender"] == sender
@@ -180,7 +180,7 @@ def test_what_the_guard_passed_on_has_the_browser_s_answer_and_the_guard_s_paylo
 
 
 @pytest.mark.parametrize("headers", [OWN, FOREIGN, ()], ids=["own", "foreign", "none"])
-def test_what_the_browser_did_not_report_has_no_sender_unless_it_was_held(tmp_path: Path, headers: Headers) -> None:
+def test_what_the_browser_did_not_report_has_no_sender_unless_it_was_held(tmp_path: Path, headers: HeaderPairs) -> None:
     (entry,) = merged(tmp_path, [], passed_on(headers=headers)).entries
     assert (entry["_sender"], entry["response"]["status"]) == (None, 200)
     # Its answer was not recorded, which is not the same as an answer without content.
@@ -226,7 +226,7 @@ REQUESTS = st.lists(
 @given(sent=REQUESTS, others=REQUESTS, data=st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_held_request_is_there_once_and_no_other_is_lost(
-    tmp_path: Path, sent: list[tuple[str, Headers]], others: list[tuple[str, Headers]], data: st.DataObject
+    tmp_path: Path, sent: list[tuple[str, HeaderPairs]], others: list[tuple[str, HeaderPairs]], data: st.DataObject
 ) -> None:
     known = data.draw(st.lists(st.sampled_from(sent), max_size=len(sent)) if sent else st.just([]))
     entries = [reported(body or None, headers) for body, headers in known]

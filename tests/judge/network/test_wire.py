@@ -5,22 +5,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.network import wire as limits
-from judge.network.interception import Headers, WireAnswer, WireRequest
-from judge.network.wire import OTHER, OWN, Wire
+from judge.network.interception import HeaderPairs, WireAnswer, WireRequest
+from judge.network.wire import OTHER, OWN, ExchangeRecord
 from judge.sites import Site, origin_of
 
 SHOP, EVIL = "https://shop.example", "https://evil.example"
-BY_SHOP: Headers = (("Origin", SHOP), ("Sec-Fetch-Dest", "empty"))
-BY_EVIL: Headers = (("Origin", EVIL), ("Sec-Fetch-Dest", "empty"))
+BY_SHOP: HeaderPairs = (("Origin", SHOP), ("Sec-Fetch-Dest", "empty"))
+BY_EVIL: HeaderPairs = (("Origin", EVIL), ("Sec-Fetch-Dest", "empty"))
 
 
-def a_wire() -> Wire:
-    wire = Wire()
+def a_wire() -> ExchangeRecord:
+    wire = ExchangeRecord()
     wire.site = Site(frozenset(filter(None, [origin_of(SHOP)])))
     return wire
 
 
-def send(wire: Wire, url: str, headers: Headers = BY_SHOP, body: bytes = b"", *, is_held: bool = False) -> None:
+def send(
+    wire: ExchangeRecord, url: str, headers: HeaderPairs = BY_SHOP, body: bytes = b"", *, is_held: bool = False
+) -> None:
     exchange = wire.begin(WireRequest("POST", url, headers, body), 1)
     wire.settle(exchange, WireAnswer(200, is_held=is_held))
 
@@ -52,7 +54,7 @@ def test_a_request_is_there_before_it_is_answered() -> None:
     ids=str,
 )
 def test_a_foreign_flood_does_not_push_out_what_the_site_sends(
-    monkeypatch: pytest.MonkeyPatch, headers: Headers, is_own: bool
+    monkeypatch: pytest.MonkeyPatch, headers: HeaderPairs, is_own: bool
 ) -> None:
     small = {"entries": 5, "paths": 1}
     monkeypatch.setattr(limits, "OWN", OWN._replace(**small))
@@ -69,7 +71,7 @@ def test_a_foreign_flood_does_not_push_out_what_the_site_sends(
     sizes=st.lists(st.tuples(st.integers(0, 4), st.sampled_from((0, 10, 300_000)), st.sampled_from((BY_SHOP, BY_EVIL))))
 )
 def test_every_request_is_kept_or_counted_and_the_first_and_the_last_of_a_path_are_kept(
-    sizes: list[tuple[int, int, Headers]],
+    sizes: list[tuple[int, int, HeaderPairs]],
 ) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(limits, "OWN", OWN._replace(entries=3, paths=4))

@@ -11,7 +11,7 @@ from judge.records.events import (
     EVENT_KEY,
     Event,
     EventReader,
-    Noted,
+    RequestWarning,
     RunDone,
     RunStarted,
     StepBegun,
@@ -93,7 +93,7 @@ def test_an_update_without_a_list_has_no_events(metadata: dict[str, Any]) -> Non
 
 def test_the_texts_of_a_foreign_judge_are_bounded_and_on_one_line() -> None:
     (event,) = read({"event": "noted", "text": "a\x1b[2J\n" + "b" * 10_000})
-    assert isinstance(event, Noted)
+    assert isinstance(event, RequestWarning)
     assert len(event.text) == 500
     assert event.text.isprintable()
 

@@ -9,12 +9,23 @@ from typing import Any
 import pytest
 
 from helpers.browser.server_tools import SERVER_TOOLS, tool
-from judge.browser.replies import Understood, understand
+from judge.browser.replies import CheckedReply, understand
 from judge.browser.tools import offered_tools
-from judge.config import Actions
+from judge.config import ActionMode
 from judge.records import tools
 from judge.records.lines import value
-from judge.records.tools import TOOLS, VERBS, Line, Tool, Verb, acts_on_page, texts_of, tool_of, verb_of, writes
+from judge.records.tools import (
+    TOOLS,
+    VERBS,
+    ActionLineParts,
+    Tool,
+    Verb,
+    acts_on_page,
+    texts_of,
+    tool_of,
+    verb_of,
+    writes,
+)
 from judge.trajectory.formats.online_mind2web import action_v2
 from shared.models import Action, ToolSpec
 from shared.protocol import ENDING_TOOLS, render_reply
@@ -47,13 +58,13 @@ def sample(schema: Mapping[str, Any], key: str = "") -> Any:
     return "e1" if key in tools.TARGETS else schema["enum"][-1] if "enum" in schema else "https://a.example/"
 
 
-def reads(spec: ToolSpec, offered: tuple[ToolSpec, ...], params: Mapping[str, Any]) -> Understood:
+def reads(spec: ToolSpec, offered: tuple[ToolSpec, ...], params: Mapping[str, Any]) -> CheckedReply:
     text = render_reply(Action(tool=spec.name, params=dict(params)))
     return understand(text, offered, SNAPSHOT, open_tabs=2, viewport=(1280, 720))
 
 
 @pytest.mark.parametrize("actions", ["refs", "coordinates", "both"])
-def test_every_offered_tool_has_a_line_that_other_parts_understand(actions: Actions) -> None:
+def test_every_offered_tool_has_a_line_that_other_parts_understand(actions: ActionMode) -> None:
     offered = offered_tools(SERVER_TOOLS, actions)
     for spec in offered:
         understood = reads(spec, offered, sample(spec.parameters))
@@ -65,7 +76,7 @@ def test_every_offered_tool_has_a_line_that_other_parts_understand(actions: Acti
 
 
 @pytest.mark.parametrize("actions", ["refs", "coordinates", "both"])
-def test_no_offered_tool_makes_a_reply_unreadable(actions: Actions) -> None:
+def test_no_offered_tool_makes_a_reply_unreadable(actions: ActionMode) -> None:
     offered = offered_tools(SERVER_TOOLS, actions)
     for spec in offered:
         for left_out in ({}, *({key} for key in spec.parameters["properties"])):
@@ -103,7 +114,7 @@ NOTE = Tool(
     params={"target": tools._TARGET, "note": "What to write"},
     needs_element=True,
     does="writes",
-    line=lambda params, scene: Line(scene.element(params["target"]), "NOTE", value(params["note"])),
+    line=lambda params, scene: ActionLineParts(scene.element(params["target"]), "NOTE", value(params["note"])),
     own_text={"note": lambda text: (str(text),)},
     fills=lambda params: {params["target"]: params["note"]},
     rule=lambda params, open_tabs: None if params["note"] else 'browser_note: "note" is empty; send a text.',

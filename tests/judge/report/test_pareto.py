@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from judge.report.data import TaskRow
 from judge.report.pareto import front_of, pareto_chart
 from judge.report.totals import Totals, totals_of
-from judge.results.metering import Metered
+from judge.results.metering import MeteredUsage
 
 ROWS = [TaskRow.without_attempt(task_id=str(number), verdict="success") for number in range(4)]
 
 
 def totals(cost: float | None) -> Totals:
-    known = Metered(calls=1, known_cost_usd=cost or 0.0, unpriced_calls=1 if cost is None else 0)
+    known = MeteredUsage(calls=1, known_cost_usd=cost or 0.0, unpriced_calls=1 if cost is None else 0)
     return totals_of(ROWS, known)
 
 

@@ -12,7 +12,7 @@ from judge.report.data import TaskRow
 from judge.report.totals import totals_of
 from judge.results.entries import counts_of
 from judge.results.judgings import Judging
-from judge.results.rates import OUTCOMES, Counted, Rate, RowOutcome
+from judge.results.rates import OUTCOMES, CountedAttempt, Rate, RowOutcome
 from shared.models import TokenUsage
 
 ROW = TaskRow.without_attempt(
@@ -28,7 +28,7 @@ ROW = TaskRow.without_attempt(
 
 
 def rate_of_tasks(outcomes: Sequence[RowOutcome]) -> Rate:
-    return Rate.of(Counted(f"t{number}", outcome) for number, outcome in enumerate(outcomes))
+    return Rate.of(CountedAttempt(f"t{number}", outcome) for number, outcome in enumerate(outcomes))
 
 
 @given(st.lists(st.sampled_from(OUTCOMES), max_size=40))

@@ -5,13 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.results.agreement import Pair, agreement, group_columns, rates, read_pairs
+from judge.results.agreement import LabelledVerdict, agreement, group_columns, rates, read_pairs
 from shared.errors import ConfigError
 
 
-def pairs_of(tp: int, fp: int, tn: int, fn: int, **groups: str) -> list[Pair]:
+def pairs_of(tp: int, fp: int, tn: int, fn: int, **groups: str) -> list[LabelledVerdict]:
     cells = [(True, True, tp), (False, True, fp), (False, False, tn), (True, False, fn)]
-    return [Pair(human=human, judge=judge, groups=groups) for human, judge, count in cells for _ in range(count)]
+    return [
+        LabelledVerdict(human=human, judge=judge, groups=groups) for human, judge, count in cells for _ in range(count)
+    ]
 
 
 def test_rates_of_a_worked_example() -> None:
@@ -81,7 +83,9 @@ def test_full_disagreement_has_kappa_minus_one() -> None:
 
 
 def test_excluded_pairs_are_counted_and_not_compared() -> None:
-    found = rates([*pairs_of(1, 0, 1, 0), Pair(excluded="unscored"), Pair(excluded="not_executable")])
+    found = rates(
+        [*pairs_of(1, 0, 1, 0), LabelledVerdict(excluded="unscored"), LabelledVerdict(excluded="not_executable")]
+    )
     assert found.n == 2
     assert found.excluded == {"not_executable": 1, "unscored": 1}
 
@@ -95,17 +99,17 @@ def test_each_group_has_its_own_rates() -> None:
 
 
 def test_a_column_that_identifies_rows_is_not_a_group() -> None:
-    many = [Pair(groups={"level": "easy", "url": str(n), "task_id": "t"}) for n in range(11)]
+    many = [LabelledVerdict(groups={"level": "easy", "url": str(n), "task_id": "t"}) for n in range(11)]
     assert group_columns(many) == ["level"]
 
 
 def test_a_column_with_too_many_values_is_not_a_group() -> None:
-    assert group_columns([Pair(groups={"seed": str(n % 201)}) for n in range(402)]) == []
-    assert group_columns([Pair(groups={"seed": str(n % 200)}) for n in range(402)]) == ["seed"]
+    assert group_columns([LabelledVerdict(groups={"seed": str(n % 201)}) for n in range(402)]) == []
+    assert group_columns([LabelledVerdict(groups={"seed": str(n % 200)}) for n in range(402)]) == ["seed"]
 
 
 def test_a_few_rows_may_each_be_a_group() -> None:
-    assert group_columns([Pair(groups={"level": name}) for name in ("easy", "hard")]) == ["level"]
+    assert group_columns([LabelledVerdict(groups={"level": name}) for name in ("easy", "hard")]) == ["level"]
 
 
 def test_rows_of_totals_that_repeat_the_others_are_left_out() -> None:
@@ -152,8 +156,8 @@ def test_cells_may_be_separated_by_commas_semicolons_or_tabs(tmp_path: Path, sep
     path = tmp_path / "labels.csv"
     path.write_bytes(text.encode())
     assert read_pairs(path) == [
-        Pair(human=True, judge=True, groups={"task_id": "a", "level": "easy"}),
-        Pair(human=False, judge=True, groups={"task_id": "b", "level": "very\r\nhard"}),
+        LabelledVerdict(human=True, judge=True, groups={"task_id": "a", "level": "easy"}),
+        LabelledVerdict(human=False, judge=True, groups={"task_id": "b", "level": "very\r\nhard"}),
     ]
 
 

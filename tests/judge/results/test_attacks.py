@@ -9,7 +9,7 @@ from helpers.results import a_result, a_submission, a_verdict
 from judge.results.attacks import attack_text
 from judge.results.entries import counts_of, read_entries
 from judge.results.merge import merge
-from judge.results.rows import AttemptRow, Played
+from judge.results.rows import AttemptRow, RowSource
 from judge.trajectory.record import Attempt
 
 
@@ -85,7 +85,7 @@ def test_a_merged_submission_computes_them_from_its_entries() -> None:
 
 @pytest.mark.parametrize(("attempt", "name"), [(RUN[0], None), (RUN[1], "a")])
 def test_tables_name_the_attack_of_an_attempt(attempt: Attempt, name: str | None) -> None:
-    row = AttemptRow.of(Played(attempt, attempt.task.task_id, 1, attempt.verdict))
+    row = AttemptRow.of(RowSource(attempt, attempt.task.task_id, 1, attempt.verdict))
     assert row.attack == name
     assert row.attack_succeeded is (None if name is None else True)
 

@@ -14,7 +14,7 @@ from judge.results.leaderboard import rows
 from judge.results.merge import merge
 from judge.results.run_record import excluded_by_scenario, newest_unfinished, require_same_exclusions, totals_of
 from judge.results.submission import TaskSummary, incomplete_note
-from judge.results.tables import Tabled, csv_of, left_out_rows, markdown, table_of
+from judge.results.tables import TableAttempt, csv_of, left_out_rows, markdown, table_of
 from judge.results.verify import verify_run
 from judge.runner.junit import write_junit
 from judge.scenario.models import Launch
@@ -128,7 +128,7 @@ def test_a_task_that_was_played_cannot_be_excluded_by_merging() -> None:
 
 
 def test_tables_name_the_reason(store: RunStore) -> None:
-    found = [each.row for each in table_of(store) if isinstance(each, Tabled)]
+    found = [each.row for each in table_of(store) if isinstance(each, TableAttempt)]
     assert [row.excluded for row in found] == [None, REASON]
     assert list(csv.DictReader(csv_of(found).splitlines()))[-1]["excluded"] == REASON
     text = markdown(found, left_out=[BY_SCENARIO])

@@ -3,7 +3,7 @@
 import pytest
 
 from judge.results.family import shared_family
-from judge.results.metering import Metered
+from judge.results.metering import MeteredUsage
 from shared.llm.prices import maker_of
 
 
@@ -23,8 +23,8 @@ def test_the_maker_of_a_model(model: str, maker: str | None) -> None:
     assert maker_of(model) == maker
 
 
-def metering(*models: str) -> Metered:
-    return Metered(calls=1, models=models)
+def metering(*models: str) -> MeteredUsage:
+    return MeteredUsage(calls=1, models=models)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def metering(*models: str) -> Metered:
     ],
 )
 def test_it_is_shared_if_a_metered_or_declared_model_has_the_judge_models_maker(
-    judge: str | None, declared: str | None, metered: Metered | None, shared: str | None
+    judge: str | None, declared: str | None, metered: MeteredUsage | None, shared: str | None
 ) -> None:
     record = {"judge_model": judge, "identity": {"model": declared}}
     assert shared_family(record, metered) == shared

@@ -10,7 +10,7 @@ from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_ve
 from judge.evaluators.base import Assertion
 from judge.records.verdicts import NO_PROMPTS
 from judge.results.ground_truth import differences_of, measure
-from judge.scenario.importers import IMPORTERS, Imported, Importer
+from judge.scenario.importers import IMPORTERS, ImportedTasks, Importer
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.files import write_json
@@ -105,7 +105,7 @@ def test_a_judge_model_is_no_ground_truth(tmp_path: Path) -> None:
 def test_only_tasks_with_its_kind_of_check_belong_to_a_source_of_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    games = Importer(run=lambda asked: Imported([], {}), check_kind="probe")
+    games = Importer(run=lambda asked: ImportedTasks([], {}), check_kind="probe")
     store = a_run(tmp_path, ("success", "success"))
     monkeypatch.setattr(Seam, "find", lambda seam, name: games if (seam, name) == (IMPORTERS, "games") else None)
     with pytest.raises(ConfigError, match="no attempt has ground truth of games"):

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from helpers.results import a_finished_run, a_result
 from judge.results.metering import (
     LEDGER,
-    Begun,
     Call,
-    Ended,
+    CallEnd,
+    CallStart,
     InProgress,
-    Metered,
+    MeteredUsage,
     Metering,
     Tokens,
     metered,
@@ -32,8 +32,8 @@ def a_call(
 ) -> Call:
     name = f"c{number}"
     known = {"seconds": 0.5, "status": 200, "model": "m", "tokens": Tokens(input=100, output=10), "cost_usd": 0.25}
-    begun = Begun(call=name, at=at, role="white_agent", provider="openai", attempt=attempt, one_slot=one_slot)
-    return Call(begun, Ended.model_validate({"call": name, **known, **ended}))
+    begun = CallStart(call=name, at=at, role="white_agent", provider="openai", attempt=attempt, one_slot=one_slot)
+    return Call(begun, CallEnd.model_validate({"call": name, **known, **ended}))
 
 
 def lines(*calls: Call) -> str:
@@ -42,7 +42,7 @@ def lines(*calls: Call) -> str:
 
 
 def test_a_cost_is_unknown_if_that_of_one_call_is() -> None:
-    found = Metered.of([a_call(), a_call(1, tokens=None, cost_usd=None, unknown="not_reported")])
+    found = MeteredUsage.of([a_call(), a_call(1, tokens=None, cost_usd=None, unknown="not_reported")])
     assert found is not None
     known = (2, 1, 100, None, 0.25)
     assert (found.calls, found.unknown_calls, found.input, found.cost_usd, found.known_cost_usd) == known
@@ -50,11 +50,11 @@ def test_a_cost_is_unknown_if_that_of_one_call_is() -> None:
 
 
 def test_without_a_call_nothing_was_measured() -> None:
-    assert Metered.of([]) is None
+    assert MeteredUsage.of([]) is None
 
 
 def test_a_refused_call_costs_nothing_and_is_counted() -> None:
-    found = Metered.of([a_call(), a_call(1, status=429, tokens=None, cost_usd=None)])
+    found = MeteredUsage.of([a_call(), a_call(1, status=429, tokens=None, cost_usd=None)])
     assert found is not None
     assert (found.calls, found.refused_calls, found.cost_usd) == (2, 1, 0.25)
 

@@ -18,7 +18,7 @@ from judge.report.build import make_report
 from judge.results.merge import merge
 from judge.results.policies import policy_text
 from judge.results.rejudged import take_over
-from judge.results.rows import AttemptRow, Played
+from judge.results.rows import AttemptRow, RowSource
 from judge.results.tables import csv_of, markdown
 from judge.results.verify import verify_run
 from judge.store.layout import RunStore
@@ -100,7 +100,7 @@ def test_merged_files_have_the_figures_of_all_their_tasks() -> None:
 
 
 def row_of(attempt: Attempt) -> AttemptRow:
-    return AttemptRow.of(Played(attempt, attempt.task.task_id, 1, attempt.verdict))
+    return AttemptRow.of(RowSource(attempt, attempt.task.task_id, 1, attempt.verdict))
 
 
 def test_a_row_names_the_policies() -> None:

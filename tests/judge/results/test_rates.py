@@ -1,12 +1,12 @@
 """One rate of attempts, whoever shows it."""
 
 from judge.results.entries import counts_of
-from judge.results.rates import Counted, Rate
+from judge.results.rates import CountedAttempt, Rate
 
 
-def attempts(**outcomes: str) -> list[Counted]:
+def attempts(**outcomes: str) -> list[CountedAttempt]:
     names = {"s": "success", "f": "failure", "u": "unscored", "a": "aborted"}
-    return [Counted(task, names[letter]) for task, letters in outcomes.items() for letter in letters]
+    return [CountedAttempt(task, names[letter]) for task, letters in outcomes.items() for letter in letters]
 
 
 def test_tasks_played_a_different_number_of_times_weigh_the_same_in_the_rate_of_all() -> None:
@@ -16,23 +16,27 @@ def test_tasks_played_a_different_number_of_times_weigh_the_same_in_the_rate_of_
 
 
 def test_an_unknown_outcome_is_counted_as_unfinished_and_not_scored() -> None:
-    rate = Rate.of([Counted("a", "odd"), Counted("b", "success")])
+    rate = Rate.of([CountedAttempt("a", "odd"), CountedAttempt("b", "success")])
     assert (rate.counts["unfinished"], rate.scored, rate.total) == (1, 1, 2)
 
 
 def test_a_task_is_completed_if_the_participant_ended_every_attempt() -> None:
-    listed = [Counted("a", "success", True), Counted("a", "failure", False), Counted("b", "failure", True)]
+    listed = [
+        CountedAttempt("a", "success", True),
+        CountedAttempt("a", "failure", False),
+        CountedAttempt("b", "failure", True),
+    ]
     assert Rate.of(listed).completed_tasks == 1
 
 
 def test_coverage_and_its_upper_bound_stand_beside_the_rate_and_change_nothing_in_it() -> None:
     listed = [
-        Counted("a", "success", coverage="full"),
-        Counted("b", "failure", coverage="full"),
-        Counted("c", "failure", coverage="off_archive"),
-        Counted("d", "success", coverage="off_archive"),
-        Counted("e", "unscored", coverage="off_archive"),
-        Counted("f", "failure", coverage="uncertain"),
+        CountedAttempt("a", "success", coverage="full"),
+        CountedAttempt("b", "failure", coverage="full"),
+        CountedAttempt("c", "failure", coverage="off_archive"),
+        CountedAttempt("d", "success", coverage="off_archive"),
+        CountedAttempt("e", "unscored", coverage="off_archive"),
+        CountedAttempt("f", "failure", coverage="uncertain"),
     ]
     found = Rate.of(listed).published()
     assert found.pop("coverage") == {"full": 2, "uncertain": 1, "off_archive": 3, "upper_bound": 60.0}

@@ -28,7 +28,7 @@ from judge.runner.plan import Plan, make_plan
 from judge.scenario.toml import load_scenario
 from judge.server.service import JudgeService
 from judge.store.layout import RunStore
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import AgentMessage
 from shared.settings import Settings
 
 RECORDED = ROOT / "tests" / "fixtures" / "recorded_run"
@@ -135,7 +135,7 @@ def test_resuming_says_first_that_it_judges_again(folder: Path) -> None:
 async def test_the_judge_resumes_it_and_it_verifies_scores_and_reports_afterwards(folder: Path) -> None:
     plan, before, sink = plan_of(folder), read(folder / "run.json"), RecordedEnds()
     judge = JudgeService(Settings(trust_config=True, browser_path=sys.executable), folder.parent.parent)
-    await judge.execute(Turn(text=plan.request, context_id="c", task_id="t"), sink)
+    await judge.execute(AgentMessage(text=plan.request, context_id="c", task_id="t"), sink)
     assert sink.ended[0] == "completed", sink.ended
     record = read(folder / "run.json")
     assert record["judge_id"] != before["judge_id"]

@@ -13,7 +13,7 @@ from judge.records.tasks import Task
 from judge.results.leaderboard import rows
 from judge.results.progress import with_verdict
 from judge.results.rewards import LEAST, SuccessRule
-from judge.results.tables import Tabled, table_of
+from judge.results.tables import TableAttempt, table_of
 from judge.results.verify import verify_run
 from judge.trajectory.record import Attempt
 
@@ -53,7 +53,7 @@ def test_a_leaderboards_row_says_which_rewards_count(tmp_path: Path, rule: Succe
 def test_a_table_has_the_reward_and_a_run_from_before_there_was_one_still_matches(tmp_path: Path) -> None:
     store = a_finished_run(tmp_path, played(None, 0.4, rule="positive"))
     (found,) = table_of(store)
-    assert isinstance(found, Tabled)
+    assert isinstance(found, TableAttempt)
     assert (found.row.reward, found.row.success_rule) == (0.4, "positive")
     path = store.folder / "results.json"
     submission = json.loads(path.read_text())

@@ -10,8 +10,8 @@ from judge.records.steps import Outcome
 from judge.report.data import RunView, TaskRow, read_run, read_task
 from judge.report.pages import Renderer
 from judge.report.totals import totals_of
-from judge.results.rows import COLUMNS, ENTRY_COLUMNS, MAX_TEXT_CHARS, AttemptRow, Played
-from judge.results.tables import Tabled, table_of
+from judge.results.rows import COLUMNS, ENTRY_COLUMNS, MAX_TEXT_CHARS, AttemptRow, RowSource
+from judge.results.tables import TableAttempt, table_of
 from judge.trajectory.record import Attempt
 
 NOT_DOCUMENTED = ["epoch", "decided_by", "reason", "flags", "duration_s", "not_executed", "settle", "task_sha256"]
@@ -31,7 +31,7 @@ def entry_of(attempt: Attempt) -> dict[str, Any]:
 
 
 def row_of(attempt: Attempt, **options: Any) -> AttemptRow:
-    return AttemptRow.of(Played(attempt, attempt.task.task_id, attempt.epoch, attempt.verdict), **options)
+    return AttemptRow.of(RowSource(attempt, attempt.task.task_id, attempt.epoch, attempt.verdict), **options)
 
 
 def test_an_entry_has_the_contracts_keys_and_then_these() -> None:
@@ -50,7 +50,7 @@ def test_a_column_has_the_same_value_in_an_entry_and_in_a_row(attempt: Attempt) 
 def test_a_column_has_the_same_value_in_a_table_and_in_the_report(tmp_path: Path) -> None:
     store = a_finished_run(tmp_path, *ATTEMPTS)
     run = read_run(store)
-    tabled = {each.row.task_id: each.row.values() for each in table_of(store) if isinstance(each, Tabled)}
+    tabled = {each.row.task_id: each.row.values() for each in table_of(store) if isinstance(each, TableAttempt)}
     reported = {name: read_task(store.task(name), run).row.values() for name in run.task_ids}
     assert reported == tabled
     assert len(reported) == len(ATTEMPTS)
@@ -77,7 +77,7 @@ def test_replies_without_an_executed_action_are_counted_and_shown_where_there_ar
     failed = a_step(1).model_copy(update={"outcome": Outcome(ok=False, message="no such element")})
     attempt = a_result(steps=(a_step(0), failed, a_step(2).model_copy(update={"outcome": None})))
     assert row_of(attempt).not_executed == 1
-    rows = [TaskRow.of(Played(each, "t1", epoch, each.verdict)) for epoch, each in ((1, attempt), (2, a_result()))]
+    rows = [TaskRow.of(RowSource(each, "t1", epoch, each.verdict)) for epoch, each in ((1, attempt), (2, a_result()))]
     page = Renderer().index(RunView("r", {}, "p", ("t1",), epochs=2), totals_of(rows), rows)
     assert ("Not executed" in page, '<td class="num" data-v="0.5">0.5</td>' in page) == (True, True)
     assert "Not executed" not in Renderer().index(RunView("r", {}, "p", ("t1",)), totals_of(rows[1:]), rows[1:])

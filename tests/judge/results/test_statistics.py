@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from judge.results.entries import counts_of
 from judge.results.statistics import (
-    Tally,
+    AttemptCounts,
     bootstrap,
     exact,
     interval_95,
@@ -49,21 +49,21 @@ def test_the_variance_within_a_task_is_half_the_chance_that_two_attempts_differ(
 
 
 def test_a_task_counts_once_however_many_of_its_attempts_are_scored() -> None:
-    tallies = [Tally(1, 1, 3), Tally(0, 3, 3), Tally(0, 0, 3)]
+    tallies = [AttemptCounts(1, 1, 3), AttemptCounts(0, 3, 3), AttemptCounts(0, 0, 3)]
     assert success_rate(tallies) == pytest.approx(1 / 2)
     assert success_rate_of_all(tallies) == pytest.approx(1 / 9)
 
 
 def test_with_one_attempt_at_each_task_the_interval_is_the_exact_one() -> None:
-    tallies = [Tally(int(n < 6), 1, 1) for n in range(17)]
+    tallies = [AttemptCounts(int(n < 6), 1, 1) for n in range(17)]
     assert interval_95(tallies) == exact(6, 17)
-    assert interval_95([*tallies, Tally(0, 0, 1)]) == exact(6, 17)
+    assert interval_95([*tallies, AttemptCounts(0, 0, 1)]) == exact(6, 17)
     assert interval_95([]) == (0, 1)
 
 
 def test_tasks_that_all_have_the_same_rate_do_not_make_the_interval_a_point() -> None:
-    assert interval_95([Tally(2, 3, 3)] * 4) == pytest.approx(wilson(4 * 2 / 3, 4))
-    low, high = interval_95([Tally(3, 3, 3)] * 4)
+    assert interval_95([AttemptCounts(2, 3, 3)] * 4) == pytest.approx(wilson(4 * 2 / 3, 4))
+    low, high = interval_95([AttemptCounts(3, 3, 3)] * 4)
     assert low < 0.6
     assert high == 1
 
@@ -83,7 +83,7 @@ def test_the_bootstrap_does_not_depend_on_the_order_of_tasks_and_holds_the_mean(
 
 def test_the_bootstrap_resamples_tasks_and_not_attempts() -> None:
     """Ten tasks that always succeed or always fail tell no more in nine epochs than in three."""
-    three, nine = ([Tally(n * (i % 2), n, n) for i in range(10)] for n in (3, 9))
+    three, nine = ([AttemptCounts(n * (i % 2), n, n) for i in range(10)] for n in (3, 9))
     assert interval_95(three) == interval_95(nine)
 
 

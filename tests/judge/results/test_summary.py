@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from helpers.results import a_finished_run, a_result, a_row, a_verdict
 from judge.results.rows import AttemptRow
-from judge.results.tables import Tabled, markdown, table_of
+from judge.results.tables import TableAttempt, markdown, table_of
 
 
 def rows_of(folder: Path, reason: str = "because") -> list[AttemptRow]:
@@ -16,7 +16,7 @@ def rows_of(folder: Path, reason: str = "because") -> list[AttemptRow]:
         a_result("bad", verdict=a_verdict("failure", reason=reason)),
         a_result("lost", "environment_fault", error="the browser is gone", blame="browser"),
     )
-    return [each.row for each in table_of(a_finished_run(folder, *results)) if isinstance(each, Tabled)]
+    return [each.row for each in table_of(a_finished_run(folder, *results)) if isinstance(each, TableAttempt)]
 
 
 def test_what_did_not_succeed_comes_first_with_its_reason(tmp_path: Path) -> None:

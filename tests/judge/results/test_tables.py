@@ -17,7 +17,7 @@ from helpers.results import JUDGE, a_finished_run, a_result, a_row, a_step, a_ve
 from judge.records.steps import Timings
 from judge.results.identity import record_card
 from judge.results.rows import COLUMNS
-from judge.results.tables import Tabled, Unreadable, csv_of, json_of, jsonl_of, parquet_of, table_of
+from judge.results.tables import TableAttempt, Unreadable, csv_of, json_of, jsonl_of, parquet_of, table_of
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.models import TokenUsage
@@ -30,9 +30,9 @@ def assertion(description: str, passed: bool | None) -> dict[str, Any]:
     return {"check": "page", "description": description, "passed": passed, "expected": "/", "found": "/x", "step": 0}
 
 
-def one(store: RunStore) -> Tabled:
+def one(store: RunStore) -> TableAttempt:
     (found,) = table_of(store)
-    assert isinstance(found, Tabled)
+    assert isinstance(found, TableAttempt)
     return found
 
 
@@ -109,7 +109,7 @@ def test_the_checks_of_an_epoch_are_of_the_judge_that_decided_it(tmp_path: Path)
     store = a_finished_run(tmp_path, *attempts, judge_id="checks-1")
     # As a later verdict on the first epoch alone leaves it.
     store.write_run({**(store.read_run() or {}), "judge_ids": {"t1": "webarena_verified-1", "t1.2": "checks-1"}})
-    _, second = (each for each in table_of(store) if isinstance(each, Tabled))
+    _, second = (each for each in table_of(store) if isinstance(each, TableAttempt))
     assert second.row.failed_check == "the cart"
 
 
@@ -133,7 +133,7 @@ def test_a_task_under_way_has_no_row_and_a_damaged_one_is_named(tmp_path: Path) 
     (store.task("t2").folder / "result.json").write_text("{")
     damaged, good = table_of(store)
     assert isinstance(damaged, Unreadable)
-    assert (damaged.task_id, isinstance(good, Tabled)) == ("t2", True)
+    assert (damaged.task_id, isinstance(good, TableAttempt)) == ("t2", True)
 
 
 def test_csv_has_a_line_of_column_names_and_one_for_each_attempt() -> None:

@@ -8,7 +8,7 @@ import pytest
 from helpers.results import a_finished_run, a_result, a_submission, a_verdict
 from judge.records.tasks import Task
 from judge.results.entries import read_entries
-from judge.runner.baseline import Baseline, Compared, compared, read_baseline
+from judge.runner.baseline import Baseline, BaselineComparison, compared, read_baseline
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.files import write_json
@@ -23,7 +23,7 @@ def entries(**outcomes: str) -> list[dict[str, Any]]:
     ]
 
 
-def against(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> Compared:
+def against(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> BaselineComparison:
     return compared(Baseline("b", read_entries(before)), {"results": [{"detail": {"tasks": after}}]})
 
 

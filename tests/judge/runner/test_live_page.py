@@ -12,13 +12,13 @@ from helpers.ports import free_port
 from judge.runner.live_page import live_page_of
 from judge.server.live import LiveHub, live_routes
 from shared.a2a.server import Skill, build_app
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import AgentMessage
 
 TOKEN = SecretStr("token-planted-5d1c9e22")
 
 
 def a_judge(*routes: BaseRoute, token: SecretStr | None = None) -> Starlette:
-    async def answer(turn: Turn) -> str:
+    async def answer(turn: AgentMessage) -> str:
         return turn.text
 
     skills = [Skill(id="s", name="s", description="s", tags=("t",))]

@@ -17,7 +17,7 @@ from helpers.runner.scenario_runs import interrupted_run, write_scenario
 from judge.commands.app import command_app
 from judge.config import RunConfig
 from judge.runner.boundary import run_command
-from judge.runner.options import Declared, RunOptions, declared_options
+from judge.runner.options import DeclaredOption, RunOptions, declared_options
 from judge.runner.plan import make_plan, require_as_planned
 from judge.scenario.toml import load_scenario
 from shared.declarations import settings_in
@@ -132,7 +132,7 @@ def test_an_unknown_option_is_an_error() -> None:
         RunOptions(scenario=Path("s.toml"), max_steps=3, nothing=1)
 
 
-def some_value(each: Declared) -> Any:
+def some_value(each: DeclaredOption) -> Any:
     """A value of the option that is not its default."""
     kind = str(each.field.annotation)
     if choices := [choice for choice in get_args(each.field.annotation) if isinstance(choice, str)]:
@@ -146,7 +146,7 @@ def some_value(each: Declared) -> Any:
 
 @pytest.mark.parametrize("each", declared_options(), ids=lambda each: each.name)
 def test_an_option_reaches_every_shard_unless_it_is_about_the_whole_run(
-    each: Declared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    each: DeclaredOption, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen: list[RunOptions] = []
 

@@ -4,10 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from judge.scenario.freshness import Played, Seen, exclusions_toml, freshness_of, read_checks, undated, write_checks
+from judge.scenario.freshness import (
+    AttemptOutcome,
+    TaskReading,
+    exclusions_toml,
+    freshness_of,
+    read_checks,
+    undated,
+    write_checks,
+)
 from shared.errors import ConfigError
 
-SEEN = Seen(
+SEEN = TaskReading(
     day="2026-01-01",
     verdict="success",
     first_url="https://shop.example/",
@@ -16,8 +24,8 @@ SEEN = Seen(
 )
 
 
-def played(**changes: object) -> Played:
-    return Played(task_id="one", seen=SEEN.model_copy(update=changes))
+def played(**changes: object) -> AttemptOutcome:
+    return AttemptOutcome(task_id="one", seen=SEEN.model_copy(update=changes))
 
 
 def test_a_task_that_is_as_before_is_fresh() -> None:
@@ -45,7 +53,7 @@ def test_a_change_that_the_script_survives_is_named_and_no_reason_to_exclude(
 
 
 @pytest.mark.parametrize("last", [SEEN, SEEN.model_copy(update={"verdict": "failure"}), None])
-def test_a_script_that_fails_is_a_change_each_time(last: Seen | None) -> None:
+def test_a_script_that_fails_is_a_change_each_time(last: TaskReading | None) -> None:
     found = freshness_of(played(verdict="failure", lost=("The cart is open",)), last)
     assert (found.state, found.proposes) == ("changed", True)
     assert "The cart is open" in found.why[0]
@@ -54,13 +62,13 @@ def test_a_script_that_fails_is_a_change_each_time(last: Seen | None) -> None:
 @pytest.mark.parametrize(
     ("ended", "state"),
     [
-        (Played(task_id="one", wall="a CAPTCHA"), "blocked"),
-        (Played(task_id="one", error="it cannot be reached"), "gone"),
-        (Played(task_id="one", unplayed="its last day was yesterday", is_over=True), "gone"),
-        (Played(task_id="one", unplayed="no reference"), "unchecked"),
+        (AttemptOutcome(task_id="one", wall="a CAPTCHA"), "blocked"),
+        (AttemptOutcome(task_id="one", error="it cannot be reached"), "gone"),
+        (AttemptOutcome(task_id="one", unplayed="its last day was yesterday", is_over=True), "gone"),
+        (AttemptOutcome(task_id="one", unplayed="no reference"), "unchecked"),
     ],
 )
-def test_a_task_without_pages_is_named_by_what_became_of_it(ended: Played, state: str) -> None:
+def test_a_task_without_pages_is_named_by_what_became_of_it(ended: AttemptOutcome, state: str) -> None:
     assert freshness_of(ended, SEEN).state == state
 
 
@@ -68,7 +76,7 @@ def test_a_task_without_pages_is_named_by_what_became_of_it(ended: Played, state
 @pytest.mark.parametrize("verdict", ["failure", "unscored"])
 def test_a_first_page_that_is_no_longer_there_is_gone(status: int, verdict: str) -> None:
     seen = SEEN.model_copy(update={"verdict": verdict})
-    found = freshness_of(Played(task_id="one", seen=seen, status=status), SEEN)
+    found = freshness_of(AttemptOutcome(task_id="one", seen=seen, status=status), SEEN)
     assert (found.state, found.why, found.proposes) == ("gone", (f"the first page answers {status}",), True)
 
 
@@ -78,7 +86,7 @@ def test_a_first_page_that_is_no_longer_there_is_gone(status: int, verdict: str)
 )
 def test_another_status_and_a_script_that_passes_are_not_gone(verdict: str, status: int | None, state: str) -> None:
     seen = SEEN.model_copy(update={"verdict": verdict})
-    assert freshness_of(Played(task_id="one", seen=seen, status=status), SEEN).state == state
+    assert freshness_of(AttemptOutcome(task_id="one", seen=seen, status=status), SEEN).state == state
 
 
 def test_dates_of_the_scenario_make_no_difference_between_days() -> None:
@@ -91,7 +99,10 @@ def test_dates_of_the_scenario_make_no_difference_between_days() -> None:
 
 
 def test_proposed_exclusions_are_toml_that_quotes_what_a_site_wrote() -> None:
-    found = [freshness_of(Played(task_id="one", wall='a "wall"\nexcluded = "x"'), None), freshness_of(played(), None)]
+    found = [
+        freshness_of(AttemptOutcome(task_id="one", wall='a "wall"\nexcluded = "x"'), None),
+        freshness_of(played(), None),
+    ]
     lines = exclusions_toml(found).splitlines()
     assert lines[0] == '# in [[tasks]] with task_id = "one"'
     assert [line for line in lines if line.startswith("excluded")] == [lines[1]]
@@ -101,7 +112,10 @@ def test_what_was_seen_last_is_kept_for_tasks_that_show_no_page_now(tmp_path: Pa
     path = tmp_path / "last.json"
     write_checks(path, {}, [played()])
     missing = SEEN.model_copy(update={"verdict": "failure", "first_title": "Not found"})
-    for ended in (Played(task_id="one", wall="a CAPTCHA"), Played(task_id="one", seen=missing, status=404)):
+    for ended in (
+        AttemptOutcome(task_id="one", wall="a CAPTCHA"),
+        AttemptOutcome(task_id="one", seen=missing, status=404),
+    ):
         write_checks(path, read_checks(path), [ended])
     assert read_checks(path) == {"one": SEEN}
 

@@ -34,7 +34,7 @@ from judge.server.live_records import Audience, LiveRecords
 from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction
 from shared.a2a.server import Skill, build_app
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import AgentMessage
 
 
 def hub_with(*events: Event) -> LiveHub:
@@ -515,7 +515,7 @@ async def test_the_page_cannot_be_written_to(served: ServedPage) -> None:
 
 
 async def test_the_page_and_the_agent_share_the_root(tmp_path: Path) -> None:
-    async def answer(turn: Turn) -> str:
+    async def answer(turn: AgentMessage) -> str:
         return turn.text
 
     app = build_app(

@@ -10,7 +10,7 @@ import pytest
 
 from judge.server.live import LiveHub
 from judge.server.service import JudgeService
-from shared.a2a.tasks import TaskSink, Turn
+from shared.a2a.tasks import AgentMessage, TaskSink
 from shared.errors import WabeError
 from shared.settings import Settings
 
@@ -49,7 +49,7 @@ async def asked(folder: Path, config: dict[str, Any], settings: Settings | None 
     known = (settings or Settings()).model_copy(update={"browser_path": sys.executable})
     text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, "config": {"judge_model": "offline", **config}})
     ends = RecordedEnds()
-    await JudgeService(known, folder).execute(Turn(text=text, context_id="c", task_id="t"), ends)
+    await JudgeService(known, folder).execute(AgentMessage(text=text, context_id="c", task_id="t"), ends)
     return ends.said
 
 
@@ -73,7 +73,7 @@ async def test_a_shard_has_its_share_of_the_judge_models_limits(
     config = {"tasks": tasks(3), **limits, **request_of_a_shard.get("config", {})}
     text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, **request_of_a_shard, "config": config})
     ends = RecordedEnds()
-    await JudgeService(known, tmp_path).execute(Turn(text=text, context_id="c", task_id="t"), ends)
+    await JudgeService(known, tmp_path).execute(AgentMessage(text=text, context_id="c", task_id="t"), ends)
     ((state, said),) = ends.said
     assert state == "rejected"
     assert "2 is less than one for each of 3 shards" in said
@@ -116,7 +116,7 @@ async def test_a_run_that_fails_is_no_longer_shown_as_running(tmp_path: Path) ->
     text = json.dumps(
         {"participants": {"p": "http://127.0.0.1:1/"}, "config": {"judge_model": "offline", "tasks": tasks(1)}}
     )
-    await service.execute(Turn(text=text, context_id="c", task_id="t"), ends)
+    await service.execute(AgentMessage(text=text, context_id="c", task_id="t"), ends)
     assert ends.said == [("failed", "The assessment could not be run: the client is gone")]
     assert [run["state"] for run in hub.since(-1)["runs"]] == ["stopped"]
 

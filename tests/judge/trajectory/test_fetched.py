@@ -5,7 +5,7 @@ import json
 import pytest
 
 from judge.store.bounds import bounded
-from judge.trajectory.fetched import MAX_BODY_BYTES, Answer, Fetched, stored
+from judge.trajectory.fetched import MAX_BODY_BYTES, Fetched, FetchResponse, stored
 
 
 def test_the_largest_answer_is_stored_whole() -> None:
@@ -28,7 +28,7 @@ def test_the_largest_answer_is_stored_whole() -> None:
     ],
 )
 def test_json_text_and_xml_are_stored(mime_type: str, is_stored: bool) -> None:
-    answer = Answer(status=200, type=mime_type, body='"<a>b</a>"')
+    answer = FetchResponse(status=200, type=mime_type, body='"<a>b</a>"')
     fetched = stored("https://shop.example/orders", None, answer, dict)
     assert (fetched.error is None) is is_stored
     assert fetched.body == ('"<a>b</a>"' if is_stored else None)

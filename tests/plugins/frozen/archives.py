@@ -8,7 +8,7 @@ from pathlib import Path
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import BrowserPool
 from judge.network.policy import NetworkPolicy
-from judge.plugins.frozen.exchanges import Recording
+from judge.plugins.frozen.exchanges import SiteRecording
 from judge.plugins.frozen.recording import RecordingInterceptor
 from judge.plugins.frozen.seam import FORMAT, WaczArchive
 from judge.plugins.frozen.wacz import write_wacz
@@ -35,7 +35,7 @@ class Recorder:
     def saved(self, path: Path) -> WaczArchive:
         """Write the archive, and open it as the judge does."""
         exchanges = tuple(exchange for each in self.walks for exchange in each.exchanges)
-        write_wacz(path, Recording(tuple(each.walk for each in self.walks), exchanges))
+        write_wacz(path, SiteRecording(tuple(each.walk for each in self.walks), exchanges))
         return FORMAT.open(path)
 
 

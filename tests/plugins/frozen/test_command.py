@@ -14,10 +14,10 @@ from judge.browser.by_hand import browse_by_hand
 from judge.commands.app import command_app
 from judge.network.policy import NetworkPolicy
 from judge.plugins.frozen.checking import checked, is_sound, lines_of
-from judge.plugins.frozen.playing import Played
+from judge.plugins.frozen.playing import AttemptResult
 from judge.plugins.frozen.recording import RecordingInterceptor
 from judge.plugins.frozen.seam import FORMAT
-from judge.plugins.frozen.wacz import Checked, TaskChecked, read_wacz, write_wacz
+from judge.plugins.frozen.wacz import ArchiveCheck, TaskCheck, read_wacz, write_wacz
 from judge.records.ledger import Grade, LedgerEntry, MissClass
 from judge.records.tasks import Task
 from plugins.frozen.made import START_MS, answer, recording, request, walk
@@ -77,7 +77,7 @@ def test_the_digest_that_is_printed_is_the_one_that_a_scenario_pins(tmp_path: Pa
 def test_a_check_does_not_change_the_digest_that_a_scenario_pins(tmp_path: Path) -> None:
     path = archive(tmp_path / "a.wacz", "a")
     before, read = FORMAT.open(path).digest, read_wacz(path)
-    write_wacz(path, read.recording, checked=Checked(matcher="1", of_tasks=(TaskChecked(task_id="t1"),)))
+    write_wacz(path, read.recording, checked=ArchiveCheck(matcher="1", of_tasks=(TaskCheck(task_id="t1"),)))
     assert FORMAT.open(path).digest == before
 
 
@@ -118,7 +118,7 @@ async def test_a_browser_by_hand_needs_a_display(monkeypatch: pytest.MonkeyPatch
 
 def test_a_check_lists_for_each_task_what_is_missing_and_what_to_record_again() -> None:
     ledger = (entry("exact"), entry("uncertain", path="/cart"), entry("miss", "decisive"), entry("miss", "cosmetic"))
-    played = [Played(TASK, False, "not done", ledger)]
+    played = [AttemptResult(TASK, False, "not done", ledger)]
     recorded = recording(walk("t1", (request(), answer())))
     lines = list(lines_of(played, recorded, "wabe sites record s.toml"))
     assert lines == [
@@ -131,7 +131,7 @@ def test_a_check_lists_for_each_task_what_is_missing_and_what_to_record_again() 
 
 
 def test_a_task_that_was_never_recorded_is_named_even_if_its_checks_pass() -> None:
-    played = [Played(TASK, True, "", ())]
+    played = [AttemptResult(TASK, True, "", ())]
     made = recording(walk("t2", (request(), answer())))
     of_another = replace(made, walks=tuple(replace(each, task_id="t2") for each in made.walks))
     assert next(iter(lines_of(played, of_another, "record"))).startswith("t1: passed, not recorded, ")
@@ -166,8 +166,8 @@ def test_a_script_is_recorded_in_two_plays_and_its_walk_needs_nothing_else(tmp_p
 
 
 def test_a_check_keeps_the_earlier_results_of_other_tasks() -> None:
-    before = Checked(matcher=checked([], "s", None).matcher, of_tasks=(TaskChecked(task_id="t0", requests=9),))
-    played = [Played(TASK, True, "", (entry("exact"),))]
+    before = ArchiveCheck(matcher=checked([], "s", None).matcher, of_tasks=(TaskCheck(task_id="t0", requests=9),))
+    played = [AttemptResult(TASK, True, "", (entry("exact"),))]
     assert [task.task_id for task in checked(played, "s", before).of_tasks] == ["t0", "t1"]
     older = before.model_copy(update={"matcher": "0"})
     assert [task.task_id for task in checked(played, "s", older).of_tasks] == ["t1"]
@@ -175,7 +175,7 @@ def test_a_check_keeps_the_earlier_results_of_other_tasks() -> None:
 
 def test_a_task_whose_reference_walk_is_not_in_the_archive_cannot_be_played(tmp_path: Path) -> None:
     path = tmp_path / "a.wacz"
-    missed = checked([Played(TASK, False, "", (entry("miss", "decisive"),))], "s", None)
+    missed = checked([AttemptResult(TASK, False, "", (entry("miss", "decisive"),))], "s", None)
     write_wacz(path, recording(walk("t1", (request(), answer()))), checked=missed)
     opened = FORMAT.open(path)
     assert "GET http://shop.test/a" in (opened.unplayable("t1") or "")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.network.interception import WireRequest
-from judge.plugins.frozen.exchanges import Answer
+from judge.plugins.frozen.exchanges import RecordedResponse
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import Matcher
 from plugins.frozen.made import MINUTE_MS, START_MS, answer, played_twice, recording, request, walk
@@ -44,7 +44,7 @@ KINDS: dict[str, st.SearchStrategy[str]] = {
 }
 
 
-def listed(*values: str) -> tuple[WireRequest, Answer]:
+def listed(*values: str) -> tuple[WireRequest, RecordedResponse]:
     return request("/"), answer(json.dumps([{"id": value} for value in values]).encode(), mime="application/json")
 
 
@@ -84,7 +84,7 @@ MADE_UP = sorted(invented(0))
 def test_what_a_page_makes_up_may_differ_if_it_differed_between_two_plays(place: str, kind: str) -> None:
     made = PLACES[place]
 
-    def pairs(play: int) -> list[tuple[WireRequest, Answer | None]]:
+    def pairs(play: int) -> list[tuple[WireRequest, RecordedResponse | None]]:
         # The site repeats it: it was sent before it was received.
         return [(request("/"), answer(b"home")), (made(invented(play)[kind]), answer(invented(play)[kind].encode()))]
 
@@ -156,7 +156,7 @@ def test_what_the_page_made_up_is_its_own_in_later_requests_and_answers() -> Non
     def saved(key: str) -> WireRequest:
         return request("/notes", "POST", json.dumps({"ref": key, "text": "milk"}).encode(), JSON)
 
-    def pairs(play: int) -> list[tuple[WireRequest, Answer | None]]:
+    def pairs(play: int) -> list[tuple[WireRequest, RecordedResponse | None]]:
         key = invented(play)["UUID"]
         body = json.dumps([{"ref": key, "number": 7}]).encode()
         return [
@@ -173,7 +173,7 @@ def test_what_the_page_made_up_is_its_own_in_later_requests_and_answers() -> Non
 
 
 def test_what_the_site_issues_anew_in_each_play_is_an_identity() -> None:
-    def pairs(play: int) -> list[tuple[WireRequest, Answer | None]]:
+    def pairs(play: int) -> list[tuple[WireRequest, RecordedResponse | None]]:
         first, second = invented(play)["UUID"], invented(play + 10)["UUID"]
         return [listed(first, second), (request(f"/orders/{first}", "DELETE"), answer(b"cancelled"))]
 

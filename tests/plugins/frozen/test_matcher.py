@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.network.interception import Headers, WireRequest
-from judge.plugins.frozen.exchanges import Answer, Exchange, header
+from judge.network.interception import HeaderPairs, WireRequest
+from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, header
 from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import Matcher
@@ -18,11 +18,11 @@ from plugins.frozen.made import AGAIN, MINUTE_MS, START_MS, answer, played_twice
 JSON = (("Content-Type", "application/json"),)
 
 
-def matcher(*walks: tuple[Exchange, ...]) -> Matcher:
+def matcher(*walks: tuple[RecordedExchange, ...]) -> Matcher:
     return Matcher(Index(recording(*walks)))
 
 
-def one(path: str, body: bytes = b"page", headers: Headers = (), status: int = 200) -> Matcher:
+def one(path: str, body: bytes = b"page", headers: HeaderPairs = (), status: int = 200) -> Matcher:
     return matcher(walk("w", (request(path), answer(body, status, headers=headers))))
 
 
@@ -68,7 +68,7 @@ def test_writes(method: str, body: bytes, expected: bool) -> None:
 
 
 def test_a_multipart_body_matches_regardless_of_its_boundary() -> None:
-    def parts(boundary: str) -> tuple[bytes, Headers]:
+    def parts(boundary: str) -> tuple[bytes, HeaderPairs]:
         body = f'--{boundary}\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--{boundary}--\r\n'
         return body.encode(), (("Content-Type", f"multipart/form-data; boundary={boundary}"),)
 
@@ -135,7 +135,7 @@ def test_a_cookie_selects_among_answers() -> None:
 
 
 def test_a_cookie_that_differs_in_each_play_does_not_matter() -> None:
-    def pairs(play: int) -> list[tuple[WireRequest, Answer | None]]:
+    def pairs(play: int) -> list[tuple[WireRequest, RecordedResponse | None]]:
         cookie = f"sid={play}f8e7d6c5b4a39281706"
         return [
             (request("/"), answer(b"home", headers=(("Set-Cookie", cookie),))),
@@ -226,7 +226,7 @@ MISSES = [
 
 
 @pytest.mark.parametrize(("path", "headers", "expected"), MISSES)
-def test_classes_of_misses(path: str, headers: Headers, expected: str) -> None:
+def test_classes_of_misses(path: str, headers: HeaderPairs, expected: str) -> None:
     assert matcher().match(request(path, headers=headers)).miss == expected
 
 
@@ -259,7 +259,7 @@ def test_parts_are_read_as_they_were_written(fields: list[tuple[str, bytes]]) ->
 
 
 @given(st.text(max_size=80), st.lists(st.tuples(st.text(max_size=20), st.text(max_size=40)), max_size=4).map(tuple))
-def test_every_request_is_for_something(path: str, headers: Headers) -> None:
+def test_every_request_is_for_something(path: str, headers: HeaderPairs) -> None:
     assert kind_of(request("/" + path.replace("://", ""), headers=headers))
 
 
@@ -274,7 +274,7 @@ def test_tokens_that_pages_gave_out_match_each_other_and_no_other_value_does() -
     one, other = "7ad834b53d7a8f66b4c84303ad8cc2b8", "75d01ca6ce1b5bb9e08debcc33835b54"
     secrets = Secrets()
 
-    def visit(name: str, token: str, field: str) -> tuple[Exchange, ...]:
+    def visit(name: str, token: str, field: str) -> tuple[RecordedExchange, ...]:
         pairs = (request(), answer(form_page(token))), (request("/save", "POST", said(token, field), FORM), answer())
         return tuple(map(secrets.exchange, walk(name, *pairs)))
 
@@ -333,7 +333,7 @@ def bearer(path: str, token: str) -> WireRequest:
     return request(path, headers=(("Authorization", f"Bearer {token}"),))
 
 
-def log_in(user: str, token: str) -> tuple[WireRequest, Answer]:
+def log_in(user: str, token: str) -> tuple[WireRequest, RecordedResponse]:
     body = json.dumps({"user": user, "password": "sea-green"}).encode()
     issued = json.dumps({"access_token": token, "for": user}).encode()
     return request("/login", "POST", body, JSON), answer(issued, mime="application/json")

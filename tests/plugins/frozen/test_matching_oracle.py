@@ -11,7 +11,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from judge.network.interception import WireRequest
-from judge.plugins.frozen.exchanges import Answer, Exchange
+from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import Matcher
 from plugins.frozen.made import answer, recording, request, walk
@@ -49,7 +49,7 @@ class Server:
     site: Site
     values: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VARIABLES, 0))
 
-    def answer(self, asked: WireRequest) -> Answer:
+    def answer(self, asked: WireRequest) -> RecordedResponse:
         path, cookie = asked.url.removeprefix("http://shop.test"), dict(asked.headers).get("Cookie", "")
         for page in self.site.pages:
             if asked.method == "GET" and page.path == path:
@@ -60,7 +60,7 @@ class Server:
                 return self.written(write, int(asked.body))
         return answer(b"not found", 404)
 
-    def written(self, write: Write, value: int) -> Answer:
+    def written(self, write: Write, value: int) -> RecordedResponse:
         if write.unless and self.values[write.unless]:
             return answer(b"locked")
         before = self.values[write.variable]
@@ -106,7 +106,7 @@ def cases(draw: st.DrawFn) -> tuple[Site, list[list[WireRequest]], list[WireRequ
 
 
 def recorded(site: Site, walks: list[list[WireRequest]]) -> Index:
-    made: list[tuple[Exchange, ...]] = []
+    made: list[tuple[RecordedExchange, ...]] = []
     for number, asked in enumerate(walks):
         server = Server(site)
         made.append(walk(f"w{number}", *((each, server.answer(each)) for each in asked)))

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from judge.network.interception import (
-    Headers,
+    HeaderPairs,
     RequestFailed,
     SocketClose,
     SocketMessage,
     WireAnswer,
     WireRequest,
 )
-from judge.plugins.frozen.exchanges import Chunk, Exchange, Recording
+from judge.plugins.frozen.exchanges import Chunk, RecordedExchange, SiteRecording
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.recording import RecordingInterceptor
 from judge.plugins.frozen.replay import MAX_PAUSE_S, ReplayInterceptor
 from plugins.frozen.made import START_MS, answer, recording, request, walk
 
 SOCKET = "ws://shop.test/live"
-EVENTS: Headers = (("Content-Type", "text/event-stream"),)
+EVENTS: HeaderPairs = (("Content-Type", "text/event-stream"),)
 
 
 @dataclass
@@ -55,7 +55,7 @@ class End:
         async with self.changed:
             self.changed.notify_all()
 
-    async def accept(self, headers: Headers = ()) -> None:
+    async def accept(self, headers: HeaderPairs = ()) -> None:
         pass
 
     async def refuse(self, answer: WireAnswer) -> None:
@@ -247,7 +247,7 @@ async def test_an_event_comes_as_soon_after_its_write_as_it_did_not_as_long_afte
     assert await asyncio.wait_for(waiting, MAX_PAUSE_S / 2) == b"b"
 
 
-async def recorded_socket(*messages: SocketMessage | SocketClose) -> Exchange:
+async def recorded_socket(*messages: SocketMessage | SocketClose) -> RecordedExchange:
     """What is recorded of a socket on which these messages pass, in this order."""
     page, site = End(), End()
     recorder = RecordingInterceptor("w")
@@ -268,7 +268,7 @@ async def recorded_socket(*messages: SocketMessage | SocketClose) -> Exchange:
     return exchange
 
 
-async def replayed(exchange: Exchange) -> tuple[ReplayInterceptor, End, "asyncio.Task[None]"]:
+async def replayed(exchange: RecordedExchange) -> tuple[ReplayInterceptor, End, "asyncio.Task[None]"]:
     replay, page = ReplayInterceptor(Index(recording((exchange,)))), End()
     return replay, page, asyncio.create_task(replay.socket(request(SOCKET), page, None))
 
@@ -304,7 +304,7 @@ async def test_a_message_that_was_never_recorded_is_a_decisive_miss() -> None:
     assert [(entry.grade, entry.miss) for entry in replay.take()] == [("exact", None), ("miss", "decisive")]
 
 
-async def watched_in_two_plays() -> Recording:
+async def watched_in_two_plays() -> SiteRecording:
     """A page that says twice over a socket what it shows, each time with a new id that the site repeats.
 
     Between the two messages, it asks for a list.

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from judge.plugins.frozen.exchanges import Recording
-from judge.plugins.frozen.wacz import Checked, TaskChecked, parse_wacz, read_wacz, sort_key, write_wacz
+from judge.plugins.frozen.exchanges import SiteRecording
+from judge.plugins.frozen.wacz import ArchiveCheck, TaskCheck, parse_wacz, read_wacz, sort_key, write_wacz
 from plugins.frozen.made import answer, recording, request, walk
 from shared.errors import ConfigError
 
 WHERE = Path("shop.wacz")
 
 
-def small() -> Recording:
+def small() -> SiteRecording:
     return recording(
         walk("a", (request(), answer(b"<title>Shop</title>")), (request("/add", "POST", b"x=1"), answer(b"", 303))),
         walk("b", (request(), answer(b"<title>Shop</title>")), (request("/gone"), None)),
@@ -54,7 +54,7 @@ def test_the_same_recording_gives_the_same_file(path: Path, tmp_path: Path) -> N
 
 
 def test_the_digest_covers_what_is_recorded_and_not_what_was_checked_later(path: Path, tmp_path: Path) -> None:
-    checked = Checked(matcher="1", of_tasks=(TaskChecked(task_id="t1", requests=3),))
+    checked = ArchiveCheck(matcher="1", of_tasks=(TaskCheck(task_id="t1", requests=3),))
     write_wacz(tmp_path / "checked.wacz", small(), checked=checked)
     write_wacz(tmp_path / "other.wacz", recording(walk("a", (request(), answer(b"other")))))
     archives = [read_wacz(each) for each in (path, tmp_path / "checked.wacz", tmp_path / "other.wacz")]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from judge.network.interception import SocketClose, WireRequest
-from judge.plugins.frozen.exchanges import Answer, Chunk, Exchange, Message
+from judge.plugins.frozen.exchanges import Chunk, RecordedExchange, RecordedResponse, RecordedSocketMessage
 from judge.plugins.frozen.warc import DamagedWarc, _members, read_warc, write_warc
 from plugins.frozen.made import answer, request, walk
 
@@ -29,7 +29,7 @@ REQUESTS = st.builds(
     step=st.integers(0, 99),
 )
 ANSWERS = st.builds(
-    Answer,
+    RecordedResponse,
     status=st.integers(100, 599),
     reason=TOKEN,
     headers=HEADERS,
@@ -38,7 +38,7 @@ ANSWERS = st.builds(
     is_redacted=st.booleans(),
 )
 EXCHANGES = st.builds(
-    Exchange,
+    RecordedExchange,
     walk=TOKEN,
     number=NUMBER,
     request=REQUESTS,
@@ -50,20 +50,21 @@ EXCHANGES = st.builds(
     is_whole=st.booleans(),
     chunks=st.lists(st.builds(Chunk, NUMBER, NUMBER, NUMBER), max_size=4).map(tuple),
     messages=st.lists(
-        st.builds(Message, st.booleans(), st.booleans(), st.binary(max_size=50), NUMBER, NUMBER), max_size=4
+        st.builds(RecordedSocketMessage, st.booleans(), st.booleans(), st.binary(max_size=50), NUMBER, NUMBER),
+        max_size=4,
     ).map(tuple),
     closed=st.none() | st.builds(SocketClose, st.booleans(), st.integers(1000, 4999), TOKEN, NUMBER),
 )
 
 
-def written(exchanges: Sequence[Exchange]) -> bytes:
+def written(exchanges: Sequence[RecordedExchange]) -> bytes:
     out = io.BytesIO()
     list(write_warc(exchanges, out, file_name="data.warc.gz", software="test"))
     return out.getvalue()
 
 
 @given(st.lists(EXCHANGES, max_size=5, unique_by=lambda each: (each.walk, each.number)))
-def test_what_is_read_is_what_was_written(exchanges: list[Exchange]) -> None:
+def test_what_is_read_is_what_was_written(exchanges: list[RecordedExchange]) -> None:
     assert list(read_warc(written(exchanges))) == exchanges
 
 

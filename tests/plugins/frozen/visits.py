@@ -17,8 +17,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Literal, NamedTuple
 
-from judge.network.interception import Headers, WireRequest
-from judge.plugins.frozen.exchanges import Recording, Walk
+from judge.network.interception import HeaderPairs, WireRequest
+from judge.plugins.frozen.exchanges import SiteRecording, Walk
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import Matcher
 from judge.plugins.frozen.secrets import Secrets
@@ -29,8 +29,8 @@ Ask = Callable[[WireRequest, bytes], bytes]
 Dice = random.Random
 Made = Callable[[Dice], str]
 
-JSON: Headers = (("Content-Type", "application/json"),)
-FORM: Headers = (("Content-Type", "application/x-www-form-urlencoded"),)
+JSON: HeaderPairs = (("Content-Type", "application/json"),)
+FORM: HeaderPairs = (("Content-Type", "application/x-www-form-urlencoded"),)
 _BETWEEN_PLAYS_MS = 95_000
 _DAY = datetime.fromtimestamp(START_MS / 1000, UTC)
 _LETTERS = string.ascii_lowercase + string.digits
@@ -211,7 +211,7 @@ class Case:
         ask(noise.on(made), reply.encode())
         ask(noise.on(request("/basket")), f"holds {shown if self.is_write else 'nothing'}".encode())
 
-    def recording(self) -> Recording:
+    def recording(self) -> SiteRecording:
         """Each task is one value; it is played as often as `plays` says."""
         plays = [
             (f"task {task}", number, partial(self.visit, value))
@@ -231,7 +231,7 @@ class Case:
 Visit = Callable[[Noise, Ask], None]
 
 
-def recorded(plays: list[tuple[str, int, Visit]], noise: tuple[str, ...], seed: str) -> Recording:
+def recorded(plays: list[tuple[str, int, Visit]], noise: tuple[str, ...], seed: str) -> SiteRecording:
     """The recording of these visits: the task of each, the number of its play, and what the page does.
 
     The only place that knows how two plays of one walk are recorded.
@@ -249,7 +249,7 @@ def recorded(plays: list[tuple[str, int, Visit]], noise: tuple[str, ...], seed: 
         made = walk(name, *((asked, answer(live, mime=_type(live))) for asked, live in pairs))
         exchanges += [secrets.exchange(replace(each, at_ms=start_ms + 40 * each.number)) for each in made]
         walks.append(Walk(name, start_ms, task_id, repeats=task_id if number else None))
-    return Recording(tuple(walks), tuple(exchanges))
+    return SiteRecording(tuple(walks), tuple(exchanges))
 
 
 def _type(live: bytes) -> str:
@@ -361,7 +361,7 @@ class Invented:
         ask(request("/"), b"<h1>Welcome</h1>")
         USES[self.use](self, noise, ask)
 
-    def recording(self) -> Recording:
+    def recording(self) -> SiteRecording:
         plays = [("task 0", number, self.visit) for number in range(self.plays)]
         return recorded(list(plays), (MIXED,), f"{self.number}")
 

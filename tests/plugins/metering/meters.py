@@ -14,7 +14,7 @@ import uvicorn
 from helpers.paths import ROOT
 from judge.plugins.metering.ledger import Ledger
 from judge.plugins.metering.program import VARIABLE
-from judge.plugins.metering.proxy import Meter, MeterSettings, Upstream
+from judge.plugins.metering.proxy import Meter, MeterSettings, ProviderRoute
 from judge.results.metering import Call, read_ledger
 from shared.a2a.serving import listen
 
@@ -45,8 +45,8 @@ class Metered:
 
 def settings_of(ledger: Path, upstream: str, *, one_slot: bool = False) -> MeterSettings:
     secret = secrets.token_urlsafe(8)
-    upstreams = tuple(Upstream(role="white_agent", secret=secret, provider=name, url=upstream) for name in FORMATS)
-    other = Upstream(role="other", secret=secrets.token_urlsafe(8), provider="openai", url=upstream)
+    upstreams = tuple(ProviderRoute(role="white_agent", secret=secret, provider=name, url=upstream) for name in FORMATS)
+    other = ProviderRoute(role="other", secret=secrets.token_urlsafe(8), provider="openai", url=upstream)
     return MeterSettings(ledger=str(ledger), upstreams=(*upstreams, other), one_slot=one_slot)
 
 

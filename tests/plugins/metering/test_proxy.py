@@ -11,7 +11,7 @@ import pytest
 from helpers.metering.providers import providing, request_of
 from helpers.ports import free_ports
 from judge.plugins.metering.reading import AnswerReader
-from judge.plugins.metering.wire import Anthropic, Google, OpenAI, Wire
+from judge.plugins.metering.wire import Anthropic, Google, OpenAI, WireFormat
 from plugins.metering.meters import metering, metering_process
 
 REPORTED = (
@@ -267,7 +267,7 @@ def spellings(path: str, free: str) -> list[str]:
 
 
 @pytest.mark.parametrize("wire", [OpenAI, Anthropic, Google])
-def test_whatever_could_reach_a_model_is_a_call_and_what_cannot_is_none(wire: type[Wire]) -> None:
+def test_whatever_could_reach_a_model_is_a_call_and_what_cannot_is_none(wire: type[WireFormat]) -> None:
     for path in CALLS[wire]:
         for free in FREE[wire]:
             for spelling in spellings(path, free):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from helpers.results import a_finished_run, a_result, a_verdict, write_attempt
 from helpers.runner.scenario_runs import interrupted_run, write_scenario
 from judge.commands.app import app
-from judge.plugins.objects.store import ObjectStore
+from judge.plugins.objects.store import FsspecStore
 from judge.records.events import Event, RunStarted, TaskDone
 from judge.results.run_record import sha256_of, task_digests
 from judge.runner.options import RunOptions
@@ -46,17 +46,17 @@ def done(task_id: str, epoch: int = 1) -> TaskDone:
 
 
 def test_what_a_shard_has_put_is_fetched_on_another_machine(shard: RunStore, url: str, tmp_path: Path) -> None:
-    uploads = Uploads(ObjectStore(url), shard)
+    uploads = Uploads(FsspecStore(url), shard)
     with uploads.finished():
         pass
     there = RunStore(tmp_path / "there", shard.run_id)
-    ObjectStore(url).fetch(there.run_id, there.folder)
+    FsspecStore(url).fetch(there.run_id, there.folder)
     assert tree(there.folder) == tree(shard.folder)
 
 
 def test_an_attempt_is_put_as_soon_as_it_has_ended(shard: RunStore, url: str, tmp_path: Path) -> None:
     passed: list[Event] = []
-    uploads = Uploads(ObjectStore(url), shard)
+    uploads = Uploads(FsspecStore(url), shard)
     take = uploads.sink(passed.append)
     with uploads.finished():
         write_attempt(shard.task("t1", 2), RESULTS[1].model_copy(update={"epoch": 2}))
@@ -78,11 +78,11 @@ def test_an_attempt_is_put_as_soon_as_it_has_ended(shard: RunStore, url: str, tm
 def test_an_attempt_that_is_played_again_takes_the_place_of_the_old_one(
     shard: RunStore, url: str, tmp_path: Path
 ) -> None:
-    with Uploads(ObjectStore(url), shard).finished():
+    with Uploads(FsspecStore(url), shard).finished():
         pass
     short = a_result("t0", "environment_fault", steps=(), error="gone", blame="browser")
     write_attempt(shard.task("t0"), short)
-    with Uploads(ObjectStore(url), shard).finished():
+    with Uploads(FsspecStore(url), shard).finished():
         pass
     stored = tmp_path / "store" / "runs" / shard.run_id / "results" / "t0"
     assert tree(stored) == tree(shard.task("t0").folder)
@@ -92,7 +92,7 @@ def test_an_attempt_that_is_played_again_takes_the_place_of_the_old_one(
 def test_a_store_that_failed_for_a_while_has_everything_at_the_end(shard: RunStore, url: str, tmp_path: Path) -> None:
     in_the_way = tmp_path / "store"
     in_the_way.write_text("no folder")
-    uploads = Uploads(ObjectStore(url), shard)
+    uploads = Uploads(FsspecStore(url), shard)
     with uploads.finished():
         uploads.sink(lambda _: None)(done("t0"))
         uploads._thread.submit(lambda: None).result()
@@ -104,31 +104,31 @@ def test_a_store_that_fails_at_the_end_is_one_clear_error(shard: RunStore, url: 
     (tmp_path / "store").write_text("no folder")
     with (
         pytest.raises(ConfigError, match=r"WABE_STORE file:.*store: .*\(check the address and its keys\)"),
-        Uploads(ObjectStore(url), shard).finished(),
+        Uploads(FsspecStore(url), shard).finished(),
     ):
         pass
 
 
 def test_a_failing_store_does_not_hide_what_ended_the_run(shard: RunStore, url: str, tmp_path: Path) -> None:
     (tmp_path / "store").write_text("no folder")
-    with pytest.raises(KeyError, match="the first"), Uploads(ObjectStore(url), shard).finished():
+    with pytest.raises(KeyError, match="the first"), Uploads(FsspecStore(url), shard).finished():
         raise KeyError("the first")
 
 
 def test_a_fetch_that_was_cut_off_is_begun_again(shard: RunStore, url: str, tmp_path: Path) -> None:
-    with Uploads(ObjectStore(url), shard).finished():
+    with Uploads(FsspecStore(url), shard).finished():
         pass
     there = RunStore(tmp_path / "there", shard.run_id)
     left = there.folder.with_name(f"{there.folder.name}.fetched") / "results" / "t9"
     left.mkdir(parents=True)
-    ObjectStore(url).fetch(there.run_id, there.folder)
+    FsspecStore(url).fetch(there.run_id, there.folder)
     assert sorted(task.folder.name for task in there.tasks()) == ["t0", "t1"]
 
 
 def test_fetching_all_shards_keeps_what_is_newer_here_and_what_is_being_played(
     shard: RunStore, url: str, tmp_path: Path
 ) -> None:
-    with Uploads(ObjectStore(url), shard).finished():
+    with Uploads(FsspecStore(url), shard).finished():
         pass
     whole = RunStore(tmp_path / "here", "r1")
     record = shard.read_run() or {}
@@ -152,13 +152,13 @@ def test_fetching_all_shards_keeps_what_is_newer_here_and_what_is_being_played(
 
 def test_a_store_without_the_run_leaves_the_folder_as_it_is(url: str, tmp_path: Path) -> None:
     folder = tmp_path / "there"
-    ObjectStore(url).fetch("r1/shards/000-of-001", folder)
+    FsspecStore(url).fetch("r1/shards/000-of-001", folder)
     assert not folder.exists()
 
 
 def test_an_address_that_no_installed_package_knows_is_one_clear_error() -> None:
     with pytest.raises(ConfigError, match=r"^WABE_STORE nowhere://bucket: .*nowhere"):
-        ObjectStore("nowhere://bucket")
+        FsspecStore("nowhere://bucket")
 
 
 def test_without_fsspec_the_remedy_names_the_extra() -> None:
@@ -177,7 +177,7 @@ def test_a_shard_that_began_on_another_machine_is_fetched_and_resumes(url: str, 
     variables = {"WABE_SHARD": "0", "WABE_SHARDS": "2", "WABE_RUN_ID": "r1", "WABE_STORE": url}
     settings = Settings.from_environ(variables)
     store = interrupted_run(scenario, tmp_path / "here", settings, shards="auto")
-    with Uploads(ObjectStore(url), store).finished():
+    with Uploads(FsspecStore(url), store).finished():
         pass
     plan = make_plan(RunOptions(scenario=scenario, output_dir=tmp_path / "there", shards="auto"), settings)
     assert plan.resumes
@@ -188,7 +188,7 @@ def test_a_shard_that_began_on_another_machine_is_fetched_and_resumes(url: str, 
 def test_merging_fetches_the_shards_first(
     shard: RunStore, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Uploads(ObjectStore(url), shard).finished():
+    with Uploads(FsspecStore(url), shard).finished():
         pass
     monkeypatch.setenv("WABE_STORE", url)
     asked = ["merge", "r1", "--output-dir", str(tmp_path / "there")]

@@ -17,7 +17,7 @@ from helpers.runner.scenario_runs import write_scenario
 from judge.commands.app import command_app
 from judge.plugins.ray import engine
 from judge.plugins.ray.engine import Whole, fields_of
-from judge.records.events import Event, Noted, RunDone, RunStarted, Sink, TaskDone, from_wire
+from judge.records.events import Event, RequestWarning, RunDone, RunStarted, Sink, TaskDone, from_wire
 from judge.records.tasks import TASK_ID
 from judge.runner.boundary import run_command
 from judge.runner.options import RunOptions, resume_command
@@ -209,7 +209,7 @@ def test_a_shard_that_is_started_again_is_named_and_counts_nothing_twice() -> No
     feed(of, 1, started(), done("a"))
     of.line(1, '{"event": "shard_started"}')
     feed(of, 1, started(kept=1))
-    again = Noted(text="Shard 001-of-002 is started again: it resumes.")
+    again = RequestWarning(text="Shard 001-of-002 is started again: it resumes.")
     assert shown == [RunStarted(run_id="r", total=4), done("a"), again]
     assert watched == {"r/shards/001-of-002": [started(kept=1)]}
 

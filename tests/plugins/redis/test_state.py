@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from helpers.llm.redis_server import PASSWORD, RedisServer, redis_server
 from helpers.llm.scripted import ScriptedModel, completion
 from judge.plugins.redis import state as shared_redis
-from judge.plugins.redis.state import SharedBudget, SharedLimiter, SharedReplies, SharedState
+from judge.plugins.redis.state import RedisReplies, RedisState, SharedBudget, SharedLimiter
 from shared.errors import ConfigError, ModelBudgetSpent, ModelUnavailable, SharedStateFault
 from shared.llm.cache import CachedModel
 from shared.llm.limits import MeteredModel, RateLimits, Spending, estimate_tokens
@@ -45,10 +45,10 @@ class Shards:
     def __init__(self, server: RedisServer, run_id: str) -> None:
         self._server = server
         self._run_id = run_id
-        self._states: list[SharedState] = []
+        self._states: list[RedisState] = []
 
-    def state(self) -> SharedState:
-        self._states.append(SharedState(self._server.url, self._run_id))
+    def state(self) -> RedisState:
+        self._states.append(RedisState(self._server.url, self._run_id))
         return self._states[-1]
 
     def budget(self, shard: str = "000", *, timeout_s: float = 60.0, **limits: Any) -> SharedBudget:
@@ -56,7 +56,7 @@ class Shards:
         return SharedBudget(self.state(), shard, call_timeout_s=timeout_s, **options)
 
     def cached(self, model: ScriptedModel) -> CachedModel:
-        return CachedModel(model, namespace="n", folder=None, shared=SharedReplies(self.state()))
+        return CachedModel(model, namespace="n", folder=None, shared=RedisReplies(self.state()))
 
     async def keys(self, name: str = "") -> list[str]:
         """The run's keys that begin with a name."""
@@ -266,7 +266,7 @@ async def test_a_reply_that_is_paid_for_survives_the_servers_end(tmp_path: Path)
             return "paid"
 
         metered = MeteredModel(ScriptedModel(answer), PRICE, own=shards.budget())
-        model = CachedModel(metered, namespace="n", folder=None, shared=SharedReplies(shards.state()))
+        model = CachedModel(metered, namespace="n", folder=None, shared=RedisReplies(shards.state()))
         assert (await model.complete(ASK)).text == "paid"
         await shards.aclose()
 
@@ -372,7 +372,7 @@ async def test_a_reply_that_is_damaged_or_too_large_is_asked_for_again(shards: S
 async def test_keys_belong_to_the_run_expire_and_hold_no_secret(shards: Shards, server: RedisServer) -> None:
     limits = RateLimits(600, 100_000, limiter=shards.state().limiter)
     model = MeteredModel(ScriptedModel(lambda _: completion("x")), PRICE, own=shards.budget(), rates=limits)
-    replies = SharedReplies(shards.state())
+    replies = RedisReplies(shards.state())
     await CachedModel(model, namespace="n", folder=None, shared=replies).complete(ASK)
     state = shards.state()
     await state.check()
@@ -387,12 +387,12 @@ async def test_keys_belong_to_the_run_expire_and_hold_no_secret(shards: Shards, 
 @pytest.mark.parametrize("url", ["127.0.0.1:6379", "http://user:secret-word@host/"])
 def test_an_address_that_cannot_be_read_is_one_clear_error(url: str) -> None:
     with pytest.raises(ConfigError, match="WABE_REDIS_URL is not the address of a Redis server") as caught:
-        SharedState(SecretStr(url), "run")
+        RedisState(SecretStr(url), "run")
     assert "secret-word" not in str(caught.value)
 
 
 async def test_a_wrong_password_is_a_fault_that_does_not_show_it(server: RedisServer) -> None:
     wrong = SecretStr(server.url.get_secret_value().replace(PASSWORD, "wrong-word"))
     with pytest.raises(SharedStateFault, match="AuthenticationError") as caught:
-        await SharedState(wrong, "run").check()
+        await RedisState(wrong, "run").check()
     assert "wrong-word" not in str(caught.value)

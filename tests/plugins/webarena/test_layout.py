@@ -8,7 +8,7 @@ import pytest
 
 from helpers.results import a_result, write_attempt
 from judge.plugins.webarena.layout import WRITER
-from judge.results.export import Exported, export_tasks
+from judge.results.export import TaskExport, export_tasks
 from judge.store.layout import TaskStore
 from judge.trajectory.record import NetworkTrace
 from plugins.webarena.sites import entry, har
@@ -18,7 +18,7 @@ from shared.files import sha256_file
 ANSWER = '```json\n{"task_type": "NAVIGATE", "status": "SUCCESS"}\n```'
 
 
-def exported_from(stores: list[TaskStore], output: Path) -> list[Exported]:
+def exported_from(stores: list[TaskStore], output: Path) -> list[TaskExport]:
     return list(export_tasks(stores, output, writer=WRITER))
 
 

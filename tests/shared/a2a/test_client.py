@@ -31,7 +31,7 @@ from helpers.a2a.agents import (
 )
 from helpers.ports import free_port
 from shared.a2a.client import AgentSummary, ParticipantClient, fetch_card
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import AgentMessage
 from shared.claims import ClaimedUsage
 from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnreachable
 
@@ -39,7 +39,7 @@ from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnrea
 
 
 async def test_our_own_agent_is_understood() -> None:
-    async def handler(turn: Turn) -> str:
+    async def handler(turn: AgentMessage) -> str:
         [image] = turn.files
         return f"{turn.text} {turn.context_id} {image.media_type} {image.data == JPEG}"
 
@@ -549,7 +549,7 @@ async def test_after_an_error_the_next_turn_works() -> None:
 
 
 async def test_parallel_attempts_do_not_mix() -> None:
-    async def handler(turn: Turn) -> str:
+    async def handler(turn: AgentMessage) -> str:
         await asyncio.sleep(0.01)
         return turn.context_id
 

@@ -24,7 +24,7 @@ from a2a.types import (
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from shared.a2a.replies import Answer, EventFold, OpenTask, message_text, new_texts, reply_text
+from shared.a2a.replies import AgentResponse, EventFold, OpenTask, message_text, new_texts, reply_text
 from shared.errors import ParticipantError
 from shared.models import Action
 from shared.protocol import parse_reply, render_reply
@@ -235,18 +235,18 @@ def test_what_a_continued_task_held_before_is_not_repeated(
     old = [artifact(texts, f"old {n}") for n, texts in enumerate(before)]
     known = OpenTask.of(task_with(*old))
     new = [artifact(texts, f"new {n}") for n, texts in enumerate(after)]
-    answer = Answer(None, task_with(*old, *new))
+    answer = AgentResponse(None, task_with(*old, *new))
     assert new_texts(answer, known) == after
     # The last artifact grows.
     if before:
         grown = [*old[:-1], artifact([*before[-1], *more], f"old {len(old) - 1}")]
-        assert new_texts(Answer(None, task_with(*grown, *new)), known) == [more, *after]
+        assert new_texts(AgentResponse(None, task_with(*grown, *new)), known) == [more, *after]
 
 
 def test_an_artifact_that_is_made_again_under_its_id_is_new() -> None:
     known = OpenTask.of(task_with(artifact(["one"])))
-    assert new_texts(Answer(None, task_with(artifact(["two"]))), known) == [["two"]]
-    assert new_texts(Answer(None, task_with(artifact(["one"], metadata={"turn": 2}))), known) == [["one"]]
+    assert new_texts(AgentResponse(None, task_with(artifact(["two"]))), known) == [["two"]]
+    assert new_texts(AgentResponse(None, task_with(artifact(["one"], metadata={"turn": 2}))), known) == [["one"]]
 
 
 def test_an_artifact_that_is_streamed_again_is_new_even_if_it_is_equal() -> None:

@@ -21,11 +21,11 @@ from helpers.a2a.agents import JPEG, SRC, cutting_proxy, our_agent, served
 from helpers.ports import free_port
 from shared.a2a.client import ArtifactTexts, AssessmentClient, Final, StatusText
 from shared.a2a.serving import address_of, listen
-from shared.a2a.tasks import TaskSink, Turn, as_prose
+from shared.a2a.tasks import AgentMessage, TaskSink, as_prose
 from shared.errors import ConfigError, ParticipantError
 
 RESULT = '{"winner": "white_agent", "detail": {"total_tasks": 3, "success_rate": 33.3}}'
-Work = Callable[[Turn, TaskSink], Awaitable[None]]
+Work = Callable[[AgentMessage, TaskSink], Awaitable[None]]
 
 
 class Agent:
@@ -34,7 +34,7 @@ class Agent:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    async def execute(self, turn: Turn, sink: TaskSink) -> None:
+    async def execute(self, turn: AgentMessage, sink: TaskSink) -> None:
         await self._work(turn, sink)
 
 
@@ -47,7 +47,7 @@ class Gate:
         self.ended = asyncio.Event()
         self.was_cancelled = False
 
-    async def execute(self, turn: Turn, sink: TaskSink) -> None:
+    async def execute(self, turn: AgentMessage, sink: TaskSink) -> None:
         try:
             sink.update("Begun.")
             self.begun.set()
@@ -61,7 +61,7 @@ class Gate:
             self.ended.set()
 
 
-async def echo(turn: Turn) -> str:
+async def echo(turn: AgentMessage) -> str:
     return f"{turn.text}|{turn.context_id}|{[(len(file.data), file.media_type) for file in turn.files]}"
 
 
@@ -172,7 +172,7 @@ async def test_extra_routes_are_served_beside_the_protocols() -> None:
 async def test_a_body_over_the_limit_is_refused_and_the_agent_not_asked(path: str, stated: bool) -> None:
     asked = []
 
-    async def handler(turn: Turn) -> str:
+    async def handler(turn: AgentMessage) -> str:
         asked.append(turn)
         return "hello"
 
@@ -226,7 +226,7 @@ async def test_a_browser_can_read_pages_with_the_token_as_password_but_not_send_
 
 
 async def test_a_client_with_the_token_is_served_and_one_without_gets_an_error() -> None:
-    async def work(turn: Turn, sink: TaskSink) -> None:
+    async def work(turn: AgentMessage, sink: TaskSink) -> None:
         await sink.complete("Done.")
 
     token = SecretStr("a-secret")
@@ -270,7 +270,7 @@ async def test_a_malformed_request_is_an_error_and_the_server_continues(body: by
 
 
 async def test_progress_and_result_arrive_in_order_and_the_end_comes_last() -> None:
-    async def work(turn: Turn, sink: TaskSink) -> None:
+    async def work(turn: AgentMessage, sink: TaskSink) -> None:
         sink.update("One.")
         await sink.artifact("results", ["A result.", RESULT])
         sink.update("Two.")
@@ -285,7 +285,7 @@ async def test_progress_and_result_arrive_in_order_and_the_end_comes_last() -> N
 
 
 async def test_facts_travel_as_metadata_of_the_update_with_their_text() -> None:
-    async def work(turn: Turn, sink: TaskSink) -> None:
+    async def work(turn: AgentMessage, sink: TaskSink) -> None:
         for number in range(500):
             sink.update(f"{number}.", {"facts": {"n": number}})
         await sink.complete("Done.")
@@ -297,7 +297,7 @@ async def test_facts_travel_as_metadata_of_the_update_with_their_text() -> None:
 
 
 async def test_nothing_follows_the_end() -> None:
-    async def work(turn: Turn, sink: TaskSink) -> None:
+    async def work(turn: AgentMessage, sink: TaskSink) -> None:
         await sink.reject("Not for me.")
         sink.update("Still here.")
         await sink.artifact("results", [RESULT])
@@ -316,7 +316,7 @@ async def test_nothing_follows_the_end() -> None:
     ],
 )
 async def test_work_that_raises_or_forgets_to_end_is_a_failed_task(error: Exception | None, words: str) -> None:
-    async def work(turn: Turn, sink: TaskSink) -> None:
+    async def work(turn: AgentMessage, sink: TaskSink) -> None:
         if error is not None:
             raise error
 
@@ -324,7 +324,7 @@ async def test_work_that_raises_or_forgets_to_end_is_a_failed_task(error: Except
 
 
 async def test_a_handler_that_raises_is_a_failed_task() -> None:
-    async def handler(turn: Turn) -> str:
+    async def handler(turn: AgentMessage) -> str:
         raise ConfigError("no key")
 
     async with http_to(handler) as client:
@@ -334,7 +334,7 @@ async def test_a_handler_that_raises_is_a_failed_task() -> None:
 
 
 async def test_fast_progress_is_joined_without_loss() -> None:
-    async def work(turn: Turn, sink: TaskSink) -> None:
+    async def work(turn: AgentMessage, sink: TaskSink) -> None:
         for number in range(200):
             sink.update(f"Step {number}.")
             await asyncio.sleep(0)
@@ -349,7 +349,7 @@ async def test_fast_progress_is_joined_without_loss() -> None:
 async def test_silence_is_broken_by_a_heartbeat() -> None:
     heard = asyncio.Event()
 
-    async def work(turn: Turn, sink: TaskSink) -> None:
+    async def work(turn: AgentMessage, sink: TaskSink) -> None:
         await heard.wait()
         await sink.complete("Done.")
 
@@ -365,7 +365,7 @@ async def test_silence_is_broken_by_a_heartbeat() -> None:
 
 @pytest.mark.parametrize("text", ["42", '{"winner": "me"}', "[1]", '"x"', "null", "NaN", " true", "-1", "\ufeff{}"])
 async def test_progress_never_parses_as_json(text: str) -> None:
-    async def work(turn: Turn, sink: TaskSink) -> None:
+    async def work(turn: AgentMessage, sink: TaskSink) -> None:
         sink.update(text)
         await sink.complete(text)
 
@@ -401,7 +401,7 @@ async def test_cancelling_waits_until_the_work_has_cleaned_up() -> None:
     cleaned = asyncio.Event()
     begun = asyncio.Event()
 
-    async def work(turn: Turn, sink: TaskSink) -> None:
+    async def work(turn: AgentMessage, sink: TaskSink) -> None:
         begun.set()
         try:
             await asyncio.Event().wait()
@@ -429,7 +429,7 @@ async def test_a_task_that_is_done_cannot_be_cancelled() -> None:
 
 
 async def test_parallel_tasks_do_not_mix() -> None:
-    async def work(turn: Turn, sink: TaskSink) -> None:
+    async def work(turn: AgentMessage, sink: TaskSink) -> None:
         sink.update(f"Working on {turn.text}.")
         await asyncio.sleep(0.05)
         await sink.artifact("results", [turn.text])
@@ -609,7 +609,7 @@ async def test_a_signal_ends_the_server_cleanly(number: int, tmp_path: Path, por
 async def test_the_history_of_a_task_stays_short_and_contains_no_files() -> None:
     heard = asyncio.Event()
 
-    async def work(turn: Turn, sink: TaskSink) -> None:
+    async def work(turn: AgentMessage, sink: TaskSink) -> None:
         for number in range(100):
             sink.update(f"Step {number}.")
             # Otherwise it could be joined with the next one.
@@ -635,7 +635,7 @@ async def test_the_history_of_a_task_stays_short_and_contains_no_files() -> None
 
 @pytest.mark.parametrize("in_memory", [True, False], ids=["memory", "sqlite"])
 async def test_only_the_newest_finished_tasks_are_kept(in_memory: bool, tmp_path: Path) -> None:
-    async def work(turn: Turn, sink: TaskSink) -> None:
+    async def work(turn: AgentMessage, sink: TaskSink) -> None:
         await sink.complete("Done.")
 
     task_db = None if in_memory else tmp_path / "tasks.sqlite"
@@ -651,7 +651,7 @@ async def test_only_the_newest_finished_tasks_are_kept(in_memory: bool, tmp_path
 async def test_finished_tasks_are_kept_as_far_as_there_is_room_also_after_a_restart(
     max_bytes: int, kept: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work(turn: Turn, sink: TaskSink) -> None:
+    async def work(turn: AgentMessage, sink: TaskSink) -> None:
         await sink.artifact("results", ["x" * 4_000])
         await sink.complete("Done.")
 

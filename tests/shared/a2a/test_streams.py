@@ -30,7 +30,7 @@ from helpers.a2a.envelopes import encode, in_envelope, mutated
 from helpers.a2a.streaming import PROTOCOLS, in_characters, streaming_agent
 from helpers.ports import free_port
 from shared.a2a.client import ParticipantClient
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import AgentMessage
 from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnreachable
 
 # --- replies in pieces ------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ async def test_four_kilobytes_in_chunks_of_one_character_are_read(card: dict[str
 
 @pytest.mark.parametrize("only_streams", [False, True], ids=["aggregated", "streamed"])
 async def test_the_limit_of_a_reply_is_that_of_its_text(only_streams: bool) -> None:
-    async def answer(_: Turn) -> Any:
+    async def answer(_: AgentMessage) -> Any:
         return [["é" * 300]] * 2
 
     app = streaming_agent(answer, only_streams=only_streams)
@@ -97,7 +97,7 @@ async def test_the_limit_of_a_reply_is_that_of_its_text(only_streams: bool) -> N
 async def test_a_task_that_waits_for_input_goes_on_in_its_stream(only_streams: bool) -> None:
     answers = iter([[["o"], ["ne"]], [["tw", "o"]], [["tw", "o"]]])
 
-    async def answer(_: Turn) -> Any:
+    async def answer(_: AgentMessage) -> Any:
         return next(answers)
 
     end = types.TaskState.TASK_STATE_INPUT_REQUIRED

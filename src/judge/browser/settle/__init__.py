@@ -24,7 +24,7 @@ from judge.browser.settle.stood import RawVanished, read_vanished
 from judge.network.policy import refuse_ip
 from judge.sites import place_of
 from shared.errors import SiteFault
-from shared.models import Record, Settled, Vanished
+from shared.models import Record, SettleTime, Vanished
 
 SettleMode = Literal["page-time", "real-time"]
 SETTLER = Path(__file__).with_name("settle.cjs")
@@ -46,7 +46,7 @@ class ClockStalled(SiteFault):
         )
 
 
-class Document(Record):
+class DocumentState(Record):
     """What kind of document the page is, as reported by the browser."""
 
     type: str
@@ -64,11 +64,11 @@ class Report(Record):
     not finish, for example under an open dialog.
     """
 
-    settled: Settled = Settled()
+    settled: SettleTime = SettleTime()
     vanished: tuple[Vanished, ...] = ()
     downloads: tuple[str, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
-    document: Document | None = None
+    document: DocumentState | None = None
     stopped: bool = False
     silent: bool = False
     lost_document: bool = False
@@ -84,7 +84,7 @@ class _RawReport(Record):
     vanished: tuple[RawVanished, ...]
     downloads: tuple[str, ...]
     links: tuple[tuple[str, str], ...] = ()
-    document: Document | None
+    document: DocumentState | None
     stopped: bool
     silent: bool
     lost_document: bool
@@ -192,7 +192,7 @@ def read_glance(text: str) -> Glance | None:
 
 
 class Beside(Record):
-    """What belongs to a snapshot: the documents it shows (`judge.browser.provenance.Document`), a JPEG as base64 if it
+    """What belongs to a snapshot: the documents it shows (`judge.browser.provenance.DocumentReport`), a JPEG as base64 if it
     was taken in time, and how many origins the page has had since it settled.
     """
 
@@ -216,7 +216,7 @@ def read_report(text: str) -> Report:
     except ValidationError:
         return Report()
     return Report(
-        settled=Settled(real_s=raw.real_ms / 1000, page_s=raw.page_ms / 1000, waited_for=raw.waited_for),
+        settled=SettleTime(real_s=raw.real_ms / 1000, page_s=raw.page_ms / 1000, waited_for=raw.waited_for),
         vanished=read_vanished(raw.vanished),
         downloads=tuple(name[:_MAX_NAME_CHARS] for name in raw.downloads[:_MAX_DOWNLOADS]),
         links=raw.links,

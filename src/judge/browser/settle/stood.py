@@ -11,7 +11,7 @@ import re
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from judge.browser.provenance import Document
+from judge.browser.provenance import DocumentReport
 from shared.models import Vanished
 from shared.snapshot import ANY_LINE, REF
 from shared.text import clip
@@ -23,7 +23,7 @@ _REF = re.compile(rf" \[ref=({REF.pattern})\]")
 _TYPED, _INSERTED = " [editable]", " [inserted=page]"
 
 
-class _Stood(BaseModel):
+class _VanishedElement(BaseModel):
     """What `stood.js` found out about an element while it stood, by the references in it. `typed`: inside an editor or
     a field; `mixed`: it contains one; `named`: its name may come from one, or from the judge; `inserted`: put in as an
     attack; `foreign`: it contains such. Nothing is known of elements that are not in `refs`. The flags are about the
@@ -52,7 +52,7 @@ class _Stood(BaseModel):
     @property
     def author_origin(self) -> str | None:
         """The origin of whoever wrote its document."""
-        document = Document(
+        document = DocumentReport(
             is_main=self.is_main,
             address=self.address,
             address_origin=self.address_origin,
@@ -97,7 +97,7 @@ class RawVanished(BaseModel):
     text: str
     at: float
     stood_ms: float
-    stood: _Stood | None
+    stood: _VanishedElement | None
 
 
 def read_vanished(found: tuple[RawVanished, ...]) -> tuple[Vanished, ...]:

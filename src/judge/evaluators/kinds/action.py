@@ -8,12 +8,12 @@ from typing import ClassVar, Literal, Self
 from pydantic import model_validator
 
 from judge.evaluators.amounts import Amounts
-from judge.evaluators.base import CheckKind, Decision, Found
-from judge.evaluators.evidence import ActionDone, Recording
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision
+from judge.evaluators.evidence import ActionDone, TrajectoryEvidence
 from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import looks_at
 from judge.evaluators.nearest import is_similar
-from judge.evaluators.provenance import LeftOut
+from judge.evaluators.provenance import IgnoredContent
 from judge.records.checks import Editable, LookCheck, OneOrMore, PatternText, Text, as_tuple
 from judge.records.patterns import Pattern
 from judge.records.tools import verb_of
@@ -59,7 +59,7 @@ def _without_icons(line: str) -> str:
     return plain(without_icons(line)).replace("< ", "<")
 
 
-def decide(check: ActionCheck, recording: Recording, inverted: bool) -> Decision:
+def decide(check: ActionCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether the actions were executed, and the step of the last one."""
     looks = looks_at(check, recording)
     actions = list(recording.actions(looks))
@@ -68,13 +68,15 @@ def decide(check: ActionCheck, recording: Recording, inverted: bool) -> Decision
             actions = _with_amounts(recording, actions)
         # Typed text counts as well: it may be exactly what the participant must not write.
         last, missing = _executed(check, actions, anywhere=True, with_typed=True)
-        return Decision(last is not None, Found(last is not None, last.line if last else missing), last and last.step)
+        return Decision(
+            last is not None, ComparisonResult(last is not None, last.line if last else missing), last and last.step
+        )
     found, step = _acted(check, actions, inverted=inverted)
     passed = found.passed != inverted
     return Decision(passed, found, step if passed and not inverted else None)
 
 
-def _with_amounts(recording: Recording, actions: Sequence[ActionDone]) -> list[ActionDone]:
+def _with_amounts(recording: TrajectoryEvidence, actions: Sequence[ActionDone]) -> list[ActionDone]:
     """The actions with all that each could have been. What was typed before on other pages counts as well."""
     looks, amounts, found = recording.looks, Amounts(), {}
     for each in recording.actions(looks):
@@ -84,7 +86,7 @@ def _with_amounts(recording: Recording, actions: Sequence[ActionDone]) -> list[A
     return [each._replace(amounts=recording.as_compared(found[each.step])) for each in actions]
 
 
-def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool) -> tuple[Found, int | None]:
+def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool) -> tuple[ComparisonResult, int | None]:
     """Whether the actions were executed in this order, and the step of the last one.
 
     Only those on what the task's own site wrote count; inverted, all do.
@@ -92,7 +94,7 @@ def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool)
     counting = [each for each in actions if inverted or each.counts(editable=check.editable)]
     last, missing = _executed(check, counting, with_typed=inverted or check.editable)
     if last is not None:
-        return Found(True, last.line), last.step
+        return ComparisonResult(True, last.line), last.step
     where = f" on {check.on}" if check.on else ""
     problem = "no such action" if check.pattern is not None else f"no {missing}"
     if not inverted and (last := _executed(check, actions, with_typed=True)[0]):
@@ -102,16 +104,16 @@ def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool)
                 for each in reversed(actions)
                 if each.step <= last.step and not each.counts(editable=check.editable)
             ),
-            LeftOut("editor"),
+            IgnoredContent("editor"),
         )
-        return Found(False, f"{problem}{where} that counts: an element was {why}"), None
+        return ComparisonResult(False, f"{problem}{where} that counts: an element was {why}"), None
     executed = [each.line for each in actions]
     wanted = check.pattern if check.pattern is not None else as_tuple(check.line)[0]
     close = difflib.get_close_matches(wanted, executed, n=3, cutoff=0.3) or executed[-3:]
     if not close:
-        return Found(False, f"{problem}, since none was executed{where}"), None
+        return ComparisonResult(False, f"{problem}, since none was executed{where}"), None
     found = f"{problem} among {counted(len(actions), 'action')}{where}: {'; '.join(close)}"
-    return Found(False, with_difference(found, "" if check.pattern is not None else missing, executed)), None
+    return ComparisonResult(False, with_difference(found, "" if check.pattern is not None else missing, executed)), None
 
 
 def _executed(
@@ -168,7 +170,7 @@ def _says(pattern: Pattern, line: str) -> bool:
     return parts[2] is None or span[0] < len(line) - len(parts[2])
 
 
-def near(check: ActionCheck, recording: Recording) -> int | None:
+def near(check: ActionCheck, recording: TrajectoryEvidence) -> int | None:
     """The last step with the same action elsewhere, where it does not count, with another value, or beside it."""
     if check.pattern is not None:
         return None

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from judge.evaluators.base import CheckKind, Decision, Found
-from judge.evaluators.evidence import Recording
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision
+from judge.evaluators.evidence import TrajectoryEvidence
 from judge.evaluators.lookalikes import with_difference
 from judge.records.checks import LookCheck, PatternText, Text, tables_in
 from judge.records.normalise import NormaliseError, ValueType, is_same, normalise, only_value, shown, string
@@ -107,7 +107,7 @@ class AnswerCheck(LookCheck):
         return self
 
 
-def decide(check: AnswerCheck, recording: Recording, inverted: bool) -> Decision:
+def decide(check: AnswerCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether the final answer is the expected one. Without an answer it fails, inverted or not."""
     found = _answered(check, recording)
     passed = found.counts and found.passed != inverted
@@ -115,17 +115,17 @@ def decide(check: AnswerCheck, recording: Recording, inverted: bool) -> Decision
     return Decision(passed, found, steps[-1] if steps and passed else None)
 
 
-def _answered(check: AnswerCheck, recording: Recording) -> Found:
+def _answered(check: AnswerCheck, recording: TrajectoryEvidence) -> ComparisonResult:
     answer = recording.answer
     if answer is None or not answer.strip():
-        return Found(False, "no answer was given", counts=False)
+        return ComparisonResult(False, "no answer was given", counts=False)
     quoted = excerpt(answer, 300)
     if check.contains is not None:
         if plain(check.contains).casefold() in plain(answer).casefold():
-            return Found(True, quoted)
-        return Found(False, with_difference(quoted, check.contains, [answer]))
+            return ComparisonResult(True, quoted)
+        return ComparisonResult(False, with_difference(quoted, check.contains, [answer]))
     if check.pattern is not None:
-        return Found(Pattern(check.pattern).search(answer) is not None, quoted)
+        return ComparisonResult(Pattern(check.pattern).search(answer) is not None, quoted)
     kind = check.type or "string"
     has_expected = "expected" in check.model_fields_set
     expected = normalise(check.expected, kind) if has_expected else None
@@ -133,13 +133,13 @@ def _answered(check: AnswerCheck, recording: Recording) -> Found:
         # Again, because JSON can write any character as an escape.
         actual = recording.as_compared(only_value(answer, kind, expected=expected))
     except NormaliseError as error:
-        return Found(False, f"{error} in {quoted}", counts=False)
+        return ComparisonResult(False, f"{error} in {quoted}", counts=False)
     if check.schema_ is not None and (problem := _schema_problem(check.schema_, actual)):
-        return Found(False, f"{quoted}: {problem}", shown(actual))
+        return ComparisonResult(False, f"{quoted}: {problem}", shown(actual))
     is_passed = not has_expected or is_same(actual, expected, kind, ordered=check.ordered)
     if not is_passed and kind == "string":
         quoted = with_difference(quoted, str(check.expected), [answer])
-    return Found(is_passed, quoted, string(shown(actual)) if kind == "string" else shown(actual))
+    return ComparisonResult(is_passed, quoted, string(shown(actual)) if kind == "string" else shown(actual))
 
 
 def _schema_problem(schema: dict[str, Any], value: Any) -> str | None:

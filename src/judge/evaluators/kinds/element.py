@@ -7,8 +7,8 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from judge.evaluators.base import CheckKind, Decision, Found
-from judge.evaluators.evidence import Look, Recording
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision
+from judge.evaluators.evidence import Look, TrajectoryEvidence
 from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import over_content
 from judge.evaluators.matching import fits, fitting, node_found
@@ -44,12 +44,12 @@ class ElementCheck(ShownCheck):
         return tuple(map(parse_element, as_tuple(self.element)))
 
 
-def decide(check: ElementCheck, recording: Recording, inverted: bool) -> Decision:
+def decide(check: ElementCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether the page shows the element, or all of them in this order."""
     # Parsed once for all looks.
     wanted = check.elements
 
-    def compare(look: Look, page: Snapshot, roots: Sequence[Node] | None, explains: bool) -> Found:
+    def compare(look: Look, page: Snapshot, roots: Sequence[Node] | None, explains: bool) -> ComparisonResult:
         return _elements_shown(check, wanted, look, page, roots, explains)
 
     return over_content(check, recording, inverted, compare)
@@ -62,7 +62,7 @@ def _elements_shown(
     page: Snapshot,
     roots: Sequence[Node] | None,
     explains: bool,
-) -> Found:
+) -> ComparisonResult:
     places: Sequence[int] = range(len(page.nodes))
     if roots is not None:
         places = sorted({node.position for root in roots for node in page.subtree(root)} - {r.position for r in roots})
@@ -70,37 +70,37 @@ def _elements_shown(
     if check.in_view:
         seen = [[node for node in nodes if look.is_in_view(node)] for nodes in seen]
     if check.count is not None:
-        return Found(len(seen[0]) == check.count, f"{len(seen[0])} of them")
+        return ComparisonResult(len(seen[0]) == check.count, f"{len(seen[0])} of them")
     at = -1
     for element, nodes in zip(wanted, seen, strict=True):
         following = next((node.position for node in nodes if node.position > at), None)
         if following is None and not explains:
-            return Found(False, "")
+            return ComparisonResult(False, "")
         if following is None:
-            earlier = Found(False, "it comes earlier on the page")
+            earlier = ComparisonResult(False, "it comes earlier on the page")
             found = earlier if nodes else _instead(page, element, places, check.in_view)
             return found._replace(text=f"no {element.written}: {found.text}") if len(wanted) > 1 else found
         at = following
-    return Found.of(True, NodesFound(nodes=tuple(node_found(page, nodes[0]) for nodes in seen)))
+    return ComparisonResult.of(True, NodesFound(nodes=tuple(node_found(page, nodes[0]) for nodes in seen)))
 
 
-def _instead(page: Snapshot, element: Element, places: Sequence[int], in_view: bool) -> Found:
+def _instead(page: Snapshot, element: Element, places: Sequence[int], in_view: bool) -> ComparisonResult:
     """The elements closest to the expected one."""
     if in_view and fitting(page, element, places):
-        return Found(False, "it is not in view")
+        return ComparisonResult(False, "it is not in view")
     nodes = [page.nodes[at] for at in places if element.role in (None, page.nodes[at].role)]
     named = (node_found(page, node) for node in nodes if page.name_of(node) or element.role)
     listed = {str(node): node for node in named}
     # `difflib` is slow, and a page may have thousands of elements.
     close = difflib.get_close_matches(element.written, list(listed)[:_MAX_COMPARED], n=_MAX_SHOWN, cutoff=0.3)
     shown = close or list(listed)[:_MAX_SHOWN]
-    found = Found.of(False, NodesFound(nodes=tuple(listed[words] for words in shown), role=element.role))
+    found = ComparisonResult.of(False, NodesFound(nodes=tuple(listed[words] for words in shown), role=element.role))
     names = (page.name_of(node) for node in nodes[:_MAX_COMPARED])
     wanted = (element if page.verbatim else element.as_seen).name or ""
     return found._replace(text=with_difference(found.text, wanted, names))
 
 
-def near(check: ElementCheck, recording: Recording) -> int | None:
+def near(check: ElementCheck, recording: TrajectoryEvidence) -> int | None:
     """The last action beside the expected element, or on it with another result.
 
     Elements that another check of the task expects are not wrong.

@@ -8,14 +8,14 @@ from urllib.parse import urljoin
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from judge.evaluators.base import CheckKind, Decision, Found
-from judge.evaluators.evidence import MissingEvidence, Recording
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision
+from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.evaluators.values import json_differences
-from judge.records.checks import Address, AnyOf, Check, KindCheck, PathValues, Text, names_compared, plain_checks
+from judge.records.checks import AddressPattern, AnyOf, Check, KindCheck, PathValues, Text, names_compared, plain_checks
 from judge.records.patterns import glob
 from judge.records.tasks import Task
 from judge.sites import Site
-from judge.trajectory.fetched import Answer, Fetched, Redacted, stored
+from judge.trajectory.fetched import Fetched, FetchResponse, Redacted, stored
 from judge.trajectory.forms import is_json
 from shared.fields import Invalid
 from shared.seen import values_as_seen
@@ -57,7 +57,7 @@ class FetchCheck(KindCheck):
     is_redacted: ClassVar[bool] = True
 
     kind: Literal["fetch"]
-    url: Annotated[Address, AfterValidator(_is_one_address)]
+    url: Annotated[AddressPattern, AfterValidator(_is_one_address)]
     response: Annotated[
         Annotated[Text, Tag("<text>")] | Annotated[PathValues, Tag("<paths>")], Discriminator(_is_text_or_table)
     ]
@@ -87,7 +87,7 @@ def fetches_of(checks: Sequence[Check]) -> tuple[tuple[str, str | None], ...]:
 class Asker(Protocol):
     """Gets addresses with the attempt's cookies: a `judge.browser.session.Browser`."""
 
-    async def fetch(self, url: str, key: str | None) -> Answer: ...
+    async def fetch(self, url: str, key: str | None) -> FetchResponse: ...
 
 
 class Fetches:
@@ -96,7 +96,9 @@ class Fetches:
     def __init__(self, task: Task, redacted: Redacted) -> None:
         self._task = task
         self._redacted = redacted
-        self._answers = {asked: stored(*asked, Answer(error=_NOT_ASKED), redacted) for asked in fetches_of(task.checks)}
+        self._answers = {
+            asked: stored(*asked, FetchResponse(error=_NOT_ASKED), redacted) for asked in fetches_of(task.checks)
+        }
 
     @property
     def answers(self) -> tuple[Fetched, ...]:
@@ -116,19 +118,19 @@ class Fetches:
                     break
                 await asyncio.sleep(PAUSE_S)
 
-    async def _get(self, browser: Asker, url: str, bearer: str | None, site: Site) -> Answer:
+    async def _get(self, browser: Asker, url: str, bearer: str | None, site: Site) -> FetchResponse:
         """The answer at the end of all redirects, none of which may lead off the task's site."""
         at = urljoin(self._task.website, url).partition("#")[0]
         key = None if bearer is None else bearer.removeprefix(LOCAL_STORAGE)
         for _ in range(_MAX_REDIRECTS + 1):
             if not site.holds(at):
-                return Answer(error=f"{excerpt(at, 200)} is not on the task's site")
+                return FetchResponse(error=f"{excerpt(at, 200)} is not on the task's site")
             # The header goes to the origin whose storage it comes from, so that no redirect takes it along.
             answer = await browser.fetch(at, key)
             if answer.location is None:
                 return answer
             at = answer.location.partition("#")[0]
-        return Answer(error=f"more than {_MAX_REDIRECTS} redirects")
+        return FetchResponse(error=f"more than {_MAX_REDIRECTS} redirects")
 
     def _passes(self, found: Fetched) -> bool:
         return all(
@@ -148,7 +150,7 @@ def _fetch_checks(checks: Iterable[Check]) -> Iterator[tuple[FetchCheck, bool]]:
                 yield each, each.inverted != is_outer_inverted
 
 
-def decide(check: FetchCheck, recording: Recording, inverted: bool) -> Decision:
+def decide(check: FetchCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether the stored answer passes the check. Raises `MissingEvidence` if the recording has none."""
     known = {(each.url, each.bearer): each for each in recording.trajectory.attempt.fetched}
     found = known.get(check.asked)
@@ -163,20 +165,24 @@ def _decision(check: FetchCheck, found: Fetched, as_compared: Callable[[Any], An
     return Decision(result.counts and result.passed != inverted, result, None)
 
 
-def _compared(wanted: str | Mapping[str, Any], found: Fetched, as_compared: Callable[[Any], Any]) -> Found:
+def _compared(wanted: str | Mapping[str, Any], found: Fetched, as_compared: Callable[[Any], Any]) -> ComparisonResult:
     if found.error is not None or found.body is None:
-        return Found(False, f"no answer: {found.error}", counts=False)
+        return ComparisonResult(False, f"no answer: {found.error}", counts=False)
     shown = clip(plain(found.body), 200)
     if isinstance(wanted, str):
-        return Found(glob(plain(wanted)).fullmatch(plain(as_compared(found.body))), shown)
+        return ComparisonResult(glob(plain(wanted)).fullmatch(plain(as_compared(found.body))), shown)
     if not is_json(found.type, found.body):
-        return Found(False, f"an answer that is not JSON: {shown}", counts=False)
+        return ComparisonResult(False, f"an answer that is not JSON: {shown}", counts=False)
     try:
         content = as_compared(parse_json(found.body))
     except ValueError:
-        return Found(False, f"an answer that is not readable as JSON: {shown}", counts=False)
+        return ComparisonResult(False, f"an answer that is not readable as JSON: {shown}", counts=False)
     problem = next(json_differences("response", wanted, content), None)
-    return Found(True, shown) if problem is None else Found(False, f"{problem} in {shown}", facts=(problem,))
+    return (
+        ComparisonResult(True, shown)
+        if problem is None
+        else ComparisonResult(False, f"{problem} in {shown}", facts=(problem,))
+    )
 
 
 KIND = CheckKind(FetchCheck, decide)

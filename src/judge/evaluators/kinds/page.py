@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from judge.evaluators.addresses import matches, query_difference
-from judge.evaluators.base import CheckKind, Decision, Found
-from judge.evaluators.evidence import Look, Recording
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision
+from judge.evaluators.evidence import Look, TrajectoryEvidence
 from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import looks_at, over_looks
-from judge.records.checks import Address, LookCheck, OneOrMore, Text, as_tuple
+from judge.records.checks import AddressPattern, LookCheck, OneOrMore, Text, as_tuple
 from judge.records.findings import AddressFound
 from judge.records.tasks import Task
 from judge.sites import NONE_SHARED
@@ -26,7 +26,7 @@ class PageCheck(LookCheck):
     of_addresses: ClassVar[bool] = True
 
     kind: Literal["page"]
-    url: OneOrMore[Address] | None = None
+    url: OneOrMore[AddressPattern] | None = None
     title: Text | None = None
     extra_query: Annotated[bool, Field(strict=True)] = False
 
@@ -46,13 +46,13 @@ class PageCheck(LookCheck):
         return as_tuple(self.url)
 
 
-def decide(check: PageCheck, recording: Recording, inverted: bool) -> Decision:
+def decide(check: PageCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether address and title are the expected ones; of several addresses, whether they were visited in order."""
     looks = looks_at(check, recording)
     return over_looks(check, looks, inverted, _page_test(check, looks))
 
 
-def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look, bool], Found]:
+def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look, bool], ComparisonResult]:
     """Tests address and title; of several addresses, whether the look is at the last one after all others in order."""
     *earlier, target = as_tuple(check.url) or ("",)
     missing: dict[int, str] = {}
@@ -62,18 +62,20 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look, bool]
             if look.is_at(earlier[0], extra_query=check.extra_query):
                 earlier.pop(0)
 
-    def test(look: Look, _explains: bool) -> Found:
+    def test(look: Look, _explains: bool) -> ComparisonResult:
         if look.is_judges:
-            return Found(False, f"a page of the judge's own: {excerpt(look.step.url, 200)}", counts=False)
+            return ComparisonResult(False, f"a page of the judge's own: {excerpt(look.step.url, 200)}", counts=False)
         there = AddressFound.of(look.step.url, is_own=look.is_own)
         if look.step.index in missing:
-            return Found(False, f"{missing[look.step.index]} was not visited before {there}", facts=(there,))
+            return ComparisonResult(False, f"{missing[look.step.index]} was not visited before {there}", facts=(there,))
         if target and not look.is_at(target, extra_query=check.extra_query):
-            return Found(False, f"{_other_query(check, look, target)}{there}", facts=(there,))
+            return ComparisonResult(False, f"{_other_query(check, look, target)}{there}", facts=(there,))
         if check.title is not None and not (look.is_own and plain(look.title) == plain(check.title)):
-            found = Found.of(False, AddressFound.of(look.step.url, is_own=look.is_own, title=look.step.title))
+            found = ComparisonResult.of(
+                False, AddressFound.of(look.step.url, is_own=look.is_own, title=look.step.title)
+            )
             return found._replace(text=with_difference(found.text, check.title, [look.title]))
-        return Found.of(True, there)
+        return ComparisonResult.of(True, there)
 
     return test
 
@@ -95,7 +97,7 @@ def _other_query(check: PageCheck, look: Look, target: str) -> str:
     return f"{', '.join([*parts[:_MAX_SHOWN], *more])} in " if parts else ""
 
 
-def near(check: PageCheck, recording: Recording) -> int | None:
+def near(check: PageCheck, recording: TrajectoryEvidence) -> int | None:
     """The action that led to the last address, if that has the expected path and another query."""
     looks = recording.looks
     address = (as_tuple(check.url) or ("",))[-1]

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Protocol, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from judge.evaluators.addresses import matches
-from judge.evaluators.base import CheckKind, Decision, Found
-from judge.evaluators.evidence import Look, MissingEvidence, Recording
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision
+from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.looks import looks_at, over_looks
 from judge.records.checks import AsWritten, Check, LookCheck, Text, plain_checks
 from judge.records.normalise import shown
@@ -67,7 +67,7 @@ def expressions_read(task: Task) -> tuple[str, ...]:
     return (*expressions_of(task.checks), *expressions_of(task.watched))
 
 
-def decide(check: ProbeCheck, recording: Recording, inverted: bool) -> Decision:
+def decide(check: ProbeCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether the value is the expected one, or within the limits."""
     looks, expressions = looks_at(check, recording), expressions_read(recording.played)
     of_checks = len(expressions_of(recording.played.checks))
@@ -79,11 +79,11 @@ def decide(check: ProbeCheck, recording: Recording, inverted: bool) -> Decision:
 
 
 def _probe_test(
-    check: ProbeCheck, recording: Recording, looks: Sequence[Look], at: int, count: int
-) -> Callable[[Look, bool], Found]:
+    check: ProbeCheck, recording: TrajectoryEvidence, looks: Sequence[Look], at: int, count: int
+) -> Callable[[Look, bool], ComparisonResult]:
     """Tests the value read in the page, the one at this place of `count`; with `keep`, the first value read so far."""
-    found: dict[int, Found] = {}
-    kept: Found | None = None
+    found: dict[int, ComparisonResult] = {}
+    kept: ComparisonResult | None = None
     for look in looks:
         if len(look.step.probes) != count:
             raise MissingEvidence(f"no value was read at step {look.step.index + 1}")
@@ -96,25 +96,29 @@ def _probe_test(
     return lambda look, _explains: found[look.step.index]
 
 
-def _without_value(look: Look, error: str | None) -> Found:
+def _without_value(look: Look, error: str | None) -> ComparisonResult:
     why = one_line(error, 300) if error else "null"
     where = "" if look.is_own else f": {excerpt(look.step.url, 200)}"
-    return Found(False, f"no value, {why}{where}", counts=False)
+    return ComparisonResult(False, f"no value, {why}{where}", counts=False)
 
 
-def _compared(check: ProbeCheck, value: bool | int | float | str) -> Found:
+def _compared(check: ProbeCheck, value: bool | int | float | str) -> ComparisonResult:
     text = excerpt(value, 300) if isinstance(value, str) else shown(value)
     if check.expected is not None:
         if isinstance(value, str) and isinstance(check.expected, str):
-            return Found(plain(value) == plain(check.expected), text)
+            return ComparisonResult(plain(value) == plain(check.expected), text)
         # In Python `True == 1`.
-        return Found(isinstance(value, bool) == isinstance(check.expected, bool) and value == check.expected, text)
+        return ComparisonResult(
+            isinstance(value, bool) == isinstance(check.expected, bool) and value == check.expected, text
+        )
     if isinstance(value, bool | str):
-        return Found(False, f"{text} is not a number", counts=False)
-    return Found((check.min is None or value >= check.min) and (check.max is None or value <= check.max), text)
+        return ComparisonResult(False, f"{text} is not a number", counts=False)
+    return ComparisonResult(
+        (check.min is None or value >= check.min) and (check.max is None or value <= check.max), text
+    )
 
 
-class Reader(Protocol):
+class ExpressionReader(Protocol):
     """Reads expressions in the last observed page: a `judge.browser.session.Browser`."""
 
     async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]: ...
@@ -136,7 +140,7 @@ class Probes:
         self._of_policies = expressions_read(task)[len(self._expressions) :]
         self._ending = [probe for probe in probes_of(task.checks) if probe.ends]
 
-    async def read(self, browser: Reader, page: Page, site: Site) -> tuple[ProbeValue, ...]:
+    async def read(self, browser: ExpressionReader, page: Page, site: Site) -> tuple[ProbeValue, ...]:
         """A value for each of `expressions_read`; errors for those of checks on a page outside the task's `site`."""
         if not self._expressions and not self._of_policies:
             return ()

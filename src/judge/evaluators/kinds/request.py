@@ -15,15 +15,15 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import BeforeValidator, Field
 
 from judge.evaluators.addresses import matches
-from judge.evaluators.base import CheckKind, Decision, Found
-from judge.evaluators.evidence import MissingEvidence, Recording
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision
+from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.evaluators.kinds import socket
 from judge.evaluators.looks import looks_at
 from judge.evaluators.readings import pairs
 from judge.evaluators.rules_1 import requests as rules_1
 from judge.evaluators.values import differences, json_differences, of_name, text_of
 from judge.records.checks import (
-    Address,
+    AddressPattern,
     IsWhole,
     LookCheck,
     OneOrMore,
@@ -64,7 +64,7 @@ class RequestCheck(LookCheck):
 
     kind: Literal["request"]
     method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$"), BeforeValidator(_upper)] | None = None
-    url: OneOrMore[Address]
+    url: OneOrMore[AddressPattern]
     query: Values | None = None
     post_data: PathValues | None = None
     headers: Annotated[dict[str, Text], Field(min_length=1), at_most(100)] | None = None
@@ -86,7 +86,7 @@ class RequestCheck(LookCheck):
         return as_tuple(self.url)
 
 
-def decide(check: RequestCheck, recording: Recording, inverted: bool) -> Decision:
+def decide(check: RequestCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether the check passes, what was found, and the index of the step that caused the deciding request.
 
     The last request with the method and address is compared; with `at = "any"`, one match is enough. Inverted: the last
@@ -114,7 +114,9 @@ def decide(check: RequestCheck, recording: Recording, inverted: bool) -> Decisio
     hits = [index for index, one in enumerate(found) if one.passed]
     if not found:
         seen = [entry for _, entry in entries]
-        last = Found(False, f"no {earlier[0]} was requested before" if earlier else _instead(check, target, seen))
+        last = ComparisonResult(
+            False, f"no {earlier[0]} was requested before" if earlier else _instead(check, target, seen)
+        )
     else:
         last = found[hits[0]] if check.at == "any" and hits else found[-1]
     if recording.counts_all and last.passed:
@@ -132,7 +134,7 @@ def decide(check: RequestCheck, recording: Recording, inverted: bool) -> Decisio
     return Decision(passed, last, None if step is None else max(0, step - 1), near_step=near - 1 if near else None)
 
 
-def own_requests(recording: Recording) -> list[tuple[int, Entry]]:
+def own_requests(recording: TrajectoryEvidence) -> list[tuple[int, Entry]]:
     """The requests to the task's site that it, or the browser itself, sent, each with its place in the trace.
 
     Raises `MissingEvidence`.
@@ -148,7 +150,7 @@ def own_requests(recording: Recording) -> list[tuple[int, Entry]]:
     return [(place, each) for place, each in own if is_sent_by(recording.site, each)]
 
 
-def _of_checks(recording: Recording) -> list[tuple[int, Entry]]:
+def _of_checks(recording: TrajectoryEvidence) -> list[tuple[int, Entry]]:
     """The requests to the task's site that checks see; for policies and goals, also those for resources."""
     traffic = recording.traffic
     found = [(place, each) for place, each in enumerate(traffic.entries) if recording.site.holds(each.request.url)]
@@ -160,7 +162,7 @@ def _of_checks(recording: Recording) -> list[tuple[int, Entry]]:
     return [(place, each) for place, each in found if each.resource_type not in RESOURCES]
 
 
-def _require_recorded(check: RequestCheck, recording: Recording, entries: Sequence[Entry]) -> None:
+def _require_recorded(check: RequestCheck, recording: TrajectoryEvidence, entries: Sequence[Entry]) -> None:
     """Raises `MissingEvidence` if the check compares a value that was redacted, because no check named it back then."""
     unkept = check.compared - recording.played.named_fields
     paths = [url.partition("?")[0] for url in as_tuple(check.url)]
@@ -204,7 +206,7 @@ def _is_sent_by(site: Site, entry: Entry) -> bool:
 
 
 def _pushed_out(
-    recording: Recording, check: RequestCheck, last: Found, place: int, *, inverted: bool
+    recording: TrajectoryEvidence, check: RequestCheck, last: ComparisonResult, place: int, *, inverted: bool
 ) -> Decision | None:
     """The decision if requests were left out that could have decided the check.
 
@@ -222,7 +224,7 @@ def _pushed_out(
     if not count:
         return None
     text = f"at least {counted(count, 'request')} that could decide went unrecorded; otherwise {last.text}"
-    return Decision(False, Found(False, text), None)
+    return Decision(False, ComparisonResult(False, text), None)
 
 
 def _could_be(left: LeftOut, check: RequestCheck, site: Site) -> bool:
@@ -265,7 +267,7 @@ def _is_query_unknown(entry: Entry) -> bool:
     return entry.is_url_cut or entry.request.url.count("&") >= _MAX_QUERY_FIELDS
 
 
-def _compared(entry: Entry, check: RequestCheck, recording: Recording, *, inverted: bool) -> Found:
+def _compared(entry: Entry, check: RequestCheck, recording: TrajectoryEvidence, *, inverted: bool) -> ComparisonResult:
     problems = _problems(entry, check, recording, inverted=inverted)
     is_old = recording.traffic.rules < RULES
     # A forbidden request may be among the unrecorded ones, so its absence is not proven.
@@ -273,11 +275,11 @@ def _compared(entry: Entry, check: RequestCheck, recording: Recording, *, invert
     problem = next(counting, None)
     shown = _shown(entry, check.compared)
     if problem is None:
-        return Found(True, shown)
-    return Found(False, f"{problem.text} in {shown}", facts=(problem.fact,) if problem.fact else ())
+        return ComparisonResult(True, shown)
+    return ComparisonResult(False, f"{problem.text} in {shown}", facts=(problem.fact,) if problem.fact else ())
 
 
-class _Problem(NamedTuple):
+class _RequestMismatch(NamedTuple):
     """How a request differs from the expected one. Not `is_certain`: the part of it was not recorded."""
 
     text: str
@@ -285,11 +287,11 @@ class _Problem(NamedTuple):
     fact: ValueFound | None = None
 
     @classmethod
-    def of(cls, fact: ValueFound) -> "_Problem":
+    def of(cls, fact: ValueFound) -> "_RequestMismatch":
         return cls(str(fact), fact=fact)
 
 
-def _query_differences(entry: Entry, wanted: Mapping[str, Any], recording: Recording) -> Iterator[ValueFound]:
+def _query_differences(entry: Entry, wanted: Mapping[str, Any], recording: TrajectoryEvidence) -> Iterator[ValueFound]:
     query = urlsplit(entry.request.url).query
     if not recording.site.is_lenient:
         exact = recording.as_compared(parse_qsl(query, keep_blank_values=True))
@@ -304,24 +306,28 @@ def _query_differences(entry: Entry, wanted: Mapping[str, Any], recording: Recor
     return differences("query", left, lambda name: [value for key, value in read or () if key == name.casefold()])
 
 
-def _problems(entry: Entry, check: RequestCheck, recording: Recording, *, inverted: bool) -> Iterator[_Problem]:
+def _problems(
+    entry: Entry, check: RequestCheck, recording: TrajectoryEvidence, *, inverted: bool
+) -> Iterator[_RequestMismatch]:
     as_compared = recording.as_compared
     has_query = check.query is not None or any("?" in written for written in as_tuple(check.url))
     if has_query and _is_query_unknown(entry):
-        yield _Problem("the address is too long to be compared", is_certain=False)
+        yield _RequestMismatch("the address is too long to be compared", is_certain=False)
     elif check.query is not None:
-        yield from map(_Problem.of, _query_differences(entry, check.query, recording))
+        yield from map(_RequestMismatch.of, _query_differences(entry, check.query, recording))
     if check.headers is not None:
         headers = as_compared([(header.name.lower(), header.value) for header in entry.request.headers])
         is_complete = not entry.has_headers_left_out
         for fact in differences("header", check.headers, lambda name: of_name(headers, name.lower())):
-            yield _Problem(f"{fact}{'' if is_complete else ', and not all headers were recorded'}", is_complete, fact)
+            yield _RequestMismatch(
+                f"{fact}{'' if is_complete else ', and not all headers were recorded'}", is_complete, fact
+            )
     if check.post_data is not None:
         yield from _body_differences("post_data", check.post_data, entry.request.body, recording)
     # A site may have acted on a request without answering it, so an inverted check counts unanswered requests.
     if not (inverted and check.status is None and entry.response.status == 0):
         problem = _answer_problem(entry, check.status)
-        yield from [_Problem(problem)] if problem else []
+        yield from [_RequestMismatch(problem)] if problem else []
     if check.response is not None:
         if recording.traffic.rules < RULES:
             rules_1.require_whole_answer(entry, _shown(entry))
@@ -343,24 +349,26 @@ def _answer_problem(entry: Entry, status: int | None) -> str | None:
 
 
 def _body_differences(
-    what: str, wanted: Mapping[str, Any], body: Body | None, recording: Recording
-) -> Iterator[_Problem]:
+    what: str, wanted: Mapping[str, Any], body: Body | None, recording: TrajectoryEvidence
+) -> Iterator[_RequestMismatch]:
     if body is None:
-        yield _Problem(f"no {what}")
+        yield _RequestMismatch(f"no {what}")
     elif body.is_cut:
-        yield _Problem(f"{what} was too large to be recorded", is_certain=False)
+        yield _RequestMismatch(f"{what} was too large to be recorded", is_certain=False)
     elif body.params:
         fields = recording.as_compared([(field.name, field.value) for field in body.params])
-        yield from map(_Problem.of, differences(what, wanted, lambda name: of_name(fields, name)))
+        yield from map(_RequestMismatch.of, differences(what, wanted, lambda name: of_name(fields, name)))
     elif body.text is not None and body.encoding is None and is_json(body.mime_type, body.text):
         try:
             content = recording.as_compared(parse_json(body.text))
         except ValueError:
-            yield _Problem(f"{what} is not readable as JSON", is_certain=False)
+            yield _RequestMismatch(f"{what} is not readable as JSON", is_certain=False)
             return
-        yield from map(_Problem.of, json_differences(what, wanted, content))
+        yield from map(_RequestMismatch.of, json_differences(what, wanted, content))
     else:
-        yield _Problem(f"{what} is neither JSON nor a form", is_certain=body.text is not None and not body.is_opaque)
+        yield _RequestMismatch(
+            f"{what} is neither JSON nor a form", is_certain=body.text is not None and not body.is_opaque
+        )
 
 
 def _instead(check: RequestCheck, target: str, entries: Sequence[Entry]) -> str:

@@ -11,11 +11,11 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Discriminator, Tag
 
 from judge.evaluators.addresses import matches
-from judge.evaluators.base import CheckKind, Decision, Found
-from judge.evaluators.evidence import MissingEvidence, Recording
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision
+from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.evaluators.looks import looks_at
 from judge.evaluators.values import json_differences
-from judge.records.checks import Address, LookCheck, PathValues, PatternText, names_compared
+from judge.records.checks import AddressPattern, LookCheck, PathValues, PatternText, names_compared
 from judge.records.patterns import Pattern
 from judge.sites import Site
 from judge.trajectory.forms import inner_json
@@ -40,7 +40,7 @@ class SocketCheck(LookCheck):
 
     kind: Literal["request"]
     socket: Literal[True]
-    url: Address
+    url: AddressPattern
     direction: Literal["sent", "received"]
     message: Annotated[
         Annotated[PatternText, Tag("<pattern>")] | Annotated[PathValues, Tag("<paths>")],
@@ -58,7 +58,7 @@ class SocketCheck(LookCheck):
         return (self.url,)
 
 
-def decide(check: SocketCheck, recording: Recording, inverted: bool) -> Decision:
+def decide(check: SocketCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether one message matches (inverted: none), what was found, and the step that caused the first match."""
     whoever = inverted or recording.counts_all
     looks = looks_at(check, recording)
@@ -76,8 +76,8 @@ def decide(check: SocketCheck, recording: Recording, inverted: bool) -> Decision
     hit = next((message for message in messages if _matches(check, recording, message)), None)
     if hit is not None:
         step = None if inverted or hit.step is None else max(0, hit.step - 1)
-        return Decision(not inverted, Found(True, _shown(hit)), step)
-    found = Found(False, _instead(check, sockets, messages))
+        return Decision(not inverted, ComparisonResult(True, _shown(hit)), step)
+    found = ComparisonResult(False, _instead(check, sockets, messages))
     if lost := _lost(check, recording, messages, inverted=whoever):
         text = f"at least {counted(lost, 'message')} that could decide went unrecorded; otherwise {found.text}"
         return Decision(recording.counts_all, found._replace(text=text), None)
@@ -97,7 +97,7 @@ def _is_of(check: SocketCheck, site: Site, entry: Entry, *, inverted: bool) -> b
     return matches(url, check.url, site, extra_query="?" not in check.url)
 
 
-def _matches(check: SocketCheck, recording: Recording, message: Message) -> bool:
+def _matches(check: SocketCheck, recording: TrajectoryEvidence, message: Message) -> bool:
     if message.text is None:
         return False
     if isinstance(check.message, str):
@@ -112,7 +112,7 @@ def _matches(check: SocketCheck, recording: Recording, message: Message) -> bool
     return next(json_differences("message", check.message, content), None) is None
 
 
-def _lost(check: SocketCheck, recording: Recording, messages: Sequence[Message], *, inverted: bool) -> int:
+def _lost(check: SocketCheck, recording: TrajectoryEvidence, messages: Sequence[Message], *, inverted: bool) -> int:
     """How many messages are unknown that could have matched."""
     traffic: Log = recording.traffic
     count = sum(message.text is None for message in messages)

@@ -6,8 +6,8 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from judge.evaluators.base import CheckKind, Decision, Found
-from judge.evaluators.evidence import Look, Recording
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision
+from judge.evaluators.evidence import Look, TrajectoryEvidence
 from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import over_content
 from judge.evaluators.unmatchable import unmatchable
@@ -56,12 +56,12 @@ class TextCheck(ShownCheck):
         return not (self.min is None and self.max is None and self.sorted is None)
 
 
-def decide(check: TextCheck, recording: Recording, inverted: bool) -> Decision:
+def decide(check: TextCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether the page's text is as expected."""
     # Parsed once for all looks.
     pattern = Pattern(check.pattern) if check.pattern else None
 
-    def compare(look: Look, page: Snapshot, roots: Sequence[Node] | None, _explains: bool) -> Found:
+    def compare(look: Look, page: Snapshot, roots: Sequence[Node] | None, _explains: bool) -> ComparisonResult:
         text = look.texts(page, roots, check.in_view)
         if pattern is None:
             return _contained(text, as_tuple(check.contains), check.count)
@@ -70,44 +70,44 @@ def decide(check: TextCheck, recording: Recording, inverted: bool) -> Decision:
     return over_content(check, recording, inverted, compare)
 
 
-def _contained(text: str, wanted: Sequence[str], count: int | None) -> Found:
+def _contained(text: str, wanted: Sequence[str], count: int | None) -> ComparisonResult:
     if count is not None:
         number = text.count(plain(wanted[0]))
-        return Found(number == count, counted(number, "time"))
+        return ComparisonResult(number == count, counted(number, "time"))
     at = 0
     for each in map(plain, wanted):
         place = text.find(each, at)
         if place < 0:
             order = " after what comes before it" if each in text else ""
             found = f'no "{each}"{order} in: {excerpt(text, 200)}'
-            return Found(False, with_difference(found, each, [text]))
+            return ComparisonResult(False, with_difference(found, each, [text]))
         at = place + len(each)
-    return Found(True, f'"{plain(wanted[-1])}"')
+    return ComparisonResult(True, f'"{plain(wanted[-1])}"')
 
 
-def _matched(text: str, pattern: Pattern, check: TextCheck) -> Found:
+def _matched(text: str, pattern: Pattern, check: TextCheck) -> ComparisonResult:
     if not check.reads_numbers and check.count is None:
         span = pattern.search(text)
-        return Found(span is not None, excerpt(text[slice(*span)] if span else text, 200))
+        return ComparisonResult(span is not None, excerpt(text[slice(*span)] if span else text, 200))
     matches = list(pattern.matches(text))
     is_counted = check.count is None or check.count == len(matches)
     if not check.reads_numbers:
-        return Found(is_counted, counted(len(matches), "match", "matches"))
+        return ComparisonResult(is_counted, counted(len(matches), "match", "matches"))
     if not matches:
         # With nothing to compare, the check fails even when inverted.
-        return Found(False, f"no match in: {excerpt(text, 200)}", counts=False)
+        return ComparisonResult(False, f"no match in: {excerpt(text, 200)}", counts=False)
     written = [match.group(1) or "" for match in matches]
     values = []
     for each in written:
         value = parse_number(each)
         if value is None:
-            return Found(False, f"{excerpt(each, 60)} is not a number", counts=False)
+            return ComparisonResult(False, f"{excerpt(each, 60)} is not a number", counts=False)
         values.append(value)
     low, high = (None if limit is None else Decimal(str(limit)) for limit in (check.min, check.max))
     is_within = all((low is None or value >= low) and (high is None or value <= high) for value in values)
     is_sorted = check.sorted is None or values == sorted(values, reverse=check.sorted == "descending")
     is_passed = is_within and is_sorted and is_counted
-    return Found.of(is_passed, NumbersFound.of(written), ", ".join(map(str, values[:20])))
+    return ComparisonResult.of(is_passed, NumbersFound.of(written), ", ".join(map(str, values[:20])))
 
 
 def warnings(check: TextCheck) -> Iterator[str]:

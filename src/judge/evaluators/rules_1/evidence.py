@@ -10,7 +10,7 @@ from judge.records.steps import Step
 from shared.snapshot import FIELDS, Node, Snapshot
 
 # Reference and role of an element.
-Typed = frozenset[tuple[str, str]]
+TypedValues = frozenset[tuple[str, str]]
 _TYPING = frozenset({"browser_type", "browser_fill_form"})
 _DRAGGING = frozenset({"browser_drag", "browser_mouse_drag_xy"})
 # Keys that only act. All others can change the text where the focus is: `a`, `KeyA`, `Shift+a`, `Control+Shift+V`.
@@ -24,7 +24,7 @@ _PRESSED = frozenset(
 )
 
 
-def typed_by(step: Step, before: Snapshot | None, after: Snapshot | None) -> Typed:
+def typed_by(step: Step, before: Snapshot | None, after: Snapshot | None) -> TypedValues:
     """The elements that the action of a step on the task's site may have typed into, by the snapshots around it."""
     old, new = before or Snapshot(), after or Snapshot()
     if _was_done(step, _TYPING):

@@ -1,6 +1,6 @@
 """Requests in traces without the senders of navigations: headers decide."""
 
-from judge.evaluators.base import Decision, Found
+from judge.evaluators.base import ComparisonResult, Decision
 from judge.evaluators.evidence import MissingEvidence
 from judge.sites import Site
 from judge.trajectory.network import Entry, Log
@@ -20,13 +20,13 @@ def is_sent_by(site: Site, entry: Entry) -> bool:
     return entry.sender is None if origin is None else site.holds(origin)
 
 
-def pushed_out(traffic: Log, last: Found, *, at: str, inverted: bool) -> Decision | None:
+def pushed_out(traffic: Log, last: ComparisonResult, *, at: str, inverted: bool) -> Decision | None:
     """The decision if requests were left out that could have decided: nothing says which ones."""
     if not traffic.dropped or not (inverted or at == "end"):
         return None
     # Otherwise a participant could hide a request behind more than are recorded.
     text = f"{counted(traffic.dropped, 'later request')} went unrecorded; before, {last.text}"
-    return Decision(False, Found(False, text), None)
+    return Decision(False, ComparisonResult(False, text), None)
 
 
 def require_whole_answer(entry: Entry, shown: str) -> None:

@@ -17,7 +17,7 @@ _UNSEEN = re.compile(r"[\s\u200b\u00ad]+")
 _RANGE = re.compile(r"(?:([a-z]{1,30}):)?([0-9]{1,9})-([0-9]{1,9})")
 
 
-class _Piece(NamedTuple):
+class _TextPiece(NamedTuple):
     """A node's own text, or its name if it has no other content; `begin` and `end` leave white space out."""
 
     node: Node
@@ -30,7 +30,7 @@ class _Region:
     """The content without a reference in one element, by place."""
 
     def __init__(self, page: Snapshot, around: Node) -> None:
-        self.pieces: list[_Piece] = []
+        self.pieces: list[_TextPiece] = []
         # The ranges of the nodes without a reference, by position.
         self.ranges: dict[int, tuple[int, int]] = {}
         length = 0
@@ -40,7 +40,7 @@ class _Region:
             begin, length = length, length + len(_plain(own))
             self.ranges[node.position] = (begin, length)
             if own:
-                self.pieces.append(_Piece(node, own, begin, length))
+                self.pieces.append(_TextPiece(node, own, begin, length))
             open_nodes.append(node)
         self._close(open_nodes, around, length)
 
@@ -99,7 +99,7 @@ def as_the_site_wrote(page: Snapshot, around: Node, state: str) -> dict[int, Nod
     return found
 
 
-def _kept(piece: _Piece, is_sites: bytes | bytearray) -> str:
+def _kept(piece: _TextPiece, is_sites: bytes | bytearray) -> str:
     """The characters that the site wrote; a space stands for each of the others."""
     kept: list[str] = []
     at = piece.begin

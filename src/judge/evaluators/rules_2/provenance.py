@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from judge.evaluators.provenance import Written, origin_in, value_of_host
+from judge.evaluators.provenance import Authorship, origin_in, value_of_host
 from judge.evaluators.rules_2.pieces import as_the_site_wrote
 from shared.snapshot import FIELDS, Node, Snapshot
 
@@ -21,9 +21,9 @@ class _Around(NamedTuple):
     is_inserted: bool = False
 
 
-def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool) -> tuple[Written, ...]:
+def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool) -> tuple[Authorship, ...]:
     """Who wrote each node. `origin` is the main document's; `is_mixed`: its content without references may be typed."""
-    found: list[Written] = []
+    found: list[Authorship] = []
     below: list[_Around] = []
     by_site: dict[int, Node] = {}
     for node in page.nodes:
@@ -37,7 +37,7 @@ def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool) -> tuple[W
         is_typed = is_loose and (known is None or not (known.role or known.text))
         is_inside = around.is_inside or is_typed or bool(marks & _INSIDE)
         is_inserted = around.is_inserted or "inserted" in node.states
-        fact = Written(around.origin, node, node, node, is_inside, is_inserted, is_typed=is_inside)
+        fact = Authorship(around.origin, node, node, node, is_inside, is_inserted, is_typed=is_inside)
         found.append(_marked(fact, page, marks, known) if marks or known else fact)
         is_mixed_below = is_inside or is_loose or bool(marks & _MIXED)
         if is_inserted:
@@ -52,7 +52,7 @@ def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool) -> tuple[W
     return tuple(found)
 
 
-def _marked(fact: Written, page: Snapshot, marks: frozenset[str], known: Node | None) -> Written:
+def _marked(fact: Authorship, page: Snapshot, marks: frozenset[str], known: Node | None) -> Authorship:
     """The facts of a node with marks, or of one that is known to be the site's (`known`: as it wrote it)."""
     node = fact.shown
     own, whole, shown = _own(node, marks, known), node, node

@@ -32,7 +32,7 @@ from judge.trajectory.foreign import (
     usable_id,
     validated,
 )
-from judge.trajectory.formats import Format, Reader
+from judge.trajectory.formats import Format, FormatReader
 from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping
@@ -59,14 +59,14 @@ class _Output(_Thoughts):
     current_state: _Thoughts | None = None
 
 
-class _Result(BaseModel):
+class _ActionResult(BaseModel):
     is_done: bool | None = None
     error: str | None = None
     extracted_content: str | None = None
     judgement: dict[str, Any] | None = None
 
 
-class _State(BaseModel):
+class _BrowserState(BaseModel):
     url: str | None = None
     title: str | None = None
     screenshot_path: str | None = None
@@ -80,17 +80,17 @@ class _Times(BaseModel):
     input_tokens: int | None = Field(default=None, ge=0)
 
 
-class _Item(BaseModel):
+class _HistoryItem(BaseModel):
     model_output: _Output | None = None
-    result: tuple[_Result, ...] = ()
-    state: _State = _State()
+    result: tuple[_ActionResult, ...] = ()
+    state: _BrowserState = _BrowserState()
     metadata: _Times | None = None
 
 
 class _History(BaseModel):
     """The fields of a history that are read."""
 
-    history: tuple[_Item, ...] = Field(max_length=MAX_FOREIGN_STEPS)
+    history: tuple[_HistoryItem, ...] = Field(max_length=MAX_FOREIGN_STEPS)
 
 
 def history_files(folder: Path) -> list[Path]:
@@ -103,7 +103,7 @@ def load(folder: Path) -> Trajectory:
     path, items = _read(folder)
     task = foreign_task(folder, {"task_id": usable_id(folder.resolve().name)}, source=path)
     steps = tuple(_steps(folder, path, items))
-    last = items[-1].result[-1] if items and items[-1].result else _Result()
+    last = items[-1].result[-1] if items and items[-1].result else _ActionResult()
     times = [item.metadata for item in items if item.metadata]
     started = times[0].step_start_time if times else 0.0
     attempt = Attempt(
@@ -139,7 +139,7 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
     return {"browser-use-judgement": Verdict(outcome=outcome, reason=reason, judge=info)}
 
 
-def _read(folder: Path) -> tuple[Path, tuple[_Item, ...]]:
+def _read(folder: Path) -> tuple[Path, tuple[_HistoryItem, ...]]:
     paths = history_files(folder)
     if len(paths) != 1:
         raise TrajectoryError(f"{len(paths)} histories (*history*.json), expected one", location=str(folder))
@@ -147,14 +147,14 @@ def _read(folder: Path) -> tuple[Path, tuple[_Item, ...]]:
     return paths[0], validated(_History, folder, document, name=paths[0].name).history
 
 
-def _stop_reason(last: _Result) -> StopReason:
+def _stop_reason(last: _ActionResult) -> StopReason:
     """How the attempt ended. An agent that never called `done` ran out of steps or gave up after errors."""
     if last.is_done:
         return "finished"
     return "participant_error" if last.error else "max_steps"
 
 
-def _steps(folder: Path, path: Path, items: tuple[_Item, ...]) -> Iterator[Step]:
+def _steps(folder: Path, path: Path, items: tuple[_HistoryItem, ...]) -> Iterator[Step]:
     """A step for each action; only the first action of an item has the item's screenshot."""
     index = 0
     for number, item in enumerate(items):
@@ -179,7 +179,7 @@ def _steps(folder: Path, path: Path, items: tuple[_Item, ...]) -> Iterator[Step]
                 raise TrajectoryError(f"more than {MAX_FOREIGN_STEPS} actions", location=str(path))
 
 
-def _screenshot(folder: Path, path: Path, state: _State, number: int) -> str | None:
+def _screenshot(folder: Path, path: Path, state: _BrowserState, number: int) -> str | None:
     if not state.screenshot_path:
         return _unpacked(folder, path, state.screenshot, number) if state.screenshot else None
     # The history may have been recorded on Windows.
@@ -217,7 +217,7 @@ def _action(action: Mapping[str, Any], thought: str) -> Action | None:
     return Action(tool=tool, params=params if isinstance(params, dict) else {"value": params}, thought=thought)
 
 
-def _outcome(action: Action | None, element: Mapping[str, Any] | None, result: _Result | None) -> Outcome | None:
+def _outcome(action: Action | None, element: Mapping[str, Any] | None, result: _ActionResult | None) -> Outcome | None:
     """The outcome of an action. Actions without a result were dropped because the page had changed."""
     if action is None or result is None:
         return None
@@ -270,5 +270,5 @@ def _subject(element: Mapping[str, Any] | None) -> str:
     return f"{name} {role}".strip() or "element"
 
 
-READER = Reader(files=history_files, load=load, verdicts=verdicts)
+READER = FormatReader(files=history_files, load=load, verdicts=verdicts)
 FORMAT = Format(reader=READER)

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from judge.network.archives import LOG_IN
-from judge.plugins.frozen.exchanges import Recording
+from judge.plugins.frozen.exchanges import SiteRecording
 from judge.plugins.frozen.matching.matcher import MATCHER
-from judge.plugins.frozen.playing import Played
-from judge.plugins.frozen.wacz import Checked, TaskChecked
+from judge.plugins.frozen.playing import AttemptResult
+from judge.plugins.frozen.wacz import ArchiveCheck, TaskCheck
 from judge.records.ledger import LedgerEntry
 from shared.text import clip, counted, one_line
 
@@ -15,14 +15,14 @@ _MAX_LISTED = 5
 _MAX_KEPT = 50
 
 
-def checked(played: Iterable[Played], scenario: str, before: Checked | None) -> Checked:
+def checked(played: Iterable[AttemptResult], scenario: str, before: ArchiveCheck | None) -> ArchiveCheck:
     """The result, merged with that of an earlier check of other tasks by the same matcher."""
     tasks = {task.task_id: task for task in before.of_tasks} if before and before.matcher == MATCHER else {}
     tasks |= {each.task.task_id: _of(each) for each in played}
-    return Checked(matcher=MATCHER, scenario=scenario, of_tasks=tuple(tasks.values()))
+    return ArchiveCheck(matcher=MATCHER, scenario=scenario, of_tasks=tuple(tasks.values()))
 
 
-def lines_of(played: Sequence[Played], recording: Recording, command: str) -> Iterator[str]:
+def lines_of(played: Sequence[AttemptResult], recording: SiteRecording, command: str) -> Iterator[str]:
     """The lines to print for each task, and the command for tasks to record again. `command` records the scenario."""
     again = []
     for each in played:
@@ -49,12 +49,12 @@ def lines_of(played: Sequence[Played], recording: Recording, command: str) -> It
         yield f"Record again: {command} {chosen} -o AGAIN.wacz, then wabe sites merge both"
 
 
-def is_sound(played: Sequence[Played], recording: Recording) -> bool:
+def is_sound(played: Sequence[AttemptResult], recording: SiteRecording) -> bool:
     """Whether every reference walk ended as recorded, without a decisive miss."""
     return all(_is_as_recorded(each, recording) and not _of(each).decisive_misses for each in played)
 
 
-def _is_as_recorded(played: Played, recording: Recording) -> bool:
+def _is_as_recorded(played: AttemptResult, recording: SiteRecording) -> bool:
     """Whether the attempt ended as recorded. If its task was recorded without its script, it has to pass."""
     if not _is_recorded(played.task.task_id, recording):
         return False
@@ -63,7 +63,7 @@ def _is_as_recorded(played: Played, recording: Recording) -> bool:
     return played.passed in expected
 
 
-def _is_recorded(task_id: str, recording: Recording) -> bool:
+def _is_recorded(task_id: str, recording: SiteRecording) -> bool:
     """Whether a walk of the task is in the archive. Others may have none, such as those recorded by hand."""
     return any(
         walk.task_id == task_id or (walk.task_id is None and not walk.name.startswith(LOG_IN))
@@ -71,10 +71,10 @@ def _is_recorded(task_id: str, recording: Recording) -> bool:
     )
 
 
-def _of(played: Played) -> TaskChecked:
+def _of(played: AttemptResult) -> TaskCheck:
     misses = [entry for entry in played.ledger if entry.grade == "miss"]
     decisive = [entry for entry in misses if entry.miss == "decisive"]
-    return TaskChecked(
+    return TaskCheck(
         task_id=played.task.task_id,
         requests=len(played.ledger),
         uncertain=Counter(entry.grade for entry in played.ledger)["uncertain"],

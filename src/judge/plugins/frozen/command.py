@@ -17,10 +17,17 @@ from judge.network.interception import Interceptor
 from judge.network.policy import NetworkPolicy
 from judge.plugins.frozen.checking import checked, is_sound, lines_of
 from judge.plugins.frozen.credentials import credentials_in
-from judge.plugins.frozen.exchanges import Recording
+from judge.plugins.frozen.exchanges import SiteRecording
 from judge.plugins.frozen.matching.requests import is_recorded_write
 from judge.plugins.frozen.merging import merged
-from judge.plugins.frozen.playing import Played, Playing, participant_of, reference_tasks, script_player, started_sites
+from judge.plugins.frozen.playing import (
+    AttemptResult,
+    Playing,
+    participant_of,
+    reference_tasks,
+    script_player,
+    started_sites,
+)
 from judge.plugins.frozen.recording import RecordingInterceptor
 from judge.plugins.frozen.wacz import read_wacz, write_wacz
 from judge.records.events import Event, StepDone, TaskDone, TaskStarted
@@ -72,7 +79,7 @@ def record(
     read = _live(load_scenario(scenario_file(scenario, settings)))
     chosen = select(read.tasks, ids=task or (), excluded=read.excluded)
     fresh = frozenset(origin_of(site.endpoint) for site in read.sites if site.cmd or site.reset)
-    recorded = _Recorded(read.config.secrets, is_reference=participant is None, fresh=fresh)
+    recorded = _WalkRecorder(read.config.secrets, is_reference=participant is None, fresh=fresh)
     if by_hand:
         code = run_interruptible(_record_by_hand(read, chosen, settings, recorded))
     else:
@@ -140,7 +147,7 @@ def merge(
 
 
 @dataclass
-class _Recorded:
+class _WalkRecorder:
     """The walks of a recording. If a task is retried, its last attempt counts."""
 
     secrets: Sequence[str]
@@ -148,7 +155,7 @@ class _Recorded:
     # The sites that each play finds in the same state.
     fresh: frozenset[Origin | None] = frozenset()
     play: int = 1
-    played: dict[tuple[str, int], Played] = field(default_factory=dict)
+    played: dict[tuple[str, int], AttemptResult] = field(default_factory=dict)
     _walks: dict[str, RecordingInterceptor] = field(default_factory=dict)
     _learnt: list[str] = field(default_factory=list)
 
@@ -177,7 +184,7 @@ class _Recorded:
         self._walks[own] = made
         return made
 
-    def done(self, played: Iterable[Played]) -> None:
+    def done(self, played: Iterable[AttemptResult]) -> None:
         """Note how the attempts of this play ended."""
         self.played |= {(each.task.task_id, self.play): each for each in played}
 
@@ -197,14 +204,14 @@ class _Recorded:
         """The tasks whose second play took other actions than the first, ended otherwise, or found another state."""
         return [task_id for (task_id, play), each in self.played.items() if play > 1 and not self._is_repeated(each)]
 
-    def _is_repeated(self, again: Played) -> bool:
+    def _is_repeated(self, again: AttemptResult) -> bool:
         first = self.played[again.task.task_id, 1]
         is_fresh = origin_of(again.task.website) in self.fresh or not any(
             map(is_recorded_write, self._walks[again.task.task_id].exchanges)
         )
         return is_fresh and (first.actions, first.passed) == (again.actions, again.passed) and not again.is_aborted
 
-    def recording(self) -> Recording:
+    def recording(self) -> SiteRecording:
         unlike = set(self.unlike)
         kept = [
             self._done(each.recording())
@@ -213,9 +220,9 @@ class _Recorded:
         ]
         # As they are: `merged` knows which walk repeats another only within one recording.
         walks = tuple(walk for each in kept for walk in each.walks)
-        return Recording(walks, tuple(exchange for each in kept for exchange in each.exchanges))
+        return SiteRecording(walks, tuple(exchange for each in kept for exchange in each.exchanges))
 
-    def _done(self, recording: Recording) -> Recording:
+    def _done(self, recording: SiteRecording) -> SiteRecording:
         """The recording with the outcome of its walk."""
         outcomes = {task_id: each.passed for (task_id, play), each in self.played.items() if play == 1}
         walks = tuple(replace(walk, passed=outcomes.get(walk.task_id or "")) for walk in recording.walks)
@@ -226,7 +233,7 @@ async def _record_played(
     scenario: Scenario,
     chosen: Sequence[Task],
     settings: Settings,
-    recorded: _Recorded,
+    recorded: _WalkRecorder,
     role: str | None,
     *,
     is_once: bool,
@@ -256,7 +263,9 @@ async def _record_played(
     return EXIT_DONE if is_good else EXIT_LOST
 
 
-async def _record_by_hand(scenario: Scenario, chosen: Sequence[Task], settings: Settings, recorded: _Recorded) -> int:
+async def _record_by_hand(
+    scenario: Scenario, chosen: Sequence[Task], settings: Settings, recorded: _WalkRecorder
+) -> int:
     config = scenario.config
     websites = list(dict.fromkeys(task.website for task in chosen))
     policy = NetworkPolicy.for_websites(site for task in chosen for site in config.sites.declared(task))
@@ -271,7 +280,7 @@ async def _record_by_hand(scenario: Scenario, chosen: Sequence[Task], settings: 
     return EXIT_DONE
 
 
-def _replayed(scenario: Scenario, archive: Path, ids: Sequence[str], settings: Settings) -> list[Played]:
+def _replayed(scenario: Scenario, archive: Path, ids: Sequence[str], settings: Settings) -> list[AttemptResult]:
     frozen = on_archives(scenario, archive)
     archives = open_archives(frozen.config)
     if now := recorded_at(frozen, archives):
@@ -281,7 +290,7 @@ def _replayed(scenario: Scenario, archive: Path, ids: Sequence[str], settings: S
     if not tasks:
         raise ConfigError(f"{scenario.path}: no task has a reference script", remedy="add reference to the tasks")
     playing = Playing(frozen, settings, script_player(tasks, frozen), _tell, archives=archives)
-    played: list[Played] = []
+    played: list[AttemptResult] = []
 
     async def play() -> int:
         played.extend(await playing.play(tasks))
@@ -314,7 +323,7 @@ def _tell(event: Event) -> None:
         )
 
 
-def _tell_archive(path: Path, recording: Recording, digest: str) -> None:
+def _tell_archive(path: Path, recording: SiteRecording, digest: str) -> None:
     kinds = Counter(
         "failures" if each.answer is None else "sockets" if each.is_socket else "answers"
         for each in recording.exchanges

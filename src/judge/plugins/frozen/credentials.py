@@ -6,7 +6,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from judge.plugins.frozen.encodings import decoded
-from judge.plugins.frozen.exchanges import Exchange, header
+from judge.plugins.frozen.exchanges import RecordedExchange, header
 from judge.plugins.frozen.secrets import PLACEHOLDER
 from judge.trajectory.redaction import is_secret_header, is_secret_name
 from shared.text import clip, one_line
@@ -37,7 +37,7 @@ class Credential(NamedTuple):
     begins: str
 
 
-def credentials_in(exchanges: Iterable[Exchange]) -> list[Credential]:
+def credentials_in(exchanges: Iterable[RecordedExchange]) -> list[Credential]:
     """Everything that looks like a credential, without duplicates."""
     found: dict[tuple[str, str], Credential] = {}
     for exchange in exchanges:
@@ -49,7 +49,7 @@ def credentials_in(exchanges: Iterable[Exchange]) -> list[Credential]:
     return list(found.values())
 
 
-def _values(exchange: Exchange) -> Iterator[tuple[str, str, str]]:
+def _values(exchange: RecordedExchange) -> Iterator[tuple[str, str, str]]:
     request, answer = exchange.request, exchange.answer
     for name, value in parse_qsl(urlsplit(request.url).query):
         if is_secret_name(name) and len(value) >= 16:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from urllib.parse import urlsplit
 
-from judge.network.interception import Headers, SocketClose, WireRequest
+from judge.network.interception import HeaderPairs, SocketClose, WireRequest
 
 SOCKET_SCHEMES = frozenset({"ws", "wss"})
 
@@ -23,7 +23,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Message:
+class RecordedSocketMessage:
     """A message of a socket, as `SocketMessage`, with its tick."""
 
     sent: bool
@@ -34,7 +34,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RecordedResponse:
     """A recorded answer. `body` is content-encoded as on the wire, and transfer-decoded.
 
     `is_redacted`: secrets in the body were replaced when it was recorded.
@@ -42,14 +42,14 @@ class Answer:
 
     status: int
     reason: str
-    headers: Headers
+    headers: HeaderPairs
     body: bytes
     http_version: str = "1.1"
     is_redacted: bool = False
 
 
 @dataclass(frozen=True)
-class Exchange:
+class RecordedExchange:
     """A request and its outcome.
 
     `answer` is `None` if there was none. `failure` is the reason; if it is empty, the page stopped waiting. `is_whole`:
@@ -62,11 +62,11 @@ class Exchange:
     at_ms: int
     began: int
     ended: int
-    answer: Answer | None
+    answer: RecordedResponse | None
     failure: str = ""
     is_whole: bool = True
     chunks: tuple[Chunk, ...] = ()
-    messages: tuple[Message, ...] = ()
+    messages: tuple[RecordedSocketMessage, ...] = ()
     closed: SocketClose | None = None
 
     @property
@@ -107,11 +107,11 @@ class Walk:
 
 
 @dataclass(frozen=True)
-class Recording:
+class SiteRecording:
     """Everything recorded, by walk and in order of `began`."""
 
     walks: tuple[Walk, ...]
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[RecordedExchange, ...]
 
     @property
     def clock_ms(self) -> int:
@@ -125,16 +125,16 @@ class Recording:
         return frozenset(f"{parts.scheme}://{parts.netloc}" for parts in addresses)
 
 
-def header(headers: Headers, name: str) -> str:
+def header(headers: HeaderPairs, name: str) -> str:
     """All values of a header, or an empty text."""
     return ", ".join(value for each, value in headers if each.lower() == name)
 
 
-def without_headers(headers: Headers, *names: str) -> Headers:
+def without_headers(headers: HeaderPairs, *names: str) -> HeaderPairs:
     """The headers without those of these names, in lower case."""
     return tuple((name, value) for name, value in headers if name.lower() not in names)
 
 
-def renamed(exchange: Exchange, walk: str) -> Exchange:
+def renamed(exchange: RecordedExchange, walk: str) -> RecordedExchange:
     """A copy of the exchange that belongs to another walk."""
     return replace(exchange, walk=walk)

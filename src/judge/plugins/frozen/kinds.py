@@ -6,16 +6,16 @@ from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
 
-from judge.network.interception import Headers, WireRequest
+from judge.network.interception import HeaderPairs, WireRequest
 from judge.plugins.frozen.exchanges import SOCKET_SCHEMES, header
 from judge.records.ledger import MissClass
 
-Kind = Literal[
+RequestKind = Literal[
     "document", "frame", "script", "style", "image", "font", "media", "fetch", "socket", "event_stream", "worker",
     "prefetch", "beacon", "report", "icon", "source_map", "other",
 ]  # fmt: skip
 
-_BY_DESTINATION: Mapping[str, Kind] = MappingProxyType(
+_BY_DESTINATION: Mapping[str, RequestKind] = MappingProxyType(
     {
         "document": "document", "iframe": "frame", "frame": "frame", "embed": "frame", "object": "frame",
         "fencedframe": "frame", "script": "script", "style": "style", "xslt": "style", "image": "image",
@@ -25,7 +25,7 @@ _BY_DESTINATION: Mapping[str, Kind] = MappingProxyType(
     }
 )  # fmt: skip
 # Over plain HTTP, a browser sends only `Accept`.
-_BY_ENDING: tuple[tuple[re.Pattern[str], Kind], ...] = (
+_BY_ENDING: tuple[tuple[re.Pattern[str], RequestKind], ...] = (
     (re.compile(r"\.(?:js|mjs|cjs)$", re.IGNORECASE), "script"),
     (re.compile(r"\.css$", re.IGNORECASE), "style"),
     (re.compile(r"\.(?:woff2?|ttf|otf|eot)$", re.IGNORECASE), "font"),
@@ -41,7 +41,7 @@ DOCUMENTS = frozenset[str]({"document", "frame"})
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def kind_of(request: WireRequest) -> Kind:
+def kind_of(request: WireRequest) -> RequestKind:
     """What the request is for."""
     parts = urlsplit(request.url)
     if parts.scheme in SOCKET_SCHEMES:
@@ -75,13 +75,13 @@ def _is_beacon(request: WireRequest) -> bool:
     )
 
 
-def _sent(request: WireRequest, destination: str) -> Kind:
+def _sent(request: WireRequest, destination: str) -> RequestKind:
     if destination or header(request.headers, "x-requested-with"):
         return "fetch"
     return _guessed(urlsplit(request.url).path, request.headers)
 
 
-def _guessed(path: str, headers: Headers) -> Kind:
+def _guessed(path: str, headers: HeaderPairs) -> RequestKind:
     accept = header(headers, "accept").lower()
     if accept.startswith("text/html"):
         return "document"
@@ -94,7 +94,7 @@ def _guessed(path: str, headers: Headers) -> Kind:
     return next((kind for ending, kind in _BY_ENDING if ending.search(path)), "fetch")
 
 
-def miss_class(request: WireRequest, kind: Kind) -> MissClass:
+def miss_class(request: WireRequest, kind: RequestKind) -> MissClass:
     """How much it matters if a request has no recorded answer."""
     if kind in _HARMLESS:
         return "harmless"

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from judge.plugins.frozen.exchanges import Exchange, Recording, Walk
+from judge.plugins.frozen.exchanges import RecordedExchange, SiteRecording, Walk
 
 
-def merged(recordings: Sequence[Recording]) -> Recording:
+def merged(recordings: Sequence[SiteRecording]) -> SiteRecording:
     """One recording with all walks. Duplicates are dropped; different walks of the same name get numbers."""
     walks: list[Walk] = []
-    exchanges: list[Exchange] = []
-    kept: dict[str, list[tuple[Exchange, ...]]] = {}
+    exchanges: list[RecordedExchange] = []
+    kept: dict[str, list[tuple[RecordedExchange, ...]]] = {}
     names: set[str] = set()
     for recording in recordings:
         renamed: dict[str, str] = {}
@@ -24,7 +24,7 @@ def merged(recordings: Sequence[Recording]) -> Recording:
             renamed[walk.name] = name
             walks.append(replace(walk, name=name, repeats=renamed.get(walk.repeats or "")))
             exchanges += [replace(exchange, walk=name) for exchange in own]
-    return Recording(tuple(walks), tuple(exchanges))
+    return SiteRecording(tuple(walks), tuple(exchanges))
 
 
 def _free(name: str, taken: set[str]) -> str:

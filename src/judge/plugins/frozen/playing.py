@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from judge.judges.factory import OFFLINE, open_judge
 from judge.network.archives import Archives
-from judge.network.attempt import Recorder
+from judge.network.attempt import InterceptorFactory
 from judge.records.events import Sink
 from judge.records.ledger import LedgerEntry
 from judge.records.tasks import Task
@@ -25,7 +25,7 @@ from shared.text import one_line
 
 
 @dataclass(frozen=True)
-class Played:
+class AttemptResult:
     """How an attempt ended. `passed` is `None` if undecided; `ledger` lists the requests to frozen sites.
 
     `actions` are its action lines.
@@ -78,9 +78,9 @@ class Playing:
     emit: Sink
     archives: Archives | None = None
     logins: LogInArchives | None = None
-    recorder: Recorder | None = None
+    recorder: InterceptorFactory | None = None
 
-    async def play(self, tasks: Sequence[Task]) -> list[Played]:
+    async def play(self, tasks: Sequence[Task]) -> list[AttemptResult]:
         """Start the sites and the player, and play each task once, one after the other."""
         settings, scenario = self.settings, self.scenario
         sites = started_sites(scenario, tasks, settings)
@@ -106,13 +106,13 @@ class Playing:
             return [_played(task, rehearsal.store) for task in chosen]
 
 
-def _played(task: Task, store: RunStore) -> Played:
+def _played(task: Task, store: RunStore) -> AttemptResult:
     try:
         attempt = load_trajectory(store.task(task.task_id).folder).attempt
     except TrajectoryError as error:
-        return Played(task, None, one_line(str(error), 300), (), is_aborted=True)
+        return AttemptResult(task, None, one_line(str(error), 300), (), is_aborted=True)
     ledger = attempt.frozen.ledger if attempt.frozen else ()
     passed = {"success": True, "failure": False}.get(attempt.outcome)
     verdict = attempt.verdict.reason if attempt.verdict else ""
     why = one_line(attempt.cause or verdict, 300)
-    return Played(task, passed, why, ledger, attempt.is_aborted, tuple(attempt.action_history))
+    return AttemptResult(task, passed, why, ledger, attempt.is_aborted, tuple(attempt.action_history))

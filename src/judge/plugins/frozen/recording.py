@@ -16,7 +16,15 @@ from judge.network.interception import (
     WireRequest,
 )
 from judge.network.upstream import pass_on_socket
-from judge.plugins.frozen.exchanges import Answer, Chunk, Exchange, Message, Recording, Walk, header
+from judge.plugins.frozen.exchanges import (
+    Chunk,
+    RecordedExchange,
+    RecordedResponse,
+    RecordedSocketMessage,
+    SiteRecording,
+    Walk,
+    header,
+)
 from judge.plugins.frozen.secrets import Secrets
 
 MAX_BODY_BYTES = 100_000_000
@@ -44,7 +52,7 @@ class _Entry:
     ended: int | None = None
     body: bytearray = field(default_factory=bytearray)
     chunks: list[Chunk] = field(default_factory=list)
-    messages: list[Message] = field(default_factory=list)
+    messages: list[RecordedSocketMessage] = field(default_factory=list)
     closed: SocketClose | None = None
     is_whole: bool = False
     # The page stopped waiting for an answer.
@@ -79,13 +87,13 @@ class RecordingInterceptor:
         return self._walk
 
     @property
-    def exchanges(self) -> tuple[Exchange, ...]:
+    def exchanges(self) -> tuple[RecordedExchange, ...]:
         """Everything so far, without secrets. Exchanges in progress are marked as incomplete."""
         return tuple(self._secrets.exchange(self._exchange(entry)) for entry in self._entries)
 
-    def recording(self) -> Recording:
+    def recording(self) -> SiteRecording:
         """This walk as a recording of its own."""
-        return Recording((self._walk,), self.exchanges)
+        return SiteRecording((self._walk,), self.exchanges)
 
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
         """See `judge.network.interception.Interceptor`."""
@@ -118,7 +126,9 @@ class RecordingInterceptor:
         def seen(message: SocketMessage | SocketClose) -> None:
             tick = self._next()
             if isinstance(message, SocketMessage):
-                entry.messages.append(Message(message.sent, message.is_text, message.data, max(0, message.at_ms), tick))
+                entry.messages.append(
+                    RecordedSocketMessage(message.sent, message.is_text, message.data, max(0, message.at_ms), tick)
+                )
             elif entry.closed is None:
                 entry.closed = message
                 entry.is_whole = True
@@ -161,14 +171,14 @@ class RecordingInterceptor:
         self._tick += 1
         return self._tick
 
-    def _exchange(self, entry: _Entry) -> Exchange:
+    def _exchange(self, entry: _Entry) -> RecordedExchange:
         answer = entry.answer
         is_socket = entry.request.url.startswith("ws")
         if is_socket and answer is None and not entry.failure:
             # It is still open, so its handshake succeeded.
             answer = WireAnswer(101, "Switching Protocols")
         is_given_up = answer is None and (entry.is_given_up or entry.ended is None)
-        return Exchange(
+        return RecordedExchange(
             walk=self._walk.name,
             number=entry.number,
             request=entry.request,
@@ -215,8 +225,8 @@ def _known_encodings(accepted: str) -> str:
     return ", ".join(known) or "identity"
 
 
-def _stored(answer: WireAnswer, body: bytes) -> Answer:
-    return Answer(answer.status, answer.reason, answer.headers, body, answer.http_version)
+def _stored(answer: WireAnswer, body: bytes) -> RecordedResponse:
+    return RecordedResponse(answer.status, answer.reason, answer.headers, body, answer.http_version)
 
 
 def _lasts(entry: _Entry) -> bool:

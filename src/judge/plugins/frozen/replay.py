@@ -9,7 +9,7 @@ from datetime import UTC, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 
 from judge.network.interception import (
-    Headers,
+    HeaderPairs,
     PageSocket,
     RequestFailed,
     Upstream,
@@ -17,7 +17,7 @@ from judge.network.interception import (
     WireRequest,
     judges_page,
 )
-from judge.plugins.frozen.exchanges import Chunk, Exchange, Message, without_headers
+from judge.plugins.frozen.exchanges import Chunk, RecordedExchange, RecordedSocketMessage, without_headers
 from judge.plugins.frozen.kinds import DOCUMENTS
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import Match, Matcher
@@ -33,7 +33,7 @@ _LEADING_AWAY = ("alt-svc", "strict-transport-security", "x-archive-orig-transfe
 _MISSED = "Not in the archive"
 
 
-class Progress:
+class WriteCounter:
     """The writes of an attempt so far, and a way to wait for more."""
 
     def __init__(self, matcher: Matcher) -> None:
@@ -66,7 +66,7 @@ class ReplayInterceptor:
         self._index = index
         self._secrets = Secrets(secrets)
         self._matcher = Matcher(index, self._secrets, walk)
-        self._progress = Progress(self._matcher)
+        self._progress = WriteCounter(self._matcher)
         self._later = timedelta(milliseconds=time.time() * 1000 - index.recording.clock_ms)
         self._entries: list[LedgerEntry] = []
 
@@ -141,7 +141,7 @@ class ReplayInterceptor:
             return WireAnswer(answer.status, answer.reason, kept, body, answer.http_version)
         return WireAnswer(answer.status, answer.reason, headers, answer.body, answer.http_version)
 
-    async def _streamed(self, exchange: Exchange) -> AsyncIterator[bytes]:
+    async def _streamed(self, exchange: RecordedExchange) -> AsyncIterator[bytes]:
         """The body in its recorded pieces, each after the writes that may have caused it."""
         since, place, at_ms = self._progress.count, 0, 0
         body = exchange.answer.body if exchange.answer else b""
@@ -154,14 +154,16 @@ class ReplayInterceptor:
         if not exchange.is_whole:
             await _failed(exchange)
 
-    async def _caused(self, exchange: Exchange, piece: Chunk | Message, before_ms: int, since: int) -> None:
+    async def _caused(
+        self, exchange: RecordedExchange, piece: Chunk | RecordedSocketMessage, before_ms: int, since: int
+    ) -> None:
         """Wait for the writes that came before a piece, then as long as it took after the last write or piece."""
         await self._progress.until(self._index.writes_before(exchange, piece.tick), since)
         pauses = piece.at_ms - before_ms, self._index.since_write_ms(exchange, piece.tick, piece.at_ms)
         pause_ms = min(each for each in pauses if each is not None)
         await asyncio.sleep(min(max(0, pause_ms) / 1000, MAX_PAUSE_S))
 
-    def _headers(self, headers: Headers) -> Headers:
+    def _headers(self, headers: HeaderPairs) -> HeaderPairs:
         """The headers, with the expiry times of cookies shifted by the time since the recording."""
         return tuple(
             (name, self._later_cookie(value) if name.lower() == "set-cookie" else value)
@@ -202,7 +204,7 @@ class ReplayInterceptor:
         return WireAnswer(504, _MISSED, headers, body)
 
 
-async def _failed(exchange: Exchange) -> None:
+async def _failed(exchange: RecordedExchange) -> None:
     """End like the recorded exchange: with its failure, or only when the page gives up."""
     if exchange.failure:
         raise RequestFailed(exchange.failure)

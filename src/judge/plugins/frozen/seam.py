@@ -8,7 +8,7 @@ from judge.network.interception import Interceptor
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import MATCHER
 from judge.plugins.frozen.replay import ReplayInterceptor
-from judge.plugins.frozen.wacz import Archive, read_wacz
+from judge.plugins.frozen.wacz import ArchiveContents, read_wacz
 from judge.records.ledger import LedgerEntry
 from shared.text import counted, one_line
 
@@ -38,7 +38,7 @@ class WaczReplay:
 class WaczArchive:
     """An open archive. Its index is built once."""
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: ArchiveContents) -> None:
         self._archive = archive
         self._index = Index(archive.recording)
         self.digest = archive.digest

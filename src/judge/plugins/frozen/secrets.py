@@ -19,7 +19,13 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.encodings import decoded
-from judge.plugins.frozen.exchanges import Answer, Exchange, Message, header, without_headers
+from judge.plugins.frozen.exchanges import (
+    RecordedExchange,
+    RecordedResponse,
+    RecordedSocketMessage,
+    header,
+    without_headers,
+)
 from judge.plugins.frozen.multipart import parts_of, written_parts
 from judge.trajectory.forms import inner_json, is_form, is_json, is_multipart
 from judge.trajectory.redaction import is_secret_header, is_secret_name, is_session_cookie
@@ -80,7 +86,7 @@ class Secrets:
             body=self._unlisted(self._body(request.body, mime_type)),
         )
 
-    def exchange(self, exchange: Exchange) -> Exchange:
+    def exchange(self, exchange: RecordedExchange) -> RecordedExchange:
         """The exchange without secrets."""
         request = self.request(exchange.request)
         answer = exchange.answer
@@ -125,10 +131,10 @@ class Secrets:
         masked = _json_text(text)
         return self._unlisted(data if masked is None else (head + masked).encode("utf-8", "surrogatepass"))
 
-    def _message(self, message: Message) -> Message:
+    def _message(self, message: RecordedSocketMessage) -> RecordedSocketMessage:
         return replace(message, data=self.message(message.data, is_text=message.is_text))
 
-    def _answer(self, answer: Answer, *, is_login: bool, lasts: bool) -> Answer:
+    def _answer(self, answer: RecordedResponse, *, is_login: bool, lasts: bool) -> RecordedResponse:
         headers = tuple((name, self._header(name, value)) for name, value in answer.headers)
         body = None if lasts else self._answered(answer, is_login=is_login)
         if body is None:
@@ -136,7 +142,7 @@ class Secrets:
         kept = without_headers(headers, "content-encoding", "content-length", "etag", "content-md5", "digest")
         return replace(answer, headers=(*kept, ("Content-Length", str(len(body)))), body=body, is_redacted=True)
 
-    def _answered(self, answer: Answer, *, is_login: bool) -> bytes | None:
+    def _answered(self, answer: RecordedResponse, *, is_login: bool) -> bytes | None:
         """The body without secrets, decoded; `None` if it has none."""
         body = decoded(answer.body, header(answer.headers, "content-encoding"))
         if body is None:

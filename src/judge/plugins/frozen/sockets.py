@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from judge.network.interception import PageSocket, SocketClose, SocketMessage
-from judge.plugins.frozen.exchanges import Exchange, Message
-from judge.plugins.frozen.kinds import Kind
+from judge.plugins.frozen.exchanges import RecordedExchange, RecordedSocketMessage
+from judge.plugins.frozen.kinds import RequestKind
 from judge.plugins.frozen.matching.matcher import Match, Matcher
 from judge.plugins.frozen.matching.messages import is_signal, sent_data
 from judge.plugins.frozen.secrets import Secrets
 from judge.records.ledger import Grade
 
-_SOCKET: Kind = "socket"
-Wait = Callable[[Exchange, Message, int, int], Awaitable[None]]
+_SOCKET: RequestKind = "socket"
+Wait = Callable[[RecordedExchange, RecordedSocketMessage, int, int], Awaitable[None]]
 
 
 @dataclass
@@ -30,13 +30,13 @@ class SocketReplay:
     continues with the page's message, it answers from then on.
     """
 
-    exchange: Exchange
+    exchange: RecordedExchange
     page: PageSocket
     matcher: Matcher
     secrets: Secrets
     wait: Wait
     note: Callable[[Match], None]
-    others: Sequence[Exchange] = ()
+    others: Sequence[RecordedExchange] = ()
     _exchanged: list[tuple[bool, str]] = field(default_factory=list)
     _since: int = 0
     _released: "asyncio.Task[None] | None" = None
@@ -93,7 +93,7 @@ class SocketReplay:
             await self._until(len(self._messages))
             await self.page.close(closed.code, closed.reason)
 
-    async def _send(self, message: Message) -> None:
+    async def _send(self, message: RecordedSocketMessage) -> None:
         self._exchanged.append((False, self._key_in(self.exchange, message)))
         data = self.matcher.as_now(message.data)
         await self.page.send(SocketMessage(False, message.is_text, data, message.at_ms))
@@ -112,7 +112,7 @@ class SocketReplay:
 
     def _received(self, message: SocketMessage) -> bool:
         """Look up a message of the page among the recorded ones. Returns whether it counts as a write."""
-        sent = Message(True, message.is_text, self.matcher.as_recorded(message.data), message.at_ms, 0)
+        sent = RecordedSocketMessage(True, message.is_text, self.matcher.as_recorded(message.data), message.at_ms, 0)
         key = self._key(sent)
         self._follow(key)
         self._exchanged.append((True, key))
@@ -188,7 +188,7 @@ class SocketReplay:
             if is_said:
                 (self._seen if message.sent else self._left_out).add(place)
 
-    def _change(self, exchange: Exchange, start: int) -> None:
+    def _change(self, exchange: RecordedExchange, start: int) -> None:
         self.exchange = exchange
         self._read()
         for each in (self._seen, self._left_out, self._skipped):
@@ -206,12 +206,12 @@ class SocketReplay:
         exchange = None if grade == "miss" else self.exchange
         self.note(Match(_SOCKET, grade, exchange, differs=("message",), miss=miss))  # type: ignore[arg-type]
 
-    def _key(self, message: Message) -> str:
+    def _key(self, message: RecordedSocketMessage) -> str:
         """The class of a message that the page sends now."""
         data = self.secrets.message(message.data, is_text=message.is_text)
         return self.matcher.index.message_class(self.exchange.path, data)
 
-    def _key_in(self, exchange: Exchange, message: Message) -> str:
+    def _key_in(self, exchange: RecordedExchange, message: RecordedSocketMessage) -> str:
         """The class of a recorded message."""
         data = self.secrets.message(message.data, is_text=message.is_text)
         return self.matcher.index.message_class(exchange.path, data, (exchange, message.tick))

@@ -1,6 +1,6 @@
 """Archives as files: WACZ 1.1.1, a ZIP file with WARC records, an index and a list of pages.
 
-In addition to the files of WACZ, there is `wabe/recording.json` (`About`: format, walks) and, once the archive has been
+In addition to the files of WACZ, there is `wabe/recording.json` (`ArchiveInfo`: format, walks) and, once the archive has been
 checked, `wabe/checks.json`. All reads are bounded, and nothing is unpacked to disk.
 """
 
@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError
 
-from judge.plugins.frozen.exchanges import Exchange, Recording, Walk, header
-from judge.plugins.frozen.warc import DamagedWarc, Written, read_warc, target_uri, warc_date, write_warc
+from judge.plugins.frozen.exchanges import RecordedExchange, SiteRecording, Walk, header
+from judge.plugins.frozen.warc import DamagedWarc, RecordPosition, read_warc, target_uri, warc_date, write_warc
 from shared.errors import ConfigError
 from shared.files import LfsPointer, read_file, write_atomic, write_errors
 from shared.models import Record
@@ -62,7 +62,7 @@ class AboutWalk(Record):
     repeats: str | None = Field(default=None, max_length=300)
 
 
-class About(Record):
+class ArchiveInfo(Record):
     """The archive's description of itself: the version of its format, and the walks."""
 
     format: Literal[1]
@@ -70,7 +70,7 @@ class About(Record):
     merged_from: tuple[str, ...] = ()
 
 
-class TaskChecked(Record):
+class TaskCheck(Record):
     """What the replay of one task's reference walk found, as counts of requests."""
 
     task_id: str
@@ -81,7 +81,7 @@ class TaskChecked(Record):
     passed: bool | None = None
 
 
-class Checked(Record):
+class ArchiveCheck(Record):
     """The newest result of `wabe sites check`; `matcher` is the version that it was checked with.
 
     Not named `tasks`, because validators take a JSON file with that key for one of their own.
@@ -89,26 +89,26 @@ class Checked(Record):
 
     matcher: str
     scenario: str = ""
-    of_tasks: tuple[TaskChecked, ...] = ()
+    of_tasks: tuple[TaskCheck, ...] = ()
 
 
 @dataclass(frozen=True)
-class Archive:
+class ArchiveContents:
     """An archive's contents. `digest` covers the recording, which the results of later checks do not change."""
 
-    recording: Recording
+    recording: SiteRecording
     digest: str
-    checked: Checked | None = None
+    checked: ArchiveCheck | None = None
     merged_from: tuple[str, ...] = ()
 
 
 def write_wacz(
-    path: Path, recording: Recording, *, checked: Checked | None = None, merged_from: Iterable[str] = ()
+    path: Path, recording: SiteRecording, *, checked: ArchiveCheck | None = None, merged_from: Iterable[str] = ()
 ) -> str:
-    """Write an archive, and return its `Archive.digest`. Raises `ConfigError` if the file cannot be written."""
+    """Write an archive, and return its `ArchiveContents.digest`. Raises `ConfigError` if the file cannot be written."""
     warc = io.BytesIO()
     written = list(write_warc(recording.exchanges, warc, file_name=_WARC.rpartition("/")[2], software=_SOFTWARE))
-    about = About(
+    about = ArchiveInfo(
         format=FORMAT,
         walks=tuple(AboutWalk(**vars(walk)) for walk in recording.walks),
         merged_from=tuple(merged_from),
@@ -129,7 +129,7 @@ def write_wacz(
     return _recorded({name: _hash(files[name]) for name in (_WARC, _ABOUT)})
 
 
-def read_wacz(path: Path) -> Archive:
+def read_wacz(path: Path) -> ArchiveContents:
     """The archive at `path`. Raises a `ConfigError` that says what is wrong with it, and what to do."""
     return parse_wacz(read_archive_file(path), path)
 
@@ -151,7 +151,7 @@ def read_archive_file(path: Path) -> bytes:
         raise _error(path, str(error), "give a WACZ file, of fewer tasks if it is too large") from None
 
 
-def parse_wacz(data: bytes, path: Path) -> Archive:
+def parse_wacz(data: bytes, path: Path) -> ArchiveContents:
     """As `read_wacz`, from the file's bytes; `path` is for messages."""
     with _opened(data, path) as zipped:
         files = _Files(zipped, path)
@@ -166,7 +166,7 @@ def parse_wacz(data: bytes, path: Path) -> Archive:
         checked = None
         if _CHECKS in files.names:
             try:
-                checked = Checked.model_validate(files.json(_CHECKS))
+                checked = ArchiveCheck.model_validate(files.json(_CHECKS))
             except ValidationError:
                 # Written by an older or newer version; the check can be repeated at any time.
                 checked = None
@@ -174,7 +174,7 @@ def parse_wacz(data: bytes, path: Path) -> Archive:
     known = {walk.name for walk in walks}
     if strangers := {exchange.walk for exchange in exchanges} - known:
         raise _error(path, f"damaged: unknown walk {min(strangers)[:80]!r}", _AGAIN)
-    return Archive(Recording(walks, exchanges), _recorded(resources), checked, about.merged_from)
+    return ArchiveContents(SiteRecording(walks, exchanges), _recorded(resources), checked, about.merged_from)
 
 
 class _Files:
@@ -246,7 +246,7 @@ def _instead(data: bytes) -> tuple[str, str]:
     return "not a WACZ file, or damaged", "give an archive, see wabe sites record"
 
 
-def _about(files: _Files, path: Path) -> About:
+def _about(files: _Files, path: Path) -> ArchiveInfo:
     if _ABOUT not in files.names:
         raise _error(path, f"recorded by another tool: {_WITHOUT_STATE}", _AGAIN)
     said = files.json(_ABOUT)
@@ -256,7 +256,7 @@ def _about(files: _Files, path: Path) -> About:
         remedy = "use the version of wabe that recorded it, or a newer one" if is_newer else _AGAIN
         raise _error(path, f"of format {str(version)[:20]}, and this version reads format {FORMAT}", remedy)
     try:
-        return About.model_validate(said)
+        return ArchiveInfo.model_validate(said)
     except ValidationError:
         raise _error(path, f"damaged: {_ABOUT} cannot be read", _AGAIN) from None
 
@@ -302,7 +302,7 @@ def _json(value: object) -> bytes:
     return (json.dumps(value, indent=1) + "\n").encode()
 
 
-def _package(files: Mapping[str, bytes], recording: Recording) -> dict[str, Any]:
+def _package(files: Mapping[str, bytes], recording: SiteRecording) -> dict[str, Any]:
     created = warc_date(recording.clock_ms)
     return {
         "profile": "data-package",
@@ -332,7 +332,7 @@ def _zip(files: Mapping[str, bytes], clock_ms: int) -> bytes:
     return out.getvalue()
 
 
-def _pages(recording: Recording) -> str:
+def _pages(recording: SiteRecording) -> str:
     lines = [json.dumps({"format": "json-pages-1.0", "id": "pages", "title": "All Pages"})]
     seen = set()
     for exchange in recording.exchanges:
@@ -345,7 +345,7 @@ def _pages(recording: Recording) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _is_page(exchange: Exchange) -> bool:
+def _is_page(exchange: RecordedExchange) -> bool:
     answer = exchange.answer
     return (
         answer is not None
@@ -355,7 +355,7 @@ def _is_page(exchange: Exchange) -> bool:
     )
 
 
-def _index_line(written: Written) -> str:
+def _index_line(written: RecordPosition) -> str:
     answer = written.exchange.answer
     mime = header(answer.headers, "content-type").partition(";")[0].strip() if answer else ""
     url = target_uri(written.exchange.request.url)

@@ -24,8 +24,8 @@ from warcio.recordloader import ArcWarcRecord, ArcWarcRecordLoader
 from warcio.statusandheaders import StatusAndHeaders, StatusAndHeadersParserException
 from warcio.warcwriter import WARCWriter
 
-from judge.network.interception import Headers, SocketClose, WireRequest
-from judge.plugins.frozen.exchanges import Answer, Chunk, Exchange, Message
+from judge.network.interception import HeaderPairs, SocketClose, WireRequest
+from judge.plugins.frozen.exchanges import Chunk, RecordedExchange, RecordedResponse, RecordedSocketMessage
 from shared.models import Record
 
 # With any other type, replay tools would treat it as content.
@@ -91,10 +91,10 @@ class Details(Record):
     closed: RecordedClose | None = None
 
 
-class Written(NamedTuple):
+class RecordPosition(NamedTuple):
     """Where the record of an answer is in the file, for an index. `is_revisit`: its body is in an earlier record."""
 
-    exchange: Exchange
+    exchange: RecordedExchange
     offset: int
     length: int
     digest: str
@@ -110,7 +110,9 @@ class _Raw(NamedTuple):
     payload: str = ""
 
 
-def write_warc(exchanges: Iterable[Exchange], out: BinaryIO, *, file_name: str, software: str) -> Iterator[Written]:
+def write_warc(
+    exchanges: Iterable[RecordedExchange], out: BinaryIO, *, file_name: str, software: str
+) -> Iterator[RecordPosition]:
     """Write the exchanges as a compressed WARC file. Yields the place of each answer."""
     writer = WARCWriter(out, gzip=True, warc_version="1.1")
     info = f"software: {software}\r\nformat: WARC File Format 1.1\r\n".encode()
@@ -132,7 +134,7 @@ def write_warc(exchanges: Iterable[Exchange], out: BinaryIO, *, file_name: str, 
                 if len(exchange.answer.body) >= _MIN_SHARED_BYTES:
                     stored[digest] = _revisiting(ids["response"], target, at_ms)
             writer.write_record(_record(kind, target, at_ms, "application/http; msgtype=response", block, named))
-            yield Written(exchange, start, out.tell() - start, digest, kind == "revisit")
+            yield RecordPosition(exchange, start, out.tell() - start, digest, kind == "revisit")
         named = {"WARC-Record-ID": ids["request"], "WARC-Payload-Digest": _digest(exchange.request.body)}
         if first == "response":
             named["WARC-Concurrent-To"] = ids["response"]
@@ -155,7 +157,7 @@ def _revisiting(record_id: str, target: str, at_ms: int) -> dict[str, str]:
     }
 
 
-def read_warc(data: bytes) -> Iterator[Exchange]:
+def read_warc(data: bytes) -> Iterator[RecordedExchange]:
     """The exchanges of a WARC file that `write_warc` wrote, in its order. Raises `DamagedWarc`."""
     answers: dict[str, bytes] = {}
     requests: dict[str, bytes] = {}
@@ -189,7 +191,7 @@ def target_uri(url: str) -> str:
     return url
 
 
-def split_head(block: bytes) -> tuple[bytes, Headers, bytes]:
+def split_head(block: bytes) -> tuple[bytes, HeaderPairs, bytes]:
     """The first line, the headers and the body of a message. Raises `DamagedWarc`."""
     head, blank, body = block.partition(b"\r\n\r\n")
     if not blank:
@@ -204,7 +206,7 @@ def split_head(block: bytes) -> tuple[bytes, Headers, bytes]:
     return first, tuple(headers), body
 
 
-def _record_id(exchange: Exchange, kind: str) -> str:
+def _record_id(exchange: RecordedExchange, kind: str) -> str:
     return f"<urn:uuid:{uuid.uuid5(_NAMESPACE, f'{exchange.walk}/{exchange.number}/{exchange.at_ms}/{kind}')}>"
 
 
@@ -235,12 +237,12 @@ def _digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def _lines(first: str, headers: Headers) -> bytes:
+def _lines(first: str, headers: HeaderPairs) -> bytes:
     lines = [first, *(f"{name}: {value}" for name, value in headers)]
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
 
 
-def _answer_head(answer: Answer) -> bytes:
+def _answer_head(answer: RecordedResponse) -> bytes:
     headers = tuple(
         (_ORIGINAL + name if name.lower() == "transfer-encoding" else name, value) for name, value in answer.headers
     )
@@ -255,7 +257,7 @@ def _request_head(request: WireRequest) -> bytes:
     return _lines(f"{request.method} {path} HTTP/1.1", request.headers)
 
 
-def _details(exchange: Exchange) -> Details:
+def _details(exchange: RecordedExchange) -> Details:
     closed = exchange.closed
     return Details(
         walk=exchange.walk,
@@ -284,11 +286,13 @@ def _details(exchange: Exchange) -> Details:
     )
 
 
-def _exchange(details: bytes, request: bytes, answer: bytes | None) -> Exchange:
+def _exchange(details: bytes, request: bytes, answer: bytes | None) -> RecordedExchange:
     try:
         known = Details.model_validate_json(details)
         messages = tuple(
-            Message(each.sent, each.is_text, base64.b64decode(each.data, validate=True), each.at_ms, each.tick)
+            RecordedSocketMessage(
+                each.sent, each.is_text, base64.b64decode(each.data, validate=True), each.at_ms, each.tick
+            )
             for each in known.messages
         )
     except (ValidationError, ValueError):
@@ -298,7 +302,7 @@ def _exchange(details: bytes, request: bytes, answer: bytes | None) -> Exchange:
     if line is None:
         raise DamagedWarc(f"the request of {known.url[:200]} cannot be read")
     closed = known.closed
-    return Exchange(
+    return RecordedExchange(
         walk=known.walk,
         number=known.number,
         request=WireRequest(line[1].decode(), known.url, headers, body, known.step),
@@ -314,14 +318,14 @@ def _exchange(details: bytes, request: bytes, answer: bytes | None) -> Exchange:
     )
 
 
-def _answer(block: bytes, known: Details) -> Answer:
+def _answer(block: bytes, known: Details) -> RecordedResponse:
     first, headers, body = split_head(block)
     line = _STATUS_LINE.fullmatch(first)
     if line is None:
         raise DamagedWarc(f"the answer of {known.url[:200]} cannot be read")
     kept = tuple((name.removeprefix(_ORIGINAL) if _is_framing(name) else name, value) for name, value in headers)
     reason = (line[3] or b"").decode("latin-1")
-    return Answer(int(line[2]), reason, kept, body, known.http_version, known.is_redacted)
+    return RecordedResponse(int(line[2]), reason, kept, body, known.http_version, known.is_redacted)
 
 
 def _is_framing(name: str) -> bool:

@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from judge.results.metering import Begun, Ended
+from judge.results.metering import CallEnd, CallStart
 
 
 class Ledger:
@@ -20,7 +20,7 @@ class Ledger:
                 if written.read(1) != b"\n":
                     self._stream.write(b"\n")
 
-    def write(self, record: Begun | Ended) -> None:
+    def write(self, record: CallStart | CallEnd) -> None:
         """Append a line. Raises `OSError`."""
         line = json.dumps(record.model_dump(mode="json", exclude_defaults=True), allow_nan=False)
         self._stream.write(line.encode() + b"\n")

@@ -21,8 +21,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from judge.plugins.metering.reading import AnswerReader
-from judge.plugins.metering.wire import WIRES, Wire
-from judge.results.metering import Begun, Ended, Tokens, Unknown
+from judge.plugins.metering.wire import WIRES, WireFormat
+from judge.results.metering import CallEnd, CallStart, Tokens, Unknown
 from shared.llm.prices import Pricing, find_price
 from shared.models import Record, TokenUsage
 
@@ -36,7 +36,7 @@ _OWN_HEADERS = frozenset(
 _MAX_MODEL_BYTES = 16_000_000
 
 
-class Upstream(Record):
+class ProviderRoute(Record):
     """Where the calls of one participant to one provider go. Only the participant knows its `secret`."""
 
     role: str
@@ -49,13 +49,13 @@ class MeterSettings(Record):
     """What the meter's process is told. The addresses may contain a password."""
 
     ledger: str
-    upstreams: tuple[Upstream, ...]
+    upstreams: tuple[ProviderRoute, ...]
     one_slot: bool = False
     prices: str | None = None
 
 
 @dataclass
-class _Passed:
+class _ResponseState:
     """What is known of an answer so far."""
 
     status: int | None = None
@@ -68,7 +68,7 @@ class Meter:
     """The ASGI application. `lost` is called when the ledger cannot be written: nothing may pass uncounted then."""
 
     def __init__(
-        self, settings: MeterSettings, write: Callable[[Begun | Ended], None], lost: Callable[[OSError], None]
+        self, settings: MeterSettings, write: Callable[[CallStart | CallEnd], None], lost: Callable[[OSError], None]
     ) -> None:
         self._upstreams = settings.upstreams
         self._settings = settings
@@ -110,15 +110,21 @@ class Meter:
         below = path.removeprefix(httpx2.URL(base).raw_path.decode("ascii").rstrip("/"))
         names = (name for name, _ in scope["headers"])
         if not wire.uses_model(request.method, below, names, has_body=bool(body)):
-            await self._pass(request, receive, send, _Passed())
+            await self._pass(request, receive, send, _ResponseState())
             return
         await self._metered(scope, receive, send, upstream, request, wire())
 
     async def _metered(
-        self, scope: Scope, receive: Receive, send: Send, upstream: Upstream, request: httpx2.Request, wire: Wire
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        upstream: ProviderRoute,
+        request: httpx2.Request,
+        wire: WireFormat,
     ) -> None:
         name, began = secrets.token_hex(8), time.monotonic()
-        begun = Begun(
+        begun = CallStart(
             call=name,
             at=round(time.time(), 6),
             role=upstream.role,
@@ -132,7 +138,7 @@ class Meter:
             self._lost(error)
             await _refusal("the ledger cannot be written")(scope, receive, send)
             return
-        passed = _Passed()
+        passed = _ResponseState()
         try:
             await self._pass(request, receive, send, passed, wire)
         finally:
@@ -143,7 +149,12 @@ class Meter:
                 self._lost(error)
 
     async def _pass(
-        self, request: httpx2.Request, receive: Receive, send: Send, passed: _Passed, wire: Wire | None = None
+        self,
+        request: httpx2.Request,
+        receive: Receive,
+        send: Send,
+        passed: _ResponseState,
+        wire: WireFormat | None = None,
     ) -> None:
         """Send the request, and the answer back, until either side ends it."""
         passing = asyncio.create_task(self._answer(request, receive, send, passed, wire))
@@ -159,7 +170,7 @@ class Meter:
                     await task
 
     async def _answer(
-        self, request: httpx2.Request, receive: Receive, send: Send, passed: _Passed, wire: Wire | None
+        self, request: httpx2.Request, receive: Receive, send: Send, passed: _ResponseState, wire: WireFormat | None
     ) -> None:
         try:
             answer = await self._client.send(request, stream=True)
@@ -188,7 +199,7 @@ class Meter:
             passed.is_complete = True
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    def _upstream(self, scope: Scope) -> tuple[Upstream | None, str]:
+    def _upstream(self, scope: Scope) -> tuple[ProviderRoute | None, str]:
         """Where a request goes, and the rest of its address there."""
         raw = scope.get("raw_path") or scope["path"].encode()
         secret, _, after = raw.decode("ascii", "replace").removeprefix("/").partition("/")
@@ -203,7 +214,9 @@ class Meter:
         query = scope["query_string"].decode("latin-1")
         return upstream, f"/{rest}" + (f"?{query}" if query else "")
 
-    def _ended(self, name: str, seconds: float, upstream: Upstream, request: httpx2.Request, passed: _Passed) -> Ended:
+    def _ended(
+        self, name: str, seconds: float, upstream: ProviderRoute, request: httpx2.Request, passed: _ResponseState
+    ) -> CallEnd:
         tokens, unknown, model = _read(passed)
         is_refused = not passed.is_sent or (passed.status is not None and passed.status >= 400)
         if is_refused:
@@ -212,7 +225,7 @@ class Meter:
         for found in dict.fromkeys(filter(None, (model, requested_model(request.url.path, request.content)))):
             model = model or found
             price = price or find_price(f"{upstream.provider}:{found}", self._settings.prices)
-        return Ended(
+        return CallEnd(
             call=name,
             seconds=round(max(0.0, seconds), 6),
             status=passed.status,
@@ -226,7 +239,7 @@ class Meter:
         )
 
 
-def _read(passed: _Passed) -> tuple[Tokens | None, Unknown | None, str | None]:
+def _read(passed: _ResponseState) -> tuple[Tokens | None, Unknown | None, str | None]:
     if passed.reader is None:
         return None, "cut_off", None
     tokens, unknown = passed.reader.end()

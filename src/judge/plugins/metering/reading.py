@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from judge.plugins.metering.wire import Wire
+from judge.plugins.metering.wire import WireFormat
 from judge.results.metering import Tokens, Unknown
 
 # The longest line of a stream, and the largest plain answer, that are kept to be read.
@@ -24,7 +24,7 @@ class AnswerReader:
     Never raises: what cannot be read is unknown.
     """
 
-    def __init__(self, wire: Wire, *, content_type: str, encoding: str) -> None:
+    def __init__(self, wire: WireFormat, *, content_type: str, encoding: str) -> None:
         self._wire = wire
         self._is_stream = content_type.partition(";")[0].strip().lower() == "text/event-stream"
         self._rest = bytearray()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from judge.plugins.metering.program import VARIABLE
-from judge.plugins.metering.proxy import MeterSettings, Upstream
+from judge.plugins.metering.proxy import MeterSettings, ProviderRoute
 from judge.plugins.metering.wire import WIRES
 from judge.runner.launch import Member
 from judge.runner.meter import METER
@@ -40,7 +40,7 @@ def metered(
     require_network(Settings.from_environ(environ))
     port = _free_port()
     known = [found for found in map(provider, provider_names()) if found.name in WIRES]
-    upstreams: list[Upstream] = []
+    upstreams: list[ProviderRoute] = []
     changed: list[Member] = []
     for member in members:
         if member.cmd is None or member.name not in roles:
@@ -51,7 +51,7 @@ def metered(
         for found in known:
             url = given.get(found.url_variable) or WIRES[found.name].default_url
             env[found.url_variable] = f"http://{_LOOPBACK}:{port}/{secret}/{len(upstreams)}"
-            upstreams.append(Upstream(role=member.name, secret=secret, provider=found.name, url=url))
+            upstreams.append(ProviderRoute(role=member.name, secret=secret, provider=found.name, url=url))
         env |= {name: ",".join(filter(None, (given.get(name), _LOOPBACK))) for name in _NO_PROXY}
         changed.append(member.model_copy(update={"env": {**member.env, **env}}))
     settings = MeterSettings(ledger=str(ledger.resolve()), upstreams=tuple(upstreams), one_slot=one_slot, prices=prices)

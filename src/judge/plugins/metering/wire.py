@@ -17,7 +17,7 @@ _OVERRIDES = frozenset({b"x-http-method", b"x-http-method-override", b"x-method-
 _LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 
 
-class Wire(ABC):
+class WireFormat(ABC):
     """One provider's wire format, reading one answer. `default_url` is where calls go without another address."""
 
     default_url: ClassVar[str]
@@ -67,7 +67,7 @@ class Wire(ABC):
             self.model = name[:300]
 
 
-class OpenAI(Wire):
+class OpenAI(WireFormat):
     """Chat completions, responses, embeddings and whatever else has their `usage`, of OpenAI and compatible servers."""
 
     default_url = "https://api.openai.com/v1"
@@ -108,7 +108,7 @@ class OpenAI(Wire):
         )
 
 
-class Anthropic(Wire):
+class Anthropic(WireFormat):
     """The Messages API. A stream reports its input at its start and its output, added up, at its end."""
 
     default_url = "https://api.anthropic.com"
@@ -136,7 +136,7 @@ class Anthropic(Wire):
         return fresh.model_copy(update={"input": fresh.input + fresh.cached + fresh.written})
 
 
-class Google(Wire):
+class Google(WireFormat):
     """generateContent of the Gemini API, streamed as events or as the parts of a list."""
 
     default_url = "https://generativelanguage.googleapis.com"
@@ -176,4 +176,4 @@ def _part(counts: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     return next((found for name in names if isinstance(found := counts.get(name), dict)), {})
 
 
-WIRES: Mapping[str, type[Wire]] = MappingProxyType({"openai": OpenAI, "anthropic": Anthropic, "gemini": Google})
+WIRES: Mapping[str, type[WireFormat]] = MappingProxyType({"openai": OpenAI, "anthropic": Anthropic, "gemini": Google})

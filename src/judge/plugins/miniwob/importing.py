@@ -17,7 +17,7 @@ from judge.plugins.miniwob.tasks import UTTERANCE, MiniwobTask, chosen_tasks, pa
 from judge.records.tasks import Task
 from judge.results.rewards import SuccessRule
 from judge.runner.launch import child_environ, launched, site_member
-from judge.scenario.importers import Asked, Imported, Importer
+from judge.scenario.importers import ImportedTasks, Importer, ImportRequest
 from shared.a2a.serving import listen
 from shared.errors import ConfigError, WabeError
 from shared.fields import shown
@@ -30,14 +30,16 @@ _TRIES = 50
 _PAUSE_S = 0.1
 
 
-class Opened(NamedTuple):
+class LoadedTasks(NamedTuple):
     """Tasks, and by their ids the best raw reward of those on which 1 cannot be reached."""
 
     tasks: tuple[Task, ...]
     unreachable: Mapping[str, float]
 
 
-async def with_utterances(chosen: Sequence[MiniwobTask], settings: Settings, success: SuccessRule = "exact") -> Opened:
+async def with_utterances(
+    chosen: Sequence[MiniwobTask], settings: Settings, success: SuccessRule = "exact"
+) -> LoadedTasks:
     """The tasks, each with its page's utterance. Opens every page in the judge's own browser.
 
     Raises `ConfigError` without the package or a browser, `WabeError` for a page that does not begin.
@@ -61,7 +63,7 @@ async def with_utterances(chosen: Sequence[MiniwobTask], settings: Settings, suc
                 said, best = await begun(browser, one, port)
                 tasks.append(one.task(said, success))
                 unreachable |= {} if best is None or best >= 1 else {one.task_id: best}
-            return Opened(tuple(tasks), unreachable)
+            return LoadedTasks(tuple(tasks), unreachable)
 
 
 def unreachable_notes(unreachable: Mapping[str, float], success: SuccessRule) -> list[str]:
@@ -95,14 +97,14 @@ async def begun(browser: Browser, one: MiniwobTask, port: int) -> tuple[str, flo
     raise WabeError(f"{url} does not begin: {said.error or 'it says nothing'}")
 
 
-def import_tasks(asked: Asked) -> Imported:
+def import_tasks(asked: ImportRequest) -> ImportedTasks:
     """The tasks that `wabe tasks import miniwob` selects. Raises `ConfigError`."""
     if asked.success not in (None, "exact", "positive"):
         raise ConfigError(f"--success: unknown rule {shown(asked.success)}", remedy="use exact or positive")
     rule = cast("SuccessRule", asked.success or "exact")
     pages = chosen_tasks(asked.names, asked.seeds or "0")[: asked.limit]
     tasks, unreachable = asyncio.run(with_utterances(pages, asked.settings, rule))
-    return Imported(tasks, settings_for(pages), site_entry(), unreachable_notes(unreachable, rule))
+    return ImportedTasks(tasks, settings_for(pages), site_entry(), unreachable_notes(unreachable, rule))
 
 
 def examine(_settings: Settings) -> Finding:

@@ -11,7 +11,7 @@ from shared.errors import ConfigError
 from shared.text import excerpt
 
 
-class ObjectStore:
+class FsspecStore:
     """The object store at `url`, such as `s3://bucket/folder`. Raises `ConfigError` if there is no package for it."""
 
     def __init__(self, url: str) -> None:
@@ -89,4 +89,4 @@ class ObjectStore:
             raise ConfigError(f"WABE_STORE {self._url}: {reason}", remedy="check the address and its keys") from None
 
 
-ENGINE = Engine(object_store=ObjectStore)
+ENGINE = Engine(object_store=FsspecStore)

@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn
 
 from pydantic import TypeAdapter
 
-from judge.judges.published import FIELDS, FILE, Published, fields_of
+from judge.judges.published import FIELDS, FILE, PublishedEvaluator, fields_of
 from shared.errors import ConfigError
 from shared.fields import Invalid
 from shared.files import read_errors, read_text, write_atomic
@@ -36,17 +36,17 @@ _PATTERN = r"'\[1-5\]'"
 _REMEDY = "give a WebJudge file of the evaluator's src/methods, unchanged"
 
 
-def read_source(path: Path) -> Published:
+def read_source(path: Path) -> PublishedEvaluator:
     """Read the evaluator's source. Raises `ConfigError` naming the file and what is not as expected in it."""
     try:
         with read_errors(path, _REMEDY):
             text = read_text(path, max_bytes=MAX_SOURCE_BYTES)
-            return _Source(path, ast.parse(text)).read(hashlib.sha256(text.encode()).hexdigest())
+            return _EvaluatorSource(path, ast.parse(text)).read(hashlib.sha256(text.encode()).hexdigest())
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise ConfigError(f"{path}: not readable as Python: {error}", remedy=_REMEDY) from None
 
 
-def write_prompts(published: Published, folder: Path, reminders: Mapping[str, str]) -> None:
+def write_prompts(published: PublishedEvaluator, folder: Path, reminders: Mapping[str, str]) -> None:
     """Write the prompt set; `reminders` are the texts added after unusable replies. Raises `OSError`."""
     name = published.variant.replace("_", "-")
     manifest = f'name = "webjudge-{name}"\nversion = "{published.source_sha256[:12]}"\n'
@@ -56,7 +56,7 @@ def write_prompts(published: Published, folder: Path, reminders: Mapping[str, st
         write_atomic(folder / file, text.encode())
 
 
-class _Source:
+class _EvaluatorSource:
     """The evaluator's source, as a syntax tree."""
 
     def __init__(self, path: Path, tree: ast.Module) -> None:
@@ -70,7 +70,7 @@ class _Source:
             if isinstance(value, ast.Constant) and isinstance(value.value, int)
         }
 
-    def read(self, checksum: str) -> Published:
+    def read(self, checksum: str) -> PublishedEvaluator:
         name = next((name for name in _EVALS if name in self._functions), None)
         if name is None:
             self._fail(f"no function {' or '.join(_EVALS)}")
@@ -95,7 +95,7 @@ class _Source:
             "reason_marker": reason_marker,
             "reason_end": reason_end,
         }
-        return validated(TypeAdapter(Published), found, self._path)
+        return validated(TypeAdapter(PublishedEvaluator), found, self._path)
 
     def _fail(self, problem: str, node: ast.AST | None = None) -> NoReturn:
         line = f" line {node.lineno}" if node is not None and hasattr(node, "lineno") else ""

@@ -17,7 +17,7 @@ from rich.console import Console
 from starlette.applications import Starlette
 
 from judge.config import RunConfig
-from judge.records.events import SHARD_STARTED, Event, Noted, RunDone, RunStarted, Sink, from_wire
+from judge.records.events import SHARD_STARTED, Event, RequestWarning, RunDone, RunStarted, Sink, from_wire
 from judge.results.shards import merge_shards
 from judge.runner.boundary import ERROR, EXIT_USAGE, Interrupted
 from judge.runner.follow import RunOutcome
@@ -71,7 +71,7 @@ class Whole:
             self._take(shard, event)
         elif fields is not None and fields.get("event") == SHARD_STARTED:
             if shard in self._started:
-                self._emit(Noted(text=f"Shard {self.names[shard]} is started again: it resumes."))
+                self._emit(RequestWarning(text=f"Shard {self.names[shard]} is started again: it resumes."))
             self._started.add(shard)
         elif text.strip() and fields is None:
             self.said[shard] = [*self.said[shard], text][-_SHOWN_LINES:]

@@ -123,7 +123,7 @@ return {state, calls, spent_tokens, spent_cost}
 """
 
 
-class SharedState:
+class RedisState:
     """The shared state of the run `run_id` on the Redis server at `url`.
 
     Raises `ConfigError` if the package is missing or the address is invalid; connects on first use.
@@ -187,9 +187,9 @@ class SharedState:
         """The budget of all shards, with the arguments of `SharedBudget`."""
         return SharedBudget(self, shard, *limits, **options)
 
-    def replies(self) -> "SharedReplies":
+    def replies(self) -> "RedisReplies":
         """The replies of all shards."""
-        return SharedReplies(self)
+        return RedisReplies(self)
 
     async def check(self) -> None:
         """Raises `SharedStateFault` unless the server answers."""
@@ -210,7 +210,7 @@ class SharedLimiter:
 
     max_rate = float("inf")
 
-    def __init__(self, state: SharedState, name: str, per_second: float) -> None:
+    def __init__(self, state: RedisState, name: str, per_second: float) -> None:
         self._state = state
         self._key = state.key(name)
         self._per_second = per_second
@@ -237,7 +237,7 @@ class SharedBudget(Budget):
 
     def __init__(
         self,
-        state: SharedState,
+        state: RedisState,
         shard: str,
         max_cost_usd: float | None,
         max_tokens: int | None,
@@ -314,10 +314,10 @@ def _amounts(spending: Spending) -> tuple[int, int, int]:
     return spending.usage.calls, spending.tokens, round((spending.cost_usd or 0.0) * _NANO_USD)
 
 
-class SharedReplies:
+class RedisReplies:
     """Replies that one shard has paid for and all may use. Shards wait for a request that another has in flight."""
 
-    def __init__(self, state: SharedState) -> None:
+    def __init__(self, state: RedisState) -> None:
         self._state = state
         self.id = state.key("replies")
 
@@ -415,4 +415,4 @@ class SharedReplies:
         await self._state.aclose()
 
 
-ENGINE = Engine(shared_state=SharedState)
+ENGINE = Engine(shared_state=RedisState)

@@ -10,11 +10,11 @@ from uuid import uuid4
 from judge.browser.replies import understand
 from judge.config import RunConfig
 from judge.plugins.steps.metrics import Choice, StepScore, score_step
-from judge.plugins.steps.reference import TOOLS, Page, Reference, operation_of
+from judge.plugins.steps.reference import TOOLS, Reference, ReferencePage, operation_of
 from shared.concurrency import for_each
 from shared.errors import ParticipantError
 from shared.images import media_type
-from shared.models import Observation, Record
+from shared.models import ObservationMessage, Record
 from shared.models import Page as ShownPage
 from shared.protocol import Participant, render_observation
 from shared.snapshot import as_shown, cut_snapshot, parse_snapshot
@@ -24,7 +24,7 @@ _MAX_REPLY_CHARS = 10_000
 _MAX_ACTION_CHARS = 500
 
 
-class Answered(Record):
+class ScoredStep(Record):
     """One step with the participant's reply, its choice and the scores."""
 
     reference: Reference
@@ -34,11 +34,11 @@ class Answered(Record):
 
 
 async def ask_all(
-    pages: Iterable[Page],
+    pages: Iterable[ReferencePage],
     participant: Participant,
     *,
     max_parallel: int,
-    done: Callable[[Answered, bytes | None], None],
+    done: Callable[[ScoredStep, bytes | None], None],
 ) -> None:
     """Ask about every page, at most `max_parallel` at once, and call `done` for each with its screenshot.
 
@@ -46,10 +46,10 @@ async def ask_all(
     """
     chars = RunConfig().max_snapshot_chars
 
-    async def ask(page: Page) -> None:
+    async def ask(page: ReferencePage) -> None:
         reference, image = page
         reply, choice = await _ask(participant, reference, image, chars)
-        answered = Answered(reference=reference, reply=reply, choice=choice, score=score_step(reference, choice))
+        answered = ScoredStep(reference=reference, reply=reply, choice=choice, score=score_step(reference, choice))
         done(answered, image)
 
     await for_each(pages, ask, at_once=max_parallel)
@@ -68,13 +68,13 @@ async def _ask(participant: Participant, reference: Reference, image: bytes | No
     return clip(reply, _MAX_REPLY_CHARS), choice_of(reply, reference)
 
 
-def observation_of(reference: Reference, max_snapshot_chars: int) -> Observation:
+def observation_of(reference: Reference, max_snapshot_chars: int) -> ObservationMessage:
     """The participant's observation. The history is part of the instruction, one line per action."""
     lines = [escape_line(clip(line, _MAX_ACTION_CHARS)) for line in reference.history]
     so_far = "\n\nThe task is under way. Actions so far:\n" + "\n".join(
         f"{n}. {line}" for n, line in enumerate(lines, 1)
     )
-    return Observation(
+    return ObservationMessage(
         page=ShownPage(
             url=reference.url,
             title=reference.title,

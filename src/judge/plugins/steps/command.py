@@ -9,7 +9,7 @@ import typer
 
 from judge.commands import AsJson, Command, OutputDir, plain_app
 from judge.commands.run import scenario_file
-from judge.plugins.steps.asking import Answered, ask_all
+from judge.plugins.steps.asking import ScoredStep, ask_all
 from judge.plugins.steps.metrics import StepScore, averages
 from judge.plugins.steps.mind2web import is_mind2web, read_rows
 from judge.plugins.steps.reference import STEPS_FILE, make_references, read_references
@@ -80,7 +80,7 @@ def score(
     failed: list[str] = []
     report = StepsReport(output or runs / "steps" / new_run_id())
 
-    def done(answered: Answered, image: bytes | None) -> None:
+    def done(answered: ScoredStep, image: bytes | None) -> None:
         scores.append(answered.score)
         report.add(answered, image)
         if answered.choice.failed:

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from judge.plugins.steps.reference import Operation, Page, Reference, image_beside, json_rows
+from judge.plugins.steps.reference import Operation, Reference, ReferencePage, image_beside, json_rows
 from judge.records.elements import ROLES
 from judge.trajectory.foreign import MAX_IMAGE_BYTES, usable_id
 from shared.errors import ConfigError
@@ -69,7 +69,7 @@ _INPUTS: Mapping[str, str] = MappingProxyType(
 _LABELS = ("aria_label", "aria-label", "alt", "title", "placeholder", "text_value", "input_value", "value", "name")
 
 
-class _Row(BaseModel):
+class _DatasetRow(BaseModel):
     """The fields of a row that are read."""
 
     annotation_id: str
@@ -103,13 +103,13 @@ def is_mind2web(path: Path) -> bool:
     return isinstance(first, dict) and "cleaned_html" in first
 
 
-def read_rows(path: Path) -> Iterator[Page]:
+def read_rows(path: Path) -> Iterator[ReferencePage]:
     """The references of a file, each with its screenshot. Raises `ConfigError` naming the row."""
     numbered = enumerate(_read_parquet(path), 1) if path.suffix == ".parquet" else json_rows(path)
     for number, value in numbered:
         where = f"{path}: row {number}"
         try:
-            row = _Row.model_validate(value)
+            row = _DatasetRow.model_validate(value)
             reference = _reference(row)
         except ValidationError as error:
             raise ConfigError(f"{where}: {first_mistake(error)}", remedy="give Multimodal-Mind2Web rows") from None
@@ -130,7 +130,7 @@ def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
         with duckdb.connect(":memory:", config=settings) as connection:
             described = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
             # Only the columns that are used: others, such as the raw HTML, are larger than all of these together.
-            columns = [name for name, *_ in described if name in _Row.model_fields]
+            columns = [name for name, *_ in described if name in _DatasetRow.model_fields]
             if not columns:
                 raise ConfigError(f"{path}: no column of Multimodal-Mind2Web", remedy="give its rows")
             cursor = connection.execute(f"SELECT {', '.join(columns)} FROM read_parquet(?)", [str(path)])
@@ -150,7 +150,7 @@ def _parsed(value: object) -> object:
         return value
 
 
-def _reference(row: _Row) -> Reference:
+def _reference(row: _DatasetRow) -> Reference:
     accepted = [ref for candidate in row.pos_candidates if (ref := _ref(candidate.get("backend_node_id")))]
     boxes = {
         ref: box
@@ -212,7 +212,7 @@ class _Element:
     children: list["_Element | str"] = field(default_factory=list)
 
 
-class _Reader(HTMLParser):
+class _PageParser(HTMLParser):
     """Builds the elements of a page. Unclosed tags end with their parent element."""
 
     def __init__(self) -> None:
@@ -249,7 +249,7 @@ class _Reader(HTMLParser):
 
 def snapshot_of(html: str, boxes: Mapping[str, str] | None = None) -> str:
     """A page's HTML as a snapshot, with the boxes by ref."""
-    reader = _Reader()
+    reader = _PageParser()
     reader.feed(html)
     reader.close()
     return "\n".join(_lines(reader.root.children, boxes or {}))

@@ -75,7 +75,7 @@ class Reference(Record):
     operation: Operation
 
 
-Page = tuple[Reference, bytes | None]
+ReferencePage = tuple[Reference, bytes | None]
 
 
 def operation_of(checked: CheckedAction) -> tuple[str, Operation] | None:
@@ -160,7 +160,7 @@ def make_references(tasks: Iterable[TaskStore], folder: Path) -> Iterator[tuple[
         write_atomic(folder / STEPS_FILE, "".join(f"{line}\n" for line in lines).encode())
 
 
-def read_references(path: Path) -> Iterator[Page]:
+def read_references(path: Path) -> Iterator[ReferencePage]:
     """The references of a `steps.jsonl`, each with its screenshot. Raises `ConfigError` naming the line."""
     for number, value in json_rows(path):
         try:

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from judge.plugins.steps.asking import Answered
+from judge.plugins.steps.asking import ScoredStep
 from judge.plugins.steps.metrics import StepScore
 from judge.plugins.steps.reference import Operation
 from judge.report.build import report_folder
@@ -20,11 +20,11 @@ from shared.snapshot import parse_snapshot
 MAX_SHOWN = 1_000
 _HEADINGS: Mapping[str, str] = MappingProxyType({"operation_f1": "Operation F1"})
 
-Box = tuple[float, float, float, float]
+ImageBox = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
-class StepView:
+class StepComparison:
     """One step: the expected and the chosen action. Boxes are x, y, width and height in pixels of the image."""
 
     task_id: str
@@ -35,8 +35,8 @@ class StepView:
     size: tuple[int, int] | None
     expected: str
     chosen: str
-    expected_boxes: tuple[Box, ...]
-    chosen_box: Box | None
+    expected_boxes: tuple[ImageBox, ...]
+    chosen_box: ImageBox | None
     score: StepScore
 
 
@@ -45,12 +45,12 @@ class StepsReport:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._views: list[StepView] = []
+        self._views: list[StepComparison] = []
         self._records: list[dict[str, Any]] = []
         with report_folder(folder):
             (folder / "images").mkdir()
 
-    def add(self, answered: Answered, image: bytes | None) -> None:
+    def add(self, answered: ScoredStep, image: bytes | None) -> None:
         """Add one step."""
         reference, choice = answered.reference, answered.choice
         self._records.append(
@@ -68,7 +68,7 @@ class StepsReport:
             return
         self._views.append(_view(answered, image, self._place(answered, image)))
 
-    def _place(self, answered: Answered, image: bytes | None) -> str | None:
+    def _place(self, answered: ScoredStep, image: bytes | None) -> str | None:
         """Write the screenshot; returns its file name."""
         kind = media_type(image) if image is not None else None
         if image is None or kind is None:
@@ -104,7 +104,7 @@ class StepsReport:
         return path
 
 
-def _view(answered: Answered, image: bytes | None, name: str | None) -> StepView:
+def _view(answered: ScoredStep, image: bytes | None, name: str | None) -> StepComparison:
     reference, choice = answered.reference, answered.choice
     snapshot = parse_snapshot(reference.snapshot)
 
@@ -112,13 +112,13 @@ def _view(answered: Answered, image: bytes | None, name: str | None) -> StepView
         node = snapshot.by_ref(ref)
         return f'{node.role} "{snapshot.name_of(node)}"'[:200] if node else ref
 
-    def box(ref: str) -> Box | None:
+    def box(ref: str) -> ImageBox | None:
         node = snapshot.by_ref(ref)
         return snapshot.boxes[node.position] if node else None
 
     expected = " or ".join(map(written, reference.accepted)) or "no element"
     chosen = written(choice.element) if choice.element else ""
-    return StepView(
+    return StepComparison(
         task_id=reference.task_id,
         task=reference.task,
         number=reference.index + 1,

@@ -14,7 +14,7 @@ from judge.commands.states import save_state
 from judge.plugins.webarena.package import PackageTask, WebArenaPackage, required_python
 from judge.plugins.webarena.tasks import SiteAddresses, account_groups, imported, read_addresses, unsatisfiable
 from judge.records.tasks import Task
-from judge.scenario.importers import Asked, Imported, Importer
+from judge.scenario.importers import ImportedTasks, Importer, ImportRequest
 from judge.scenario.toml import select
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
@@ -91,11 +91,11 @@ async def log_in_to_sites(addresses: SiteAddresses, output: Path) -> None:
         typer.echo(f"{path}: logged in to {', '.join(sites)}")
 
 
-def import_tasks(asked: Asked) -> Imported:
+def import_tasks(asked: ImportRequest) -> ImportedTasks:
     """The tasks that `wabe tasks import webarena-verified` selects. Raises `ConfigError`."""
     found = asyncio.run(webarena_tasks(asked.config, asked.subset, asked.names, asked.output))
     chosen = select(found, level=asked.level, limit=asked.limit)
-    return Imported(chosen, _SETTINGS, notes=unsatisfiable(task.task_id for task in chosen))
+    return ImportedTasks(chosen, _SETTINGS, notes=unsatisfiable(task.task_id for task in chosen))
 
 
 def log_in_with(config: Path, output: Path) -> None:

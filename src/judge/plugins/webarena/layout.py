@@ -6,13 +6,13 @@ from pathlib import Path
 from judge.plugins.webarena.judge import read_trace
 from judge.plugins.webarena.package import EvaluatorError, evaluator_trace, packaged_tasks
 from judge.plugins.webarena.tasks import task_number
-from judge.trajectory.formats import Checked, Document, Format, Source, Writer, json_text
+from judge.trajectory.formats import ExportedTask, FolderCheck, Format, FormatWriter, Source, json_text
 from shared.errors import ConfigError, TrajectoryError
 from shared.settings import Settings
 from shared.text import counted
 
 
-def write(source: Source) -> Document:
+def write(source: Source) -> ExportedTask:
     """The task's files. The answer is unchanged: the benchmark decides whether it is readable."""
     number = task_number(source.name)
     if number is None:
@@ -24,22 +24,24 @@ def write(source: Source) -> Document:
     if dropped:
         raise TrajectoryError(f"the network trace is incomplete: {counted(dropped, 'request')} went unrecorded")
     answer = (trajectory.final_answer or "").encode("utf-8", "replace").decode()
-    return Document({"agent_response.json": answer, "network.har": json_text(evaluator_trace(har))}, name=str(number))
+    return ExportedTask(
+        {"agent_response.json": answer, "network.har": json_text(evaluator_trace(har))}, name=str(number)
+    )
 
 
-def check(folder: Path, _lengths: Mapping[str, int], settings: Settings) -> Checked:
+def check(folder: Path, _lengths: Mapping[str, int], settings: Settings) -> FolderCheck:
     """Have the folder checked by the benchmark's own submission command."""
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such folder", remedy="give the folder of a submission")
     try:
         accepted = packaged_tasks(settings, folder)
     except EvaluatorError as error:
-        return Checked((), 0, 0, fault=str(error))
+        return FolderCheck((), 0, 0, fault=str(error))
     found = sorted(path.name for path in folder.iterdir() if path.is_dir())
     refused = [name for name in found if not name.isdecimal() or int(name) not in accepted]
     problems = [f"{name}: refused by webarena-verified create-submission-pkg" for name in refused]
-    return Checked(problems, len(found) - len(refused), len(found))
+    return FolderCheck(problems, len(found) - len(refused), len(found))
 
 
-WRITER = Writer(write=write, check=check)
+WRITER = FormatWriter(write=write, check=check)
 FORMAT = Format(writer=WRITER)

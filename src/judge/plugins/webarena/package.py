@@ -56,7 +56,7 @@ class Foreign(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
-class About(Foreign):
+class PackageInfo(Foreign):
     """The package's version, checksums of its evaluators and its data, and the JSON schema of an answer."""
 
     version: str = Field(max_length=50)
@@ -180,14 +180,14 @@ def _marked(entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, "request": {**request, "headers": [*kept, {"name": "Sec-Fetch-User", "value": "?0"}]}}
 
 
-class _Packaged(Foreign):
+class _PackageTasks(Foreign):
     task_ids: tuple[int, ...]
 
 
 class SubmissionSummary(Foreign):
     """The `summary.json` that the package's own submission command writes."""
 
-    packaged_tasks: _Packaged
+    packaged_tasks: _PackageTasks
 
 
 def packaged_tasks(settings: Settings, folder: Path) -> frozenset[int]:
@@ -222,7 +222,7 @@ class WebArenaPackage:
         self._process: asyncio.subprocess.Process | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="wabe-webarena-")
         self._one_at_a_time = asyncio.Lock()
-        self.about: About
+        self.about: PackageInfo
 
     @classmethod
     async def open(cls, settings: Settings, environments: Mapping[str, Any]) -> Self:
@@ -279,7 +279,7 @@ class WebArenaPackage:
         await self._end()
         self._folder.cleanup()
 
-    async def _start(self) -> About:
+    async def _start(self) -> PackageInfo:
         folder = Path(self._folder.name)
         try:
             with (folder / "log").open("wb") as log:
@@ -301,7 +301,7 @@ class WebArenaPackage:
                 )
         except OSError as error:
             raise EvaluatorError(f"{self._python} cannot be started: {error.strerror or error}") from None
-        return await self._exchange({"environments": self._environments}, About, _START_TIMEOUT_S)
+        return await self._exchange({"environments": self._environments}, PackageInfo, _START_TIMEOUT_S)
 
     async def _ask(self, request: Mapping[str, Any], answer: type[M]) -> M:
         if self._process is None:

@@ -55,7 +55,7 @@ def _without_slash(url: str) -> str:
     return url.rstrip("/")
 
 
-class Credentials(Foreign):
+class SiteAccount(Foreign):
     """The account that tasks on a site use."""
 
     username: str = Field(min_length=1, max_length=200)
@@ -67,7 +67,7 @@ class SiteAddress(Foreign):
 
     urls: tuple[Annotated[Url, AfterValidator(_without_slash)], ...] = Field(min_length=1, max_length=20)
     active_url_idx: int | None = Field(default=None, ge=0)
-    credentials: Credentials | None = None
+    credentials: SiteAccount | None = None
 
     @model_validator(mode="after")
     def _has_an_active_url(self) -> Self:

@@ -36,7 +36,7 @@ from judge.trajectory.foreign import (
     usage_of,
     validated,
 )
-from judge.trajectory.formats import Document, Format, Reader, Source, Writer
+from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import without_none
@@ -63,7 +63,7 @@ _NOT_PARAMS = ("action", "thoughts")
 _ENDING = "terminate"
 
 
-class _Answer(BaseModel):
+class _AnswerFile(BaseModel):
     """The fields of an answer file that are read."""
 
     final_answer: str | None = NO_ANSWER
@@ -107,7 +107,7 @@ def load(folder: Path) -> Trajectory:
     paths = answer_files(folder)
     if len(paths) != 1:
         raise TrajectoryError(f"{len(paths)} answer files (*{_ANSWER}), expected one", location=str(folder))
-    answer = validated(_Answer, folder, read_object(folder, paths[0].name), name=paths[0].name)
+    answer = validated(_AnswerFile, folder, read_object(folder, paths[0].name), name=paths[0].name)
     # webeval's rubric verifier writes a file with the task's text.
     text = read_object(folder, _TASK_DATA).get("task_summary") if (folder / _TASK_DATA).exists() else None
     task = foreign_task(folder, {"task_id": usable_id(task_id_of(folder)), "task": text}, source=paths[0])
@@ -165,7 +165,7 @@ def _times(folder: Path) -> tuple[float, float]:
     return (float(start or 0), float(end or 0)) if is_known else (0.0, 0.0)
 
 
-def _stop_reason(answer: _Answer) -> StopReason:
+def _stop_reason(answer: _AnswerFile) -> StopReason:
     if answer.is_aborted:
         return "environment_fault"
     return "max_steps" if answer.final_answer in (NO_ANSWER, None) else "finished"
@@ -472,7 +472,7 @@ def _stamp(moment: float) -> str:
     return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M:%S},{int(moment * 1000) % 1000:03d}"
 
 
-def write(source: Source) -> Document:
+def write(source: Source) -> ExportedTask:
     """A task of a run as a folder of this layout. Raises `TrajectoryError`."""
     trajectory = source.trajectory
     task = trajectory.task.model_copy(update={"task_id": source.name})
@@ -480,9 +480,11 @@ def write(source: Source) -> Document:
     folder = trajectory.folder.resolve().name
     # A folder of another tool keeps its name, unless it had to be changed to be unique.
     keeps_name = trajectory.is_foreign and usable_id(folder) == source.name
-    return Document(made.texts, made.screenshots, name=folder if keeps_name else "")
+    return ExportedTask(made.texts, made.screenshots, name=folder if keeps_name else "")
 
 
 # webeval stores the tasks' texts separately.
-WRITER = Writer(write=write, with_tasks=True)
-FORMAT = Format(reader=Reader(files=answer_files, load=load, verdicts=verdicts, task_id=task_id_of), writer=WRITER)
+WRITER = FormatWriter(write=write, with_tasks=True)
+FORMAT = Format(
+    reader=FormatReader(files=answer_files, load=load, verdicts=verdicts, task_id=task_id_of), writer=WRITER
+)

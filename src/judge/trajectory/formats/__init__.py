@@ -25,7 +25,7 @@ class Source(NamedTuple):
     reference_length: int | None = None
 
 
-class Document(NamedTuple):
+class ExportedTask(NamedTuple):
     """A written task: text files by name, and images as (recorded, new name). `name` is that of its folder."""
 
     texts: Mapping[str, str]
@@ -33,7 +33,7 @@ class Document(NamedTuple):
     name: str = ""
 
 
-class Checked(NamedTuple):
+class FolderCheck(NamedTuple):
     """The result of checking a folder of written tasks: what is wrong, one line each, and how many are right.
 
     `fault` is why it could not be checked, though everything for it is there.
@@ -50,7 +50,7 @@ def _no_verdicts(_folder: Path) -> dict[str, Verdict]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reader:
+class FormatReader:
     """Reads folders of a layout without a `result.json`.
 
     `files` are those that identify a folder of this layout, none in any other. `load` raises `TrajectoryError`.
@@ -64,7 +64,7 @@ class Reader:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Writer:
+class FormatWriter:
     """Writes tasks in a layout.
 
     `write` raises `TrajectoryError` for a task that has to be left out. `check` is called for the folder of all written
@@ -72,8 +72,8 @@ class Writer:
     whether the tasks' texts are written beside them, as `tasks.json`.
     """
 
-    write: Callable[[Source], Document]
-    check: Callable[[Path, Mapping[str, int], Settings], Checked] | None = None
+    write: Callable[[Source], ExportedTask]
+    check: Callable[[Path, Mapping[str, int], Settings], FolderCheck] | None = None
     with_tasks: bool = False
 
 
@@ -81,8 +81,8 @@ class Writer:
 class Format:
     """A layout that is read, written, or both."""
 
-    reader: Reader | None = None
-    writer: Writer | None = None
+    reader: FormatReader | None = None
+    writer: FormatWriter | None = None
 
 
 FORMATS: Seam[Format] = Seam("formats", "format")
@@ -93,7 +93,7 @@ def json_text(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def reader_of(folder: Path) -> tuple[str, Reader] | None:
+def reader_of(folder: Path) -> tuple[str, FormatReader] | None:
     """The layout that a folder is in, by name; `None` if it is in none of them."""
     for name in FORMATS.names():
         reader = FORMATS.load(name).reader
@@ -102,7 +102,7 @@ def reader_of(folder: Path) -> tuple[str, Reader] | None:
     return None
 
 
-def writers() -> dict[str, Writer]:
+def writers() -> dict[str, FormatWriter]:
     """The layouts that are written, by name."""
     found = ((name, FORMATS.load(name).writer) for name in FORMATS.names())
     return {name: writer for name, writer in found if writer is not None}

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from judge.records.steps import Step
 from judge.records.tools import verb_of
 from judge.trajectory.foreign import IMAGE_SUFFIXES, V2_SCHEMA
-from judge.trajectory.formats import Checked, Document, Format, Source, Writer, json_text
+from judge.trajectory.formats import ExportedTask, FolderCheck, Format, FormatWriter, Source, json_text
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_json, reason_of
@@ -48,14 +48,14 @@ _PARALLEL_URL = re.compile(r"\bURL: \S* ?-> ")
 _RULE_OF_KEY = MappingProxyType({"schema_version": "1", "task_id": "2", "step": "3", "thought": "5"})
 
 
-class Submission(Record):
+class TaskSubmission(Record):
     """One task's `result.json` and, for each step, its recorded screenshot and the file name in `trajectory/`."""
 
     document: dict[str, Any]
     screenshots: tuple[tuple[str, str], ...]
 
 
-class Problem(Record):
+class RuleViolation(Record):
     """One violated rule. `rule` is `schema`, `grammar`, or the number of the rule; a `note` is only advice."""
 
     rule: str
@@ -66,7 +66,7 @@ class Problem(Record):
         return f"{'note' if self.note else f'rule {self.rule}'}: {self.text}"
 
 
-class _Action(BaseModel):
+class _StepDocument(BaseModel):
     """One step of a document."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -99,7 +99,7 @@ class _Action(BaseModel):
         return self.verb is None and _GRAMMAR_B.fullmatch(self.parts[0]) is not None
 
 
-class _Document(BaseModel):
+class _ResultDocument(BaseModel):
     """A `result.json` of the schema."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -109,10 +109,10 @@ class _Document(BaseModel):
     task_id: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
     agent_final_answer: str | None
     reference_length: int = Field(ge=1)
-    action_history: list[_Action] = Field(min_length=1)
+    action_history: list[_StepDocument] = Field(min_length=1)
 
 
-def submission(trajectory: Trajectory, reference_length: int | None = None) -> Submission:
+def submission(trajectory: Trajectory, reference_length: int | None = None) -> TaskSubmission:
     """The submission of one of our own trajectories. `reference_length` (the human's) overrides the task's.
 
     Raises `TrajectoryError` if the schema cannot represent it: aborted, no reference length, missing screenshot.
@@ -154,7 +154,7 @@ def submission(trajectory: Trajectory, reference_length: int | None = None) -> S
         "reference_length": length,
         "action_history": history,
     }
-    return Submission(document=document, screenshots=tuple(screenshots))
+    return TaskSubmission(document=document, screenshots=tuple(screenshots))
 
 
 def action_v2(line: str) -> str:
@@ -245,88 +245,92 @@ def _host(address: str) -> str:
 
 def check_document(
     document: Any, files: Collection[str], *, folder_name: str | None = None, reference_length: int | None = None
-) -> list[Problem]:
+) -> list[RuleViolation]:
     """The problems of a `result.json` with `files` in its `trajectory/`. It is valid if there are none but notes.
 
     Rules are checked only if the document follows the JSON schema. `reference_length` is the dataset's, if known.
     """
     try:
-        parsed = _Document.model_validate(document)
+        parsed = _ResultDocument.model_validate(document)
     except ValidationError as error:
         return [_schema_problem(detail["loc"], detail["msg"]) for detail in error.errors(include_url=False)]
     steps = parsed.action_history
     problems = []
     if folder_name is not None and parsed.task_id != folder_name:
-        problems.append(Problem(rule="2", text=f"the folder {folder_name!r} should be named by the task_id", note=True))
+        problems.append(
+            RuleViolation(rule="2", text=f"the folder {folder_name!r} should be named by the task_id", note=True)
+        )
     if reference_length not in (None, parsed.reference_length):
         text = f"reference_length is {parsed.reference_length}, but {reference_length} in the dataset"
-        problems.append(Problem(rule="9", text=text))
+        problems.append(RuleViolation(rule="9", text=text))
     for index, step in enumerate(steps):
         problems.extend(_check_step(index, step, files, is_last=step is steps[-1]))
     return [*problems, *_check_end(steps[-1].action, parsed.agent_final_answer), *_check_whole(steps, files)]
 
 
-def _schema_problem(place: tuple[int | str, ...], message: str) -> Problem:
+def _schema_problem(place: tuple[int | str, ...], message: str) -> RuleViolation:
     where = ".".join(map(str, place)) or "result.json"
-    return Problem(rule=_RULE_OF_KEY.get(str(place[-1]) if place else "", "schema"), text=f"{where}: {message}")
+    return RuleViolation(rule=_RULE_OF_KEY.get(str(place[-1]) if place else "", "schema"), text=f"{where}: {message}")
 
 
-def _check_step(index: int, step: _Action, files: Collection[str], *, is_last: bool) -> Iterator[Problem]:
+def _check_step(index: int, step: _StepDocument, files: Collection[str], *, is_last: bool) -> Iterator[RuleViolation]:
     where = f"step {index}"
     if step.step != index:
-        yield Problem(rule="3", text=f"{where}: its number is {step.step}, its place is {index}")
+        yield RuleViolation(rule="3", text=f"{where}: its number is {step.step}, its place is {index}")
     if step.screenshot not in files:
-        yield Problem(rule="4", text=f"{where}: trajectory/{step.screenshot} does not exist")
+        yield RuleViolation(rule="4", text=f"{where}: trajectory/{step.screenshot} does not exist")
     if step.url is None:
-        yield Problem(rule="8", text=f"{where}: url should be given", note=True)
+        yield RuleViolation(rule="8", text=f"{where}: url should be given", note=True)
     if step.is_end:
         if not is_last:
-            yield Problem(rule="6", text=f"{where}: TASK_COMPLETE before the end")
+            yield RuleViolation(rule="6", text=f"{where}: TASK_COMPLETE before the end")
         if step.action_status is not None:
-            yield Problem(rule="grammar", text=f"{where}: TASK_COMPLETE takes no status")
+            yield RuleViolation(rule="grammar", text=f"{where}: TASK_COMPLETE takes no status")
         return
     body, status = step.parts
     if step.action_status not in (None, status):
         ends = f"ends in {status}" if status else "has no status at its end"
-        yield Problem(rule="7", text=f"{where}: action_status {step.action_status} but the action {ends}")
+        yield RuleViolation(rule="7", text=f"{where}: action_status {step.action_status} but the action {ends}")
     if step.verb is None and not step.is_grammar_b:
-        yield Problem(rule="grammar", text=f"{where}: {step.action!r:.100} follows neither grammar of actions")
+        yield RuleViolation(rule="grammar", text=f"{where}: {step.action!r:.100} follows neither grammar of actions")
     if step.verb not in (None, "WAIT") and status is None:
-        yield Problem(rule="grammar", text=f"{where}: {step.verb} should end in | SUCCESS or | FAILED", note=True)
+        yield RuleViolation(rule="grammar", text=f"{where}: {step.verb} should end in | SUCCESS or | FAILED", note=True)
     if step.verb == "NAVIGATE" and _PARALLEL_URL.search(body):
-        yield Problem(rule="8", text=f"{where}: the address belongs in url, not in the action")
+        yield RuleViolation(rule="8", text=f"{where}: the address belongs in url, not in the action")
 
 
-def _check_end(action: str, answer: str | None) -> Iterator[Problem]:
+def _check_end(action: str, answer: str | None) -> Iterator[RuleViolation]:
     if not action.startswith("TASK_COMPLETE"):
-        yield Problem(rule="6", text="the last action must be TASK_COMPLETE -> ANSWER: …")
+        yield RuleViolation(rule="6", text="the last action must be TASK_COMPLETE -> ANSWER: …")
         return
     is_other = not action.startswith(_COMPLETE) or action.removeprefix(_COMPLETE).split() != (answer or "").split()
     if answer is not None and is_other:
-        yield Problem(rule="6", text="agent_final_answer is not the answer of the last action")
+        yield RuleViolation(rule="6", text="agent_final_answer is not the answer of the last action")
 
 
-def _check_whole(steps: list[_Action], files: Collection[str]) -> Iterator[Problem]:
+def _check_whole(steps: list[_StepDocument], files: Collection[str]) -> Iterator[RuleViolation]:
     names = [step.screenshot for step in steps]
     if names != sorted(names):
-        yield Problem(rule="4", text="the screenshots' names do not sort into the order of the steps")
+        yield RuleViolation(rule="4", text="the screenshots' names do not sort into the order of the steps")
     if len(set(names)) != len(names):
-        yield Problem(rule="4", text="two steps name the same screenshot", note=True)
+        yield RuleViolation(rule="4", text="two steps name the same screenshot", note=True)
     if extra := set(files) - set(names):
-        yield Problem(rule="4", text=f"trajectory/ holds {counted(len(extra), 'file')} that no step names", note=True)
+        yield RuleViolation(
+            rule="4", text=f"trajectory/ holds {counted(len(extra), 'file')} that no step names", note=True
+        )
     acted = [step for step in steps[:-1] if step.verb or step.is_grammar_b]
     if len({step.is_grammar_b for step in acted}) > 1:
-        yield Problem(rule="grammar", text="both grammars of actions are used: choose one")
+        yield RuleViolation(rule="grammar", text="both grammars of actions are used: choose one")
 
 
-def write(source: Source) -> Document:
+def write(source: Source) -> ExportedTask:
     """The submission of a task. Raises `TrajectoryError`."""
     made = submission(source.trajectory, source.reference_length)
     images = [(recorded, f"trajectory/{name}") for recorded, name in made.screenshots]
-    return Document({"result.json": json_text(made.document)}, images)
+    return ExportedTask({"result.json": json_text(made.document)}, images)
 
 
-def validate_folder(folder: Path, reference_lengths: Mapping[str, int] | None = None) -> dict[str, list[Problem]]:
+def validate_folder(folder: Path, reference_lengths: Mapping[str, int] | None = None) -> dict[str, list[RuleViolation]]:
     """The problems of each submission in `folder`: one task's folder, or a folder of them.
 
     Raises `ConfigError` when there is no submission in it.
@@ -338,26 +342,26 @@ def validate_folder(folder: Path, reference_lengths: Mapping[str, int] | None = 
     return {path.name: _validate(path, reference_lengths or {}) for path in found}
 
 
-def check(folder: Path, reference_lengths: Mapping[str, int], _settings: Settings) -> Checked:
-    """Check a folder of submissions, as a `Writer` does."""
+def check(folder: Path, reference_lengths: Mapping[str, int], _settings: Settings) -> FolderCheck:
+    """Check a folder of submissions, as a `FormatWriter` does."""
     found = validate_folder(folder, reference_lengths)
     listed = [f"{name}: {problem}" for name, problems in found.items() for problem in problems]
     bad = sum(any(not problem.note for problem in problems) for problems in found.values())
-    return Checked(listed, len(found) - bad, len(found))
+    return FolderCheck(listed, len(found) - bad, len(found))
 
 
-def _validate(folder: Path, reference_lengths: Mapping[str, int]) -> list[Problem]:
+def _validate(folder: Path, reference_lengths: Mapping[str, int]) -> list[RuleViolation]:
     try:
         document = read_json(folder / "result.json")
     except FileNotFoundError:
-        return [Problem(rule="schema", text="result.json is missing")]
+        return [RuleViolation(rule="schema", text="result.json is missing")]
     except (OSError, ValueError) as error:
-        return [Problem(rule="schema", text=f"result.json cannot be read: {reason_of(error)}")]
+        return [RuleViolation(rule="schema", text=f"result.json cannot be read: {reason_of(error)}")]
     images = folder / "trajectory"
     files = {path.name for path in images.iterdir() if path.is_file()} if images.is_dir() else set()
     known = reference_lengths.get(folder.name)
     return check_document(document, files, folder_name=folder.resolve().name, reference_length=known)
 
 
-WRITER = Writer(write=write, check=check)
+WRITER = FormatWriter(write=write, check=check)
 FORMAT = Format(writer=WRITER)

@@ -43,7 +43,7 @@ class Block(BaseModel):
     input: dict[str, Any] = Field(default_factory=dict)
 
 
-class Answer(BaseModel):
+class MessageResponse(BaseModel):
     """The parts of an answer that are read."""
 
     content: list[Block]
@@ -105,12 +105,12 @@ class AnthropicModel(HTTPModel):
         answer = await self.post(body)
         return self._finished(answer.text, model=answer.model, reason=answer.stop_reason or "", usage=answer.usage)
 
-    async def post(self, body: dict[str, Any]) -> Answer:
+    async def post(self, body: dict[str, Any]) -> MessageResponse:
         """The answer to a request, inside `bounded`. Raises `ModelBlocked` when the model refuses."""
         body = {"model": self._model, "max_tokens": _MAX_TOKENS, **body}
         # As in the OpenAI adapter: the SDK's transport and errors without its typed request and response.
         response = await self._send(lambda: self._client.post("/v1/messages", body=body, cast_to=object))
-        answer = Answer.model_validate(response)
+        answer = MessageResponse.model_validate(response)
         if answer.stop_reason == "refusal":
             why = self.clean(answer.text) or "no reason given"
             raise ModelBlocked(f"{self.name} refused: {why}", usage=answer.usage)

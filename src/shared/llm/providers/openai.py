@@ -30,17 +30,19 @@ _BLOCKED_CODES = frozenset({"content_filter", "content_policy_violation", "inval
 _LIMITS = ("max_tokens", "max_completion_tokens")
 
 
-class _Piece(BaseModel):
+class _ContentPart(BaseModel):
     type: str = "text"
     text: str | None = None
 
 
-class _Answer(BaseModel):
+class _Completion(BaseModel):
     """The parts of an answer that are read; compatible endpoints leave out much of it."""
 
     message: dict[str, Any] = Field(validation_alias=AliasPath("choices", 0, "message"))
     # Some endpoints answer in pieces; pieces of other types than text are reasoning.
-    content: str | list[_Piece] | None = Field(None, validation_alias=AliasPath("choices", 0, "message", "content"))
+    content: str | list[_ContentPart] | None = Field(
+        None, validation_alias=AliasPath("choices", 0, "message", "content")
+    )
     refusal: str | None = Field(None, validation_alias=AliasPath("choices", 0, "message", "refusal"))
     finish_reason: str | None = Field(None, validation_alias=AliasPath("choices", 0, "finish_reason"))
     model: str | None = None
@@ -124,7 +126,7 @@ class OpenAIModel(HTTPModel):
 
     def _completion(self, response: object) -> Completion:
         try:
-            answer = _Answer.model_validate(response)
+            answer = _Completion.model_validate(response)
         except ValidationError:
             raise self._malformed("no chat completion") from None
         if answer.finish_reason == "error":

@@ -14,7 +14,7 @@ from judge.evaluators.checks import evaluate
 from judge.evaluators.kinds.fetch import Fetches
 from judge.records.tasks import Task
 from judge.sites import NONE_SHARED
-from judge.trajectory.fetched import MAX_BODY_BYTES, Answer, Fetched, stored
+from judge.trajectory.fetched import MAX_BODY_BYTES, Fetched, FetchResponse, stored
 from judge.trajectory.redaction import REDACTED, Redaction
 
 CART = '{"items": [{"sku": "D-1", "qty": 2}], "total": 518, "token": "abc"}'
@@ -30,19 +30,19 @@ def redacted(task: Task, *secrets: str) -> Callable[..., dict[str, Any]]:
     return Redaction(secrets, keep=task.named_fields, salt=b"x").entry
 
 
-def stored_answer(check: dict[str, Any], answer: Answer, *secrets: str) -> Fetched:
+def stored_answer(check: dict[str, Any], answer: FetchResponse, *secrets: str) -> Fetched:
     task = task_with(check)
     return stored(check["url"], check.get("bearer"), answer, redacted(task, *secrets))
 
 
-def decided(folder: Path, check: dict[str, Any], answer: Answer) -> Assertion:
+def decided(folder: Path, check: dict[str, Any], answer: FetchResponse) -> Assertion:
     recorded = recorded_attempt(folder, [check], [RecordedStep()], fetched=(stored_answer(check, answer),))
     (assertion,) = evaluate(recorded)
     return assertion
 
 
-def answered(body: str, type: str = JSON, status: int = 200) -> Answer:
-    return Answer(status=status, type=type, body=body)
+def answered(body: str, type: str = JSON, status: int = 200) -> FetchResponse:
+    return FetchResponse(status=status, type=type, body=body)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_an_answer_is_compared_like_the_response_of_a_request(
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        (Answer(error="connect ECONNREFUSED"), "no answer: connect ECONNREFUSED"),
+        (FetchResponse(error="connect ECONNREFUSED"), "no answer: connect ECONNREFUSED"),
         (answered(CART, status=500), "no answer: status 500"),
         (answered(CART, status=404), "no answer: status 404"),
         (answered("x" * (MAX_BODY_BYTES + 1), "text/plain"), f"no answer: the answer has more than {MAX_BODY_BYTES}"),
@@ -85,7 +85,9 @@ def test_an_answer_is_compared_like_the_response_of_a_request(
     ],
 )
 @pytest.mark.parametrize("inverted", [False, True])
-def test_an_error_fails_the_check_inverted_or_not(tmp_path: Path, answer: Answer, found: str, inverted: bool) -> None:
+def test_an_error_fails_the_check_inverted_or_not(
+    tmp_path: Path, answer: FetchResponse, found: str, inverted: bool
+) -> None:
     assertion = decided(tmp_path, {**CHECK, "response": {"total": 1}, "not": inverted}, answer)
     assert assertion.passed is False
     assert found in assertion.found
@@ -120,18 +122,18 @@ def test_what_looks_like_a_credential_is_stored_only_if_it_is_compared() -> None
 
 def test_listed_secrets_are_stored_nowhere() -> None:
     text = stored_answer({**CHECK, "response": "*"}, answered("the password is hunter22", "text/plain"), "hunter22")
-    error = stored_answer(CHECK, Answer(error="no route to http://shop.test/hunter22"), "hunter22")
+    error = stored_answer(CHECK, FetchResponse(error="no route to http://shop.test/hunter22"), "hunter22")
     assert (text.body, error.error) == (f"the password is {REDACTED}", f"no route to http://shop.test/{REDACTED}")
 
 
 class Site:
     """Answers as told, one after the other; the last answer for ever. `asked` are the addresses and names."""
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: FetchResponse) -> None:
         self._answers = list(answers)
         self.asked: list[tuple[str, str | None]] = []
 
-    async def fetch(self, url: str, key: str | None) -> Answer:
+    async def fetch(self, url: str, key: str | None) -> FetchResponse:
         self.asked.append((url, key))
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
@@ -148,7 +150,7 @@ def ask(task: Task, site: Site, landed: str = f"{SHOP}/") -> tuple[Fetched, ...]
 
 
 def test_the_site_is_asked_again_until_the_check_passes() -> None:
-    site = Site(answered('{"total": 0}'), Answer(error="connect ECONNREFUSED"), answered(CART))
+    site = Site(answered('{"total": 0}'), FetchResponse(error="connect ECONNREFUSED"), answered(CART))
     (found,) = ask(task_with(CHECK), site)
     assert len(site.asked) == 3
     assert '"total": 518' in (found.body or "")
@@ -187,13 +189,13 @@ class Redirecting(Site):
         super().__init__(answered(CART))
         self._to = to
 
-    async def fetch(self, url: str, key: str | None) -> Answer:
+    async def fetch(self, url: str, key: str | None) -> FetchResponse:
         answer = await super().fetch(url, key)
         return redirect(self._to) if url == f"{SHOP}/api/cart" else answer
 
 
-def redirect(to: str) -> Answer:
-    return Answer(status=302, location=to)
+def redirect(to: str) -> FetchResponse:
+    return FetchResponse(status=302, location=to)
 
 
 @pytest.mark.parametrize(

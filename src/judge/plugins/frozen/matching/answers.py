@@ -3,7 +3,7 @@
 import hashlib
 import re
 
-from judge.plugins.frozen.exchanges import Exchange, header
+from judge.plugins.frozen.exchanges import RecordedExchange, header
 from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.plays import Gap, body_of, text_of, without_gaps
 from judge.plugins.frozen.matching.synthesis import is_preflight
@@ -12,7 +12,7 @@ _MAX_AGE = re.compile(r"(?:s-maxage|max-age)\s*=\s*\"?(\d+)")
 _STATIC_KINDS = frozenset({"script", "style", "image", "font", "media", "icon", "source_map", "worker"})
 
 
-def fingerprint(exchange: Exchange, gaps: frozenset[Gap] = frozenset()) -> str:
+def fingerprint(exchange: RecordedExchange, gaps: frozenset[Gap] = frozenset()) -> str:
     """Equal for answers that differ at gaps only, where they also differ between two plays."""
     answer = exchange.answer
     if answer is None:
@@ -24,7 +24,7 @@ def fingerprint(exchange: Exchange, gaps: frozenset[Gap] = frozenset()) -> str:
     return hashlib.sha256(f"{answer.status}\n{location}\n{mime_type}\n".encode() + body).hexdigest()
 
 
-def holds_in_any_state(exchange: Exchange) -> bool:
+def holds_in_any_state(exchange: RecordedExchange) -> bool:
     """Whether the server allows its answer to be reused, by the rules of a browser's cache.
 
     Without caching headers, only answers that are usually files, with a date or an `ETag`.

@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from judge.network.interception import Headers, WireRequest
+from judge.network.interception import HeaderPairs, WireRequest
 from judge.plugins.frozen.exchanges import header
 from judge.plugins.frozen.secrets import PLACEHOLDER
 
@@ -68,7 +68,7 @@ def chosen_login(request: WireRequest) -> tuple[str, str] | None:
 
 
 def cookies_of(
-    headers: Headers, sessions: Collection[str], credentials: Collection[str], class_of: Callable[[str], str | None]
+    headers: HeaderPairs, sessions: Collection[str], credentials: Collection[str], class_of: Callable[[str], str | None]
 ) -> frozenset[tuple[str, str]]:
     """The cookies of a request that may reflect the state, and the headers that say who asks.
 

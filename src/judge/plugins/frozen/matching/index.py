@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from judge.network.interception import WireRequest
-from judge.plugins.frozen.exchanges import Answer, Exchange, Recording, header
+from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, SiteRecording, header
 from judge.plugins.frozen.matching.answers import fingerprint, holds_in_any_state
 from judge.plugins.frozen.matching.contexts import (
     AUTHORIZATION,
@@ -26,7 +26,7 @@ from judge.plugins.frozen.matching.contexts import (
 )
 from judge.plugins.frozen.matching.messages import data_text, sent_data
 from judge.plugins.frozen.matching.places import (
-    Difference,
+    PlaceDifference,
     Spot,
     Spots,
     Tree,
@@ -38,17 +38,17 @@ from judge.plugins.frozen.matching.places import (
 )
 from judge.plugins.frozen.matching.plays import (
     CLOCK_TOLERANCE_MS,
-    Pair,
     Plays,
+    RequestPair,
     Sent,
     changing_cookies,
     cookies_in,
     gaps_by,
 )
 from judge.plugins.frozen.matching.requests import Keys, is_recorded_write, keys_of, varying_headers
-from judge.plugins.frozen.matching.states import Group, Learnt, Observation
+from judge.plugins.frozen.matching.states import Learnt, ObservationGroup, RecordedObservation
 from judge.plugins.frozen.matching.synthesis import accepts, without_conditions
-from judge.plugins.frozen.matching.values import Received, is_entered, is_masked, time_in
+from judge.plugins.frozen.matching.values import ReceivedValues, is_entered, is_masked, time_in
 from judge.plugins.frozen.secrets import PLACEHOLDER
 from judge.trajectory.redaction import is_secret_header
 
@@ -59,7 +59,7 @@ _MIN_ENTERED = 6
 _WORDS = re.compile(r"[^0-9A-Za-z]+")
 
 
-class Asked(NamedTuple):
+class IndexedRequest(NamedTuple):
     """A request to answer: its keys and its places, and the values that the participant entered so far.
 
     `plain` are its places with the secrets that `tree` has placeholders for.
@@ -74,7 +74,7 @@ class Asked(NamedTuple):
 class Fit(NamedTuple):
     """Recorded requests that one matches, and pairs of a recorded value that the page made up and the present one."""
 
-    group: Group
+    group: ObservationGroup
     is_exact: bool
     made_up: tuple[tuple[str, str], ...] = ()
 
@@ -82,14 +82,14 @@ class Fit(NamedTuple):
 class Index:
     """Everything learnt from an archive. Immutable while attempts are played."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: SiteRecording) -> None:
         self.recording = recording
         self._exchanges = sorted(recording.exchanges, key=lambda each: (each.walk, each.began))
         self._starts = {walk.name: walk.start_ms for walk in recording.walks}
         self._logins = frozenset(filter(None, (chosen_login(exchange.request) for exchange in self._exchanges)))
         self._varying = _varying(self._exchanges)
-        self.received = Received(self._exchanges)
-        self._asked: dict[str, Asked] = {}
+        self.received = ReceivedValues(self._exchanges)
+        self._asked: dict[str, IndexedRequest] = {}
         self._classes: dict[str, str | None] = {}
         self._before = _writes_before(self._exchanges)
         self._plays = Plays(recording, self.received, self._sent)
@@ -124,33 +124,35 @@ class Index:
         self._full = _grouped(zip((each.full for each in keys), observations, strict=True), prefix)
         self._any_accept = _grouped(zip((each.any_accept for each in keys), observations, strict=True), prefix)
         self._by_class = _grouped(zip(classes, observations, strict=True), prefix)
-        self._shapes: defaultdict[str, list[Observation]] = defaultdict(list)
+        self._shapes: defaultdict[str, list[RecordedObservation]] = defaultdict(list)
         for each in observations:
             self._shapes[self._asked_by(each.exchange).tree.shape].append(each)
-        self._parts: dict[tuple[int | str, ...], Group] = {}
-        self._at: defaultdict[str, list[Exchange]] = defaultdict(list)
+        self._parts: dict[tuple[int | str, ...], ObservationGroup] = {}
+        self._at: defaultdict[str, list[RecordedExchange]] = defaultdict(list)
         for exchange in self._exchanges:
             self._at[exchange.request.url].append(exchange)
 
     # What a request is.
 
-    def asked(self, request: WireRequest, plain: WireRequest | None = None, entered: Collection[str] = ()) -> Asked:
+    def asked(
+        self, request: WireRequest, plain: WireRequest | None = None, entered: Collection[str] = ()
+    ) -> IndexedRequest:
         """The keys and places of a request; `plain` is the same one with its secrets."""
         varying = sorted(self._varying.get(path_of(request.url), frozenset()))
         request = without_conditions(request)
         tree = tree_of(request, varying)
-        return Asked(keys_of(request, varying), tree, tree_of(plain, varying) if plain else tree, entered)
+        return IndexedRequest(keys_of(request, varying), tree, tree_of(plain, varying) if plain else tree, entered)
 
-    def _asked_by(self, exchange: Exchange) -> Asked:
+    def _asked_by(self, exchange: RecordedExchange) -> IndexedRequest:
         if exchange.record_id not in self._asked:
             self._asked[exchange.record_id] = self.asked(exchange.request)
         return self._asked[exchange.record_id]
 
-    def _sent(self, exchange: Exchange) -> Sent:
+    def _sent(self, exchange: RecordedExchange) -> Sent:
         asked = self._asked_by(exchange)
         return asked.keys.any_accept, asked.tree, self._before[exchange.record_id]
 
-    def class_of(self, exchange: Exchange) -> str:
+    def class_of(self, exchange: RecordedExchange) -> str:
         """Equal for recorded requests that differ only where two plays do, in ways that are understood."""
         known = self._class_keys.get(exchange.record_id)
         if known is None:
@@ -160,7 +162,7 @@ class Index:
             self._class_keys[exchange.record_id] = known
         return known
 
-    def message_class(self, path: str, data: bytes, recorded: tuple[Exchange, int] | None = None) -> str:
+    def message_class(self, path: str, data: bytes, recorded: tuple[RecordedExchange, int] | None = None) -> str:
         """As `class_of`, for a message that a page sends over a socket.
 
         `recorded`: the exchange and tick of a recorded one. The site may repeat later what it made up.
@@ -178,7 +180,7 @@ class Index:
 
     # What may stand at a place.
 
-    def _learn(self, pair: Pair, trees: tuple[Tree, Tree], ticks: tuple[int, int]) -> None:
+    def _learn(self, pair: RequestPair, trees: tuple[Tree, Tree], ticks: tuple[int, int]) -> None:
         if not pair.spots or not pair.is_sure:
             return
         for exchange, tree, tick in zip((pair.one, pair.other), trees, ticks, strict=True):
@@ -190,7 +192,7 @@ class Index:
                 known = next(each for each in self._spots[tree.shape] if each == pair.spots)
                 self._paths[id(known)].add(exchange.path)
 
-    def _learn_messages(self, pair: Pair) -> None:
+    def _learn_messages(self, pair: RequestPair) -> None:
         """Learn from the messages that a page sent over a socket in two plays."""
         ours, theirs = (
             [(each.tick, message_tree(exchange.path, data_text(each.data))) for each in exchange.messages if each.sent]
@@ -203,9 +205,9 @@ class Index:
                 theirs.remove(other)
                 ticks = tick, other[0]
                 spots = self._plays.spots_of(found, pair.one, pair.other, ticks)
-                self._learn(Pair(pair.one, pair.other, spots), (tree, other[1]), ticks)
+                self._learn(RequestPair(pair.one, pair.other, spots), (tree, other[1]), ticks)
 
-    def _learn_orders(self, pair: Pair) -> None:
+    def _learn_orders(self, pair: RequestPair) -> None:
         """Learn from other requests to this path that the order of a list means nothing, which here was the same."""
         tree = self._asked_by(pair.one).tree
         for spots in self._spots.get(tree.shape, ()):
@@ -219,7 +221,7 @@ class Index:
                     if found := fitted(self._asked_by(exchange).tree, spots, accept):
                         self._known.add(found.key)
 
-    def _was_accepted(self, exchange: Exchange, tick: int, spot: Spot, value: str) -> str | None:
+    def _was_accepted(self, exchange: RecordedExchange, tick: int, spot: Spot, value: str) -> str | None:
         """What stands for a recorded value at a spot; `None` if it is not one of that spot."""
         if spot.kind == "issued":
             return self.token_class(value)
@@ -255,7 +257,7 @@ class Index:
                 self._classes[value] = root or f"{self.class_of(origin.exchange)} {origin.before!r} {origin.ordinal}"
         return self._classes[value]
 
-    def _renewed(self, exchange: Exchange, before: str) -> str | None:
+    def _renewed(self, exchange: RecordedExchange, before: str) -> str | None:
         """The class of the token with which an exchange renewed one, if it is of the same kind and no one logged in."""
         request = exchange.request
         text = f"{header(request.headers, AUTHORIZATION)} {request.body.decode('utf-8', 'replace')}"
@@ -267,7 +269,7 @@ class Index:
 
     # Which recorded requests one matches.
 
-    def fits(self, asked: Asked, accept: str) -> Iterator[Fit]:
+    def fits(self, asked: IndexedRequest, accept: str) -> Iterator[Fit]:
         """The recorded requests that this one matches with certainty, most specific first.
 
         Of what was recorded for another `Accept` header, only answers of a type that this one accepts.
@@ -290,7 +292,7 @@ class Index:
                     group, False, self._made_up(self._asked_by(group.observations[0].exchange).tree, spots, asked.plain)
                 )
 
-    def near(self, asked: Asked) -> list[Fit]:
+    def near(self, asked: IndexedRequest) -> list[Fit]:
         """The recorded requests that this one may match, nearest first: they differ where nothing certain is known."""
         options = []
         for each in self._shapes.get(asked.tree.shape, ())[:_MAX_NEAR]:
@@ -302,7 +304,7 @@ class Index:
                 options.append((len(found), recorded.keys.full))
         return [Fit(self._full[key], is_exact=False) for _, key in sorted(options)]
 
-    def _may_differ(self, exchange: Exchange, found: Difference, entered: Collection[str]) -> bool:
+    def _may_differ(self, exchange: RecordedExchange, found: PlaceDifference, entered: Collection[str]) -> bool:
         """Whether a difference of a request (`one`) from a recorded one (`other`) may mean nothing."""
         if found.is_order:
             # Two plays may have had the same order by chance.
@@ -331,14 +333,14 @@ class Index:
         for spots in self._spots.get(here.shape, ()) if was.shape == here.shape else ():
             yield from self._made_up(was, spots, here)
 
-    def made_up_cookies(self, plain: WireRequest, exchange: Exchange) -> Iterator[tuple[str, str]]:
+    def made_up_cookies(self, plain: WireRequest, exchange: RecordedExchange) -> Iterator[tuple[str, str]]:
         """Pairs of a recorded and a present value of cookies that differ in each play."""
         recorded, now = cookies_in(exchange.request), cookies_in(plain)
         for name in self._changing & recorded.keys() & now.keys():
             if value := self.received.plain(recorded[name]):
                 yield unquote(value), unquote(now[name])
 
-    def _accepted(self, group: Group | None, accept: str) -> Group | None:
+    def _accepted(self, group: ObservationGroup | None, accept: str) -> ObservationGroup | None:
         """The part of a group that answers a request with this `Accept` header."""
         if group is None:
             return None
@@ -364,7 +366,7 @@ class Index:
         kept = tuple((name, value) for name, value in request.headers if name.lower() not in self._credentials)
         return replace(request, headers=kept)
 
-    def has_login(self, exchange: Exchange) -> bool:
+    def has_login(self, exchange: RecordedExchange) -> bool:
         """Whether a recorded request says who asked."""
         return any(header(exchange.request.headers, name) for name in self._credentials)
 
@@ -378,18 +380,18 @@ class Index:
                     found.add(name.lower())
         return frozenset(found)
 
-    def at(self, url: str) -> Sequence[Exchange]:
+    def at(self, url: str) -> Sequence[RecordedExchange]:
         """Everything that was recorded under an address."""
         return self._at.get(url, ())
 
     # Writes, and the states that they lead to.
 
-    def label(self, request: WireRequest, exchange: Exchange | None) -> int:
+    def label(self, request: WireRequest, exchange: RecordedExchange | None) -> int:
         """The number of a write; one that no context has if it was not recorded (`exchange`) with certainty."""
         number = self._numbers.get(self._write_key(exchange, request)) if exchange else None
         return number if number is not None else -self._by_path.get(_write_path(request), 0)
 
-    def _write_key(self, exchange: Exchange, request: WireRequest) -> str:
+    def _write_key(self, exchange: RecordedExchange, request: WireRequest) -> str:
         """Equal for writes that ask for the same, with the same cookies."""
         return f"{self.class_of(exchange)} {sorted(self.context(request, ()).cookies)}"
 
@@ -404,14 +406,14 @@ class Index:
             counted(writes), cookies_of(request.headers, self._changing, self._credentials, self.token_class)
         )
 
-    def writes_before(self, exchange: Exchange, tick: int) -> Counter[int]:
+    def writes_before(self, exchange: RecordedExchange, tick: int) -> Counter[int]:
         """Writes by others between the start of an exchange and a tick, which may have caused what arrived then."""
         writes = self._walk_writes.get(exchange.walk, ())
         return Counter(
             number for began, _, number, source in writes if exchange.began < began < tick and source != exchange.number
         )
 
-    def since_write_ms(self, exchange: Exchange, tick: int, at_ms: int) -> int | None:
+    def since_write_ms(self, exchange: RecordedExchange, tick: int, at_ms: int) -> int | None:
         """How long before `at_ms` of an exchange, its `tick`, the last request began that may have caused it."""
         writes = self._walk_writes.get(exchange.walk, ())
         sources = [source for began, _, _, source in writes if exchange.began < began < tick]
@@ -423,7 +425,7 @@ class Index:
     @cached_property
     def learnt(self) -> Learnt:
         """What the answers depend on."""
-        written: defaultdict[int, list[Observation]] = defaultdict(list)
+        written: defaultdict[int, list[RecordedObservation]] = defaultdict(list)
         places: dict[int, str] = {}
         for group in self._by_class.values():
             for each in group.observations:
@@ -433,9 +435,9 @@ class Index:
                     places[number] = group.place
         return Learnt(self._by_class.values(), written, places)
 
-    def _observed(self) -> Iterator[Observation]:
+    def _observed(self) -> Iterator[RecordedObservation]:
         gaps = gaps_by(self._plays.pairs, self.class_of)
-        by_walk: defaultdict[str, list[Exchange]] = defaultdict(list)
+        by_walk: defaultdict[str, list[RecordedExchange]] = defaultdict(list)
         for exchange in self._exchanges:
             by_walk[exchange.walk].append(exchange)
         for walk in by_walk.values():
@@ -445,7 +447,7 @@ class Index:
                 if whole is not None:
                     before = (number for began, ended, number, _ in writes if ended < exchange.began)
                     overlapping = (number for began, _, number, _ in writes if began < exchange.began)
-                    yield Observation(
+                    yield RecordedObservation(
                         whole,
                         fingerprint(whole, gaps.get(self.class_of(exchange), frozenset())),
                         self.context(exchange.request, before),
@@ -453,7 +455,7 @@ class Index:
                         holds_in_any_state(whole),
                     )
 
-    def _writes(self, walk: Iterable[Exchange]) -> Iterator[tuple[int, int, int, int]]:
+    def _writes(self, walk: Iterable[RecordedExchange]) -> Iterator[tuple[int, int, int, int]]:
         """The writes of a walk: when each began and ended, its number, and that of its exchange."""
         for exchange in walk:
             if is_recorded_write(exchange):
@@ -468,7 +470,7 @@ class Index:
         self._by_path.setdefault(path, number)
         return number
 
-    def _entity(self, exchange: Exchange) -> Exchange | None:
+    def _entity(self, exchange: RecordedExchange) -> RecordedExchange | None:
         """The exchange, with the complete answer in place of a `304`."""
         if exchange.answer is None or exchange.answer.status != 304:
             return exchange
@@ -483,11 +485,13 @@ class Index:
         return None
 
 
-def _grouped(observed: Iterable[tuple[str, Observation]], prefix: int) -> dict[str, Group]:
-    found: defaultdict[str, list[Observation]] = defaultdict(list)
+def _grouped(observed: Iterable[tuple[str, RecordedObservation]], prefix: int) -> dict[str, ObservationGroup]:
+    found: defaultdict[str, list[RecordedObservation]] = defaultdict(list)
     for key, observation in observed:
         found[key].append(observation)
-    return {key: Group(_whole_ones(each), place_of(each[0].exchange.path, prefix)) for key, each in found.items()}
+    return {
+        key: ObservationGroup(_whole_ones(each), place_of(each[0].exchange.path, prefix)) for key, each in found.items()
+    }
 
 
 def _exact(tree: Tree) -> str:
@@ -506,7 +510,7 @@ def _is_entered(value: str, entered: Collection[str]) -> bool:
     )
 
 
-def _writes_before(exchanges: Sequence[Exchange]) -> dict[str, int]:
+def _writes_before(exchanges: Sequence[RecordedExchange]) -> dict[str, int]:
     """By the id of each exchange: how many writes of its walk had ended when it began."""
     ends: defaultdict[str, list[int]] = defaultdict(list)
     for exchange in exchanges:
@@ -515,14 +519,14 @@ def _writes_before(exchanges: Sequence[Exchange]) -> dict[str, int]:
     return {each.record_id: sum(ended < each.began for ended in ends[each.walk]) for each in exchanges}
 
 
-def _is_accepted(exchange: Exchange, accept: str) -> bool:
+def _is_accepted(exchange: RecordedExchange, accept: str) -> bool:
     answer = exchange.answer
     # A server may ignore the header.
     is_same = answer is None or header(exchange.request.headers, "accept") == accept
     return is_same or (answer is not None and accepts(accept, header(answer.headers, "content-type")))
 
 
-def _whole_ones(observations: Sequence[Observation]) -> tuple[Observation, ...]:
+def _whole_ones(observations: Sequence[RecordedObservation]) -> tuple[RecordedObservation, ...]:
     """The observations without those that the page aborted, if others were complete."""
     whole = [each for each in observations if each.exchange.is_whole or each.exchange.failure]
     return tuple(whole or observations)
@@ -532,7 +536,7 @@ def _write_path(request: WireRequest) -> str:
     return f"{request.method} {path_of(request.url)}"
 
 
-def _varying(exchanges: Iterable[Exchange]) -> Mapping[str, frozenset[str]]:
+def _varying(exchanges: Iterable[RecordedExchange]) -> Mapping[str, frozenset[str]]:
     found: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
     for exchange in exchanges:
         if exchange.answer is not None and (vary := header(exchange.answer.headers, "vary")):
@@ -540,7 +544,7 @@ def _varying(exchanges: Iterable[Exchange]) -> Mapping[str, frozenset[str]]:
     return found
 
 
-def _with_fresh_headers(whole: Answer, fresh: Answer) -> Answer:
+def _with_fresh_headers(whole: RecordedResponse, fresh: RecordedResponse) -> RecordedResponse:
     """The complete answer with the headers that a `304` updated."""
     names = {name.lower() for name, _ in fresh.headers} - {"content-length", "transfer-encoding", "connection"}
     kept = tuple((name, value) for name, value in whole.headers if name.lower() not in names)

@@ -12,12 +12,12 @@ from urllib.parse import quote
 
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.encodings import decoded
-from judge.plugins.frozen.exchanges import Answer, Exchange, header, without_headers
-from judge.plugins.frozen.kinds import Kind, kind_of, miss_class
+from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, header, without_headers
+from judge.plugins.frozen.kinds import RequestKind, kind_of, miss_class
 from judge.plugins.frozen.matching.contexts import Context
 from judge.plugins.frozen.matching.index import Fit, Index
 from judge.plugins.frozen.matching.requests import differing, is_write, is_writing_link
-from judge.plugins.frozen.matching.states import Choice, choose, fitting_in
+from judge.plugins.frozen.matching.states import Selection, choose, fitting_in
 from judge.plugins.frozen.matching.synthesis import (
     after_preflight,
     head_of,
@@ -46,20 +46,20 @@ class Match:
     recordings of a socket in the same state.
     """
 
-    kind: Kind
+    kind: RequestKind
     grade: Grade
-    exchange: Exchange | None = None
-    answer: Answer | None = None
+    exchange: RecordedExchange | None = None
+    answer: RecordedResponse | None = None
     differs: tuple[str, ...] = ()
     miss: MissClass | None = None
-    others: tuple[Exchange, ...] = ()
+    others: tuple[RecordedExchange, ...] = ()
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Match:
     fit: Fit
-    choice: Choice
-    answer: Answer | None
+    choice: Selection
+    answer: RecordedResponse | None
     is_made: bool = False
 
     @property
@@ -133,7 +133,7 @@ class Matcher:
         url = self.as_recorded(request.url.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
         return replace(request, url=url, body=self.as_recorded(request.body))
 
-    def _note_made_up(self, plain: WireRequest, found: _Found) -> None:
+    def _note_made_up(self, plain: WireRequest, found: _Match) -> None:
         exchange = found.choice.observation.exchange
         self._keep(found.fit.made_up)
         self._keep(self.index.made_up_cookies(plain, exchange))
@@ -154,7 +154,7 @@ class Matcher:
         """The writes so far."""
         return self._writes
 
-    def _matched(self, asked: WireRequest, kind: Kind, found: _Found) -> Match:
+    def _matched(self, asked: WireRequest, kind: RequestKind, found: _Match) -> Match:
         exchange = found.choice.observation.exchange
         self._asked[found.choice.situation] += 1
         if kind in ("document", "frame") and found.choice.how != "nearest" and not found.fit.group.is_timeless:
@@ -168,7 +168,7 @@ class Matcher:
             answer, grade = unchanged, grade if grade == "uncertain" else "synthesised"
         return Match(kind, grade, exchange, self._answer(exchange, answer), differs)
 
-    def _answer(self, exchange: Exchange, answer: Answer | None) -> Answer | None:
+    def _answer(self, exchange: RecordedExchange, answer: RecordedResponse | None) -> RecordedResponse | None:
         """The answer with the values that the page made up itself. Those of streams are put into each piece."""
         if answer is None or not self._now or exchange.chunks or not exchange.is_whole:
             return answer
@@ -186,7 +186,7 @@ class Matcher:
             is_certain = match.grade not in ("uncertain", "miss")
             self._writes.append(self.index.label(asked, match.exchange if is_certain else None))
 
-    def _find(self, asked: WireRequest, context: Context, plain: WireRequest) -> _Found | None:
+    def _find(self, asked: WireRequest, context: Context, plain: WireRequest) -> _Match | None:
         if not self.index.knows_login(asked):
             return self._without_login(asked)
         best = self._recorded(asked, context, plain)
@@ -197,7 +197,7 @@ class Matcher:
             return best
         return made
 
-    def _without_login(self, asked: WireRequest) -> _Found | None:
+    def _without_login(self, asked: WireRequest) -> _Match | None:
         """The answer that was recorded without a login, if any: answers to other logins would let anyone in."""
         bare = self.index.without_login(asked)
         best = self._recorded(bare, self.index.context(bare, self._writes))
@@ -205,14 +205,14 @@ class Matcher:
             return None
         return replace(best, choice=best.choice._replace(how="nearest"))
 
-    def _recorded(self, asked: WireRequest, context: Context, plain: WireRequest | None = None) -> _Found | None:
+    def _recorded(self, asked: WireRequest, context: Context, plain: WireRequest | None = None) -> _Match | None:
         """The best recorded answer: a certain one, or else the first approximate one."""
-        nearest: _Found | None = None
+        nearest: _Match | None = None
         accept = header(asked.headers, "accept")
         known = self.index.asked(asked, plain, self._entered)
         for fit in self.index.fits(known, accept):
             choice = choose(fit.group, context, self.index.learnt, walk=self.walk, asked=self._asked)
-            found = _Found(fit, choice, choice.observation.exchange.answer)
+            found = _Match(fit, choice, choice.observation.exchange.answer)
             if choice.how != "nearest":
                 return found
             nearest = nearest or found
@@ -220,10 +220,10 @@ class Matcher:
             return nearest
         for fit in self.index.near(known):
             choice = choose(fit.group, context, self.index.learnt, walk=self.walk, asked=self._asked)
-            return _Found(fit, choice._replace(how="nearest"), choice.observation.exchange.answer)
+            return _Match(fit, choice._replace(how="nearest"), choice.observation.exchange.answer)
         return None
 
-    def _made(self, asked: WireRequest, context: Context) -> _Found | None:
+    def _made(self, asked: WireRequest, context: Context) -> _Match | None:
         """An answer derived from a recorded one."""
         if is_preflight(asked):
             return self._preflight(asked)
@@ -238,7 +238,7 @@ class Matcher:
                 return replace(each, answer=part, is_made=True)
         return None
 
-    def _parts(self, asked: WireRequest, context: Context) -> Iterator[_Found]:
+    def _parts(self, asked: WireRequest, context: Context) -> Iterator[_Match]:
         """Recorded parts of the requested range."""
         for exchange in self.index.at(asked.url):
             if exchange.answer is not None and exchange.answer.status == 206:
@@ -248,13 +248,13 @@ class Matcher:
                 if found is not None:
                     yield found
 
-    def _preflight(self, asked: WireRequest) -> _Found | None:
+    def _preflight(self, asked: WireRequest) -> _Match | None:
         for exchange in self.index.at(asked.url):
             if exchange.request.method == after_preflight(asked) and exchange.answer is not None:
                 for fit in self.index.fits(
                     self.index.asked(exchange.request), header(exchange.request.headers, "accept")
                 ):
                     if answer := preflight(asked, exchange.answer):
-                        choice = Choice(fit.group.observations[0], "certain")
-                        return _Found(fit, choice, answer=answer, is_made=True)
+                        choice = Selection(fit.group.observations[0], "certain")
+                        return _Match(fit, choice, answer=answer, is_made=True)
         return None

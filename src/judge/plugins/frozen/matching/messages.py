@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from judge.plugins.frozen.exchanges import Exchange
+from judge.plugins.frozen.exchanges import RecordedExchange
 from judge.plugins.frozen.matching.protobuf import in_order
 
 _HEARTBEAT_BYTES = 2
@@ -16,7 +16,7 @@ _SIGNAL = re.compile(
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f]")
 
 
-def sent_data(exchange: Exchange) -> Iterator[tuple[int, bytes]]:
+def sent_data(exchange: RecordedExchange) -> Iterator[tuple[int, bytes]]:
     """Messages of the page over a socket that may have changed something: neither heartbeats nor greetings."""
     received = [message.tick for message in exchange.messages if not message.sent]
     greeted = received[0] if received else exchange.began

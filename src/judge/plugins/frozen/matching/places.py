@@ -16,7 +16,7 @@ from judge.plugins.frozen.matching.requests import page_headers, parsed_body
 from judge.trajectory.forms import inner_json
 from shared.strict_json import parse_json
 
-Place = tuple[str | int, ...]
+ValuePath = tuple[str | int, ...]
 ANY = "*"
 # More items are compared in their order only, because comparing all pairs takes quadratic time.
 _MAX_REORDERED = 50
@@ -46,13 +46,13 @@ class Spot(NamedTuple):
         return value[len(self.prefix) : len(value) - len(self.suffix)]
 
 
-Spots = Mapping[Place, Spot]
+Spots = Mapping[ValuePath, Spot]
 
 
-class Difference(NamedTuple):
+class PlaceDifference(NamedTuple):
     """Two values at one place; those of a reordered list are empty."""
 
-    place: Place
+    place: ValuePath
     one: str
     other: str
     is_order: bool = False
@@ -129,14 +129,14 @@ def text_of(leaf: Any) -> str:
     return leaf if isinstance(leaf, str) else json.dumps(leaf)
 
 
-def differences(one: Tree, other: Tree) -> list[Difference] | None:
+def differences(one: Tree, other: Tree) -> list[PlaceDifference] | None:
     """Where two trees differ; `None` if they differ in more than values and orders."""
     if one.shape != other.shape:
         return None
     return _differences(one.root, other.root, ())
 
 
-def _differences(one: Any, other: Any, place: Place) -> list[Difference] | None:
+def _differences(one: Any, other: Any, place: ValuePath) -> list[PlaceDifference] | None:
     if isinstance(one, dict) and isinstance(other, dict):
         if one.keys() != other.keys():
             return None
@@ -152,11 +152,11 @@ def _differences(one: Any, other: Any, place: Place) -> list[Difference] | None:
     if isinstance(one, dict | list) or isinstance(other, dict | list):
         return None
     a, b = text_of(one), text_of(other)
-    return [] if a == b and type(one) is type(other) else [Difference(place, a, b)]
+    return [] if a == b and type(one) is type(other) else [PlaceDifference(place, a, b)]
 
 
-def _in_any_order(one: list[Any], other: list[Any], place: Place) -> list[Difference] | None:
-    left, found = list(other), [Difference(place, "", "", is_order=True)]
+def _in_any_order(one: list[Any], other: list[Any], place: ValuePath) -> list[PlaceDifference] | None:
+    left, found = list(other), [PlaceDifference(place, "", "", is_order=True)]
     for item in one:
         options = ((_differences(item, each, (*place, ANY)), at) for at, each in enumerate(left))
         possible = [(each, at) for each, at in options if each is not None]
@@ -168,8 +168,8 @@ def _in_any_order(one: list[Any], other: list[Any], place: Place) -> list[Differ
     return found
 
 
-def _joined(parts: Iterator[list[Difference] | None]) -> list[Difference] | None:
-    found: list[Difference] = []
+def _joined(parts: Iterator[list[PlaceDifference] | None]) -> list[PlaceDifference] | None:
+    found: list[PlaceDifference] = []
     for part in parts:
         if part is None:
             return None
@@ -177,7 +177,7 @@ def _joined(parts: Iterator[list[Difference] | None]) -> list[Difference] | None
     return found
 
 
-def is_same_place(one: Place, other: Place) -> bool:
+def is_same_place(one: ValuePath, other: ValuePath) -> bool:
     """Whether two places are the same, apart from the order of lists."""
     return len(one) == len(other) and all(
         a == b or (ANY in (a, b) and isinstance(a, int | str) and isinstance(b if a == ANY else a, int))
@@ -209,14 +209,14 @@ def _common(one: str, other: str) -> str:
 Accept = Callable[[Spot, str], str | None]
 
 
-class Fitted(NamedTuple):
+class CommonKey(NamedTuple):
     """The key of a tree at whose spots only what is common stands, and what else stood there, by place."""
 
     key: str
     middles: tuple[str, ...]
 
 
-def fitted(tree: Tree, spots: Spots, accept: Accept) -> Fitted | None:
+def fitted(tree: Tree, spots: Spots, accept: Accept) -> CommonKey | None:
     """The key of a tree, and the values at its spots; `None` if one of them does not fit.
 
     `accept` returns what stands for a value in the key, or `None` if a value is not one of its spot.
@@ -226,14 +226,14 @@ def fitted(tree: Tree, spots: Spots, accept: Accept) -> Fitted | None:
         root = _blanked(tree.root, (), spots, accept, middles)
     except _UnfitError:
         return None
-    return Fitted(f"{tree.kind} {json.dumps(root, sort_keys=True)}", tuple(middles))
+    return CommonKey(f"{tree.kind} {json.dumps(root, sort_keys=True)}", tuple(middles))
 
 
 class _UnfitError(Exception):
     pass
 
 
-def _blanked(node: Any, place: Place, spots: Spots, accept: Accept, middles: list[str]) -> Any:
+def _blanked(node: Any, place: ValuePath, spots: Spots, accept: Accept, middles: list[str]) -> Any:
     if isinstance(node, dict):
         return {name: _blanked(node[name], (*place, name), spots, accept, middles) for name in sorted(node)}
     if isinstance(node, list):

@@ -12,9 +12,17 @@ from typing import NamedTuple
 
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.encodings import decoded
-from judge.plugins.frozen.exchanges import Exchange, Recording, header
-from judge.plugins.frozen.matching.places import Difference, Place, Spot, Spots, Tree, differences, spot_between
-from judge.plugins.frozen.matching.values import DAY_MS, Received, is_masked, time_in
+from judge.plugins.frozen.exchanges import RecordedExchange, SiteRecording, header
+from judge.plugins.frozen.matching.places import (
+    PlaceDifference,
+    Spot,
+    Spots,
+    Tree,
+    ValuePath,
+    differences,
+    spot_between,
+)
+from judge.plugins.frozen.matching.values import DAY_MS, ReceivedValues, is_masked, time_in
 
 # Page time and real time run apart while a site is recorded, and walks are played at different speeds.
 CLOCK_TOLERANCE_MS = 120_000
@@ -26,14 +34,14 @@ _WORD = re.compile(r"[\w-]+|[^\w-]")
 Sent = tuple[str, Tree, int]
 
 
-class Pair(NamedTuple):
+class RequestPair(NamedTuple):
     """A request in two plays, and what is known about the places where they differ.
 
     `is_same_state`: it was made after as many writes, so that the answers too should say the same.
     """
 
-    one: Exchange
-    other: Exchange
+    one: RecordedExchange
+    other: RecordedExchange
     spots: Spots
     is_same_state: bool = True
 
@@ -46,13 +54,15 @@ class Pair(NamedTuple):
 class Plays:
     """The walks of a recording that were played twice. `sent_by` describes the request of an exchange."""
 
-    def __init__(self, recording: Recording, received: Received, sent_by: Callable[[Exchange], Sent]) -> None:
+    def __init__(
+        self, recording: SiteRecording, received: ReceivedValues, sent_by: Callable[[RecordedExchange], Sent]
+    ) -> None:
         self._received = received
         self._starts = {walk.name: walk.start_ms for walk in recording.walks}
-        walks: defaultdict[str, list[Exchange]] = defaultdict(list)
+        walks: defaultdict[str, list[RecordedExchange]] = defaultdict(list)
         for exchange in recording.exchanges:
             walks[exchange.walk].append(exchange)
-        self.pairs: list[Pair] = []
+        self.pairs: list[RequestPair] = []
         for walk in recording.walks:
             if walk.repeats is not None:
                 self.pairs += self._paired(walks[walk.repeats], walks[walk.name], sent_by)
@@ -63,9 +73,12 @@ class Plays:
         return {each.record_id: pair.spots for pair in self.pairs for each in (pair.one, pair.other)}
 
     def _paired(
-        self, ones: Sequence[Exchange], others: Sequence[Exchange], sent_by: Callable[[Exchange], Sent]
-    ) -> Iterator[Pair]:
-        left: defaultdict[str, list[Exchange]] = defaultdict(list)
+        self,
+        ones: Sequence[RecordedExchange],
+        others: Sequence[RecordedExchange],
+        sent_by: Callable[[RecordedExchange], Sent],
+    ) -> Iterator[RequestPair]:
+        left: defaultdict[str, list[RecordedExchange]] = defaultdict(list)
         for each in others:
             left[sent_by(each)[1].shape].append(each)
         alone = list(ones)
@@ -84,26 +97,32 @@ class Plays:
                 if near:
                     found, other = min(near, key=lambda option: len(option[0]))
                     left[tree.shape].remove(other)
-                    yield Pair(one, other, self.spots_of(found, one, other), is_same_state)
+                    yield RequestPair(one, other, self.spots_of(found, one, other), is_same_state)
                 else:
                     still.append(one)
             alone = still
 
     def spots_of(
-        self, found: Iterable[Difference], one: Exchange, other: Exchange, ticks: tuple[int, int] | None = None
+        self,
+        found: Iterable[PlaceDifference],
+        one: RecordedExchange,
+        other: RecordedExchange,
+        ticks: tuple[int, int] | None = None,
     ) -> Spots:
         """What is known about the places where a request of one play differs from that of the other one.
 
         `ticks`: when each was sent, if not at the start of its exchange.
         """
-        spots: dict[Place, Spot] = {}
+        spots: dict[ValuePath, Spot] = {}
         for each in found:
             spot = self._spot(each, one, other, ticks or (one.began, other.began))
             known = spots.get(each.place)
             spots[each.place] = spot if known is None else _both(known, spot)
         return spots
 
-    def _spot(self, each: Difference, one: Exchange, other: Exchange, ticks: tuple[int, int]) -> Spot:
+    def _spot(
+        self, each: PlaceDifference, one: RecordedExchange, other: RecordedExchange, ticks: tuple[int, int]
+    ) -> Spot:
         if each.is_order:
             return Spot("order")
         # A secret is compared as a whole.
@@ -119,7 +138,7 @@ class Plays:
         )
         return spot._replace(kind="issued" if all(is_received) and is_fresh else "unsure")
 
-    def _made_up(self, spot: Spot, a: str, b: str, one: Exchange, other: Exchange) -> Spot:
+    def _made_up(self, spot: Spot, a: str, b: str, one: RecordedExchange, other: RecordedExchange) -> Spot:
         times = time_in(a), time_in(b)
         if times[0] is None or times[1] is None:
             return spot
@@ -137,7 +156,7 @@ def _both(one: Spot, other: Spot) -> Spot:
     return Spot(one.kind if one.kind == other.kind else "unsure", *common, one.offset_ms)
 
 
-def changing_cookies(pairs: Iterable[Pair], content: Callable[[str], str]) -> frozenset[str]:
+def changing_cookies(pairs: Iterable[RequestPair], content: Callable[[str], str]) -> frozenset[str]:
     """The names of the cookies whose content differs between two plays."""
     found: set[str] = set()
     for pair in pairs:
@@ -156,7 +175,7 @@ def cookies_in(request: WireRequest) -> dict[str, str]:
 Gap = tuple[str, int]
 
 
-def gaps_between(one: Exchange, other: Exchange) -> frozenset[Gap]:
+def gaps_between(one: RecordedExchange, other: RecordedExchange) -> frozenset[Gap]:
     """Where the texts of two answers differ; nothing for long texts that differ in more than words."""
     text, again = text_of(one), text_of(other)
     if text is None or again is None or text == again:
@@ -219,7 +238,7 @@ class _Writer:
 _TEXT = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml)|application/(?:javascript|x-ndjson)|image/svg", re.I)
 
 
-def text_of(exchange: Exchange) -> str | None:
+def text_of(exchange: RecordedExchange) -> str | None:
     """The text that was received, in the answer and over a socket; `None` if it is not text, or a very long one."""
     answer = exchange.answer
     if exchange.messages:
@@ -233,19 +252,19 @@ def text_of(exchange: Exchange) -> str | None:
         return None
 
 
-def _body(exchange: Exchange) -> bytes:
+def _body(exchange: RecordedExchange) -> bytes:
     if exchange.answer is None:
         return b""
     body = decoded(exchange.answer.body, header(exchange.answer.headers, "content-encoding"))
     return exchange.answer.body if body is None else body
 
 
-def body_of(exchange: Exchange) -> bytes:
+def body_of(exchange: RecordedExchange) -> bytes:
     """The body of the answer, decoded if that is possible."""
     return _body(exchange)
 
 
-def gaps_by(pairs: Iterable[Pair], key: Callable[[Exchange], str]) -> Mapping[str, frozenset[Gap]]:
+def gaps_by(pairs: Iterable[RequestPair], key: Callable[[RecordedExchange], str]) -> Mapping[str, frozenset[Gap]]:
     """By request: where its answers differ between plays."""
     found: defaultdict[str, frozenset[Gap]] = defaultdict(frozenset)
     for pair in pairs:

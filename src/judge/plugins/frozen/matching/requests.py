@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from judge.network.interception import WireRequest
-from judge.plugins.frozen.exchanges import Answer, Exchange, header
+from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, header
 from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.multipart import parts_of
 from judge.trajectory.forms import is_form, is_json, is_multipart
@@ -94,7 +94,7 @@ def is_write(request: WireRequest) -> bool:
     return kind != "json" or not operations or not all(map(_is_graphql_query, operations))
 
 
-def is_recorded_write(exchange: Exchange) -> bool:
+def is_recorded_write(exchange: RecordedExchange) -> bool:
     """Whether the exchange may have changed something on the site."""
     request, answer = exchange.request, exchange.answer
     if exchange.is_socket or kind_of(request) in _NO_WRITES:
@@ -102,7 +102,7 @@ def is_recorded_write(exchange: Exchange) -> bool:
     return is_write(request) or (answer is not None and is_writing_link(request, answer))
 
 
-def is_writing_link(request: WireRequest, answer: Answer) -> bool:
+def is_writing_link(request: WireRequest, answer: RecordedResponse) -> bool:
     """Whether a link has side effects: it redirects, and its address contains such a word."""
     is_redirect = answer.status in (302, 303, 307) and request.method == "GET"
     return is_redirect and bool(_VERBS.search(request.url.partition("://")[2].partition("/")[2]))

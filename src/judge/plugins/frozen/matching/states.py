@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain, combinations
 from typing import Literal, NamedTuple
 
-from judge.plugins.frozen.exchanges import Exchange, header
+from judge.plugins.frozen.exchanges import RecordedExchange, header
 from judge.plugins.frozen.matching.contexts import Context, Label, Write, differences
 
 # Requests at its place that have to say the same with and without a write, before it counts as idle. With two, more
@@ -23,32 +23,32 @@ _MAX_COMPARED = 60
 
 
 @dataclass(frozen=True)
-class Observation:
+class RecordedObservation:
     """A recorded answer with its context; `overlapping` also counts the writes that were under way."""
 
-    exchange: Exchange
+    exchange: RecordedExchange
     likeness: str
     context: Context
     overlapping: Context
     is_timeless: bool = False
 
 
-class Choice(NamedTuple):
+class Selection(NamedTuple):
     """The chosen answer, and how it was chosen: `certain` in the same context, `order` by counting, or the nearest one.
 
     `situation` stays the same as long as the same observations answer a request.
     """
 
-    observation: Observation
+    observation: RecordedObservation
     how: Literal["certain", "order", "nearest"]
     situation: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True)
-class Group:
+class ObservationGroup:
     """The observations of one request, in the order in which they were recorded."""
 
-    observations: tuple[Observation, ...]
+    observations: tuple[RecordedObservation, ...]
     # The part of the site that it belongs to.
     place: str = ""
 
@@ -63,7 +63,7 @@ class Group:
         return self.is_one and all(each.is_timeless for each in self.observations)
 
     @cached_property
-    def pairs(self) -> list[tuple[frozenset[Label], Observation, Observation]]:
+    def pairs(self) -> list[tuple[frozenset[Label], RecordedObservation, RecordedObservation]]:
         """Pairs of observations in different contexts, those with the fewest differences first."""
         compared = self.observations[:_MAX_COMPARED]
         pairs = [(differences(a.context, b.context), a, b) for a, b in combinations(compared, 2)]
@@ -86,15 +86,18 @@ class Learnt:
     """What the answers to each request depend on."""
 
     def __init__(
-        self, groups: Collection[Group], written: Mapping[int, Sequence[Observation]], places: Mapping[int, str]
+        self,
+        groups: Collection[ObservationGroup],
+        written: Mapping[int, Sequence[RecordedObservation]],
+        places: Mapping[int, str],
     ) -> None:
         """`written` are the observations of each write, by its number, and `places` the part of the site of each."""
-        self._of_group: dict[int, _Known] = {}
+        self._of_group: dict[int, _WriteEffects] = {}
         self._idle = _idle(groups, written, places)
         self._numbers = {id(each): number for number, observations in written.items() for each in observations}
         self._places = {number: places[number] for number in self._idle}
 
-    def state(self, group: Group, writes: Sequence[Write]) -> tuple[Write, ...]:
+    def state(self, group: ObservationGroup, writes: Sequence[Write]) -> tuple[Write, ...]:
         """The writes without those that had no effect on this request's answer, given the earlier ones that had."""
         known = self._known(group)
         # A write that is repeated may be refused.
@@ -107,16 +110,16 @@ class Learnt:
                 left.append(write)
         return tuple(left)
 
-    def cookies(self, group: Group, context: Context) -> frozenset[tuple[str, str]]:
+    def cookies(self, group: ObservationGroup, context: Context) -> frozenset[tuple[str, str]]:
         """The cookies without those that have no effect on this request's answer in this state."""
         harmless = self._known(group).harmless.get(self.state(group, context.writes), frozenset())
         return frozenset(pair for pair in context.cookies if pair[0] not in harmless)
 
-    def _known(self, group: Group) -> "_Known":
+    def _known(self, group: ObservationGroup) -> "_WriteEffects":
         known = self._of_group.get(id(group))
         if known is None:
             harmless: defaultdict[tuple[Write, ...], set[Label]] = defaultdict(set)
-            known = _Known(frozenset(chain.from_iterable(group.changes())), harmless)
+            known = _WriteEffects(frozenset(chain.from_iterable(group.changes())), harmless)
             # Stored before it is complete: short contexts come first and help with longer ones.
             self._of_group[id(group)] = known
             alike = [pair for pair in group.pairs if len(pair[0]) == 1 and pair[1].likeness == pair[2].likeness]
@@ -129,7 +132,9 @@ class Learnt:
 
 
 def _idle(
-    groups: Collection[Group], written: Mapping[int, Sequence[Observation]], places: Mapping[int, str]
+    groups: Collection[ObservationGroup],
+    written: Mapping[int, Sequence[RecordedObservation]],
+    places: Mapping[int, str],
 ) -> frozenset[int]:
     """The numbers of the writes that changed nothing, as far as the archive shows.
 
@@ -155,7 +160,7 @@ def _meet(one: str, other: str) -> bool:
     return not shorter or f"{longer}/".startswith(f"{shorter}/")
 
 
-def _are_answered_alike(observations: Sequence[Observation]) -> bool:
+def _are_answered_alike(observations: Sequence[RecordedObservation]) -> bool:
     """Whether a write was recorded in several states, and answered alike in each, without a new cookie."""
     answers = [each.exchange.answer for each in observations]
     return (
@@ -165,37 +170,39 @@ def _are_answered_alike(observations: Sequence[Observation]) -> bool:
     )
 
 
-class _Known(NamedTuple):
+class _WriteEffects(NamedTuple):
     """For one request: what may have changed its answer, and by state what did not."""
 
     suspects: frozenset[Label]
     harmless: Mapping[tuple[Write, ...], Set[Label]]
 
 
-def choose(group: Group, context: Context, learnt: Learnt, *, walk: str, asked: Mapping[object, int]) -> Choice:
-    """The answer to give in a context. `asked` counts the earlier requests by `Choice.situation`.
+def choose(
+    group: ObservationGroup, context: Context, learnt: Learnt, *, walk: str, asked: Mapping[object, int]
+) -> Selection:
+    """The answer to give in a context. `asked` counts the earlier requests by `Selection.situation`.
 
     The walk named `walk` is preferred, because the site may have been in a different state at the start of each walk.
     """
     if group.is_timeless:
-        return Choice(_preferred(group.observations, walk), "certain")
+        return Selection(_preferred(group.observations, walk), "certain")
     fitting = fitting_in(group, context, learnt)
     if not fitting:
-        return Choice(_nearest(group.observations, context, walk), "nearest")
+        return Selection(_nearest(group.observations, context, walk), "nearest")
     own = [each for each in fitting if each.exchange.walk == walk]
     chosen = own or fitting
     situation = (id(group), *(each.exchange.record_id for each in chosen))
     count = asked.get(situation, 0)
     place = min(count, len(chosen) - 1)
     if len({each.likeness for each in chosen}) == 1:
-        return Choice(chosen[place], "certain", situation)
+        return Selection(chosen[place], "certain", situation)
     if not own and len({each.exchange.walk for each in chosen}) > 1:
-        return Choice(chosen[0], "nearest", situation)
+        return Selection(chosen[0], "nearest", situation)
     is_steady = len(chosen) > 1 and chosen[-1].likeness == chosen[-2].likeness
-    return Choice(chosen[place], "order" if count < len(chosen) or is_steady else "nearest", situation)
+    return Selection(chosen[place], "order" if count < len(chosen) or is_steady else "nearest", situation)
 
 
-def fitting_in(group: Group, context: Context, learnt: Learnt) -> list[Observation]:
+def fitting_in(group: ObservationGroup, context: Context, learnt: Learnt) -> list[RecordedObservation]:
     """The observations in the same context, ignoring what is known to have no effect."""
 
     def kept(each: Context) -> tuple[object, ...]:
@@ -207,11 +214,11 @@ def fitting_in(group: Group, context: Context, learnt: Learnt) -> list[Observati
     ]
 
 
-def _preferred(observations: Sequence[Observation], walk: str) -> Observation:
+def _preferred(observations: Sequence[RecordedObservation], walk: str) -> RecordedObservation:
     return next((each for each in observations if each.exchange.walk == walk), observations[0])
 
 
-def _nearest(observations: Sequence[Observation], context: Context, walk: str) -> Observation:
+def _nearest(observations: Sequence[RecordedObservation], context: Context, walk: str) -> RecordedObservation:
     return min(
         reversed(observations),
         key=lambda each: (len(differences(each.context, context)), each.exchange.walk != walk),

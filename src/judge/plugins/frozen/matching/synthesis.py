@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from judge.network.interception import WireRequest
-from judge.plugins.frozen.exchanges import Answer, header, without_headers
+from judge.plugins.frozen.exchanges import RecordedResponse, header, without_headers
 
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
@@ -23,7 +23,7 @@ def without_range(request: WireRequest) -> WireRequest:
     return replace(request, headers=without_headers(request.headers, "range", "if-range"))
 
 
-def not_modified(request: WireRequest, answer: Answer) -> Answer | None:
+def not_modified(request: WireRequest, answer: RecordedResponse) -> RecordedResponse | None:
     """A `304` if the browser already has the recorded answer."""
     if answer.status != 200 or request.method not in ("GET", "HEAD"):
         return None
@@ -37,10 +37,10 @@ def not_modified(request: WireRequest, answer: Answer) -> Answer | None:
     if not is_same:
         return None
     headers = tuple((name, value) for name, value in answer.headers if name.lower() in _OF_NOT_MODIFIED)
-    return Answer(304, "Not Modified", (*headers, *_cors(answer)), b"", answer.http_version)
+    return RecordedResponse(304, "Not Modified", (*headers, *_cors(answer)), b"", answer.http_version)
 
 
-def part_of(request: WireRequest, whole: Answer) -> Answer | None:
+def part_of(request: WireRequest, whole: RecordedResponse) -> RecordedResponse | None:
     """The part that `Range` asks for, cut from a recorded answer that contains it; `None` if that is impossible."""
     asked = _RANGE.fullmatch(header(request.headers, "range").replace(" ", ""))
     if asked is None or header(whole.headers, "content-encoding") not in ("", "identity"):
@@ -59,20 +59,20 @@ def part_of(request: WireRequest, whole: Answer) -> Answer | None:
     end = min(int(asked[2]), total - 1) if asked[1] and asked[2] else total - 1
     kept = without_headers(whole.headers, "content-range", "content-length", "transfer-encoding")
     if start >= total or start > end:
-        return Answer(416, "Range Not Satisfiable", (*kept, ("Content-Range", f"bytes */{total}")), b"")
+        return RecordedResponse(416, "Range Not Satisfiable", (*kept, ("Content-Range", f"bytes */{total}")), b"")
     if start < offset or end >= offset + len(whole.body):
         return None
     body = whole.body[start - offset : end - offset + 1]
     named = (("Content-Range", f"bytes {start}-{end}/{total}"), ("Content-Length", str(len(body))))
-    return Answer(206, "Partial Content", (*kept, *named), body, whole.http_version)
+    return RecordedResponse(206, "Partial Content", (*kept, *named), body, whole.http_version)
 
 
-def head_of(whole: Answer) -> Answer:
+def head_of(whole: RecordedResponse) -> RecordedResponse:
     """The answer to HEAD."""
     return replace(whole, body=b"")
 
 
-def preflight(request: WireRequest, answer: Answer) -> Answer | None:
+def preflight(request: WireRequest, answer: RecordedResponse) -> RecordedResponse | None:
     """The answer to a preflight for a request that was recorded with `answer`."""
     origin = header(answer.headers, "access-control-allow-origin")
     if not origin:
@@ -82,7 +82,7 @@ def preflight(request: WireRequest, answer: Answer) -> Answer | None:
         "Access-Control-Allow-Headers": header(request.headers, "access-control-request-headers"),
     }
     headers = (*_cors(answer), *((name, value) for name, value in asked.items() if value))
-    return Answer(204, "No Content", headers, b"")
+    return RecordedResponse(204, "No Content", headers, b"")
 
 
 def is_preflight(request: WireRequest) -> bool:
@@ -95,7 +95,7 @@ def after_preflight(request: WireRequest) -> str:
     return header(request.headers, "access-control-request-method")
 
 
-def _cors(answer: Answer) -> tuple[tuple[str, str], ...]:
+def _cors(answer: RecordedResponse) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in answer.headers if name.lower().startswith("access-control-allow-"))
 
 

@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.encodings import decoded
-from judge.plugins.frozen.exchanges import Answer, Exchange, header
+from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, header
 from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.secrets import PLACEHOLDER, placeholder
 
@@ -29,24 +29,24 @@ _TOKEN = re.compile(r"[^\s\"'<>&;,(){}\[\]\\]{16,4000}")
 _EPOCH = re.compile(r"\d{10}(?:\d{3}(?:\d{3})?)?(?:\.\d+)?")
 
 
-class Origin(NamedTuple):
+class ValueSource(NamedTuple):
     """Where a value was received first: the exchange, the text before it, and how often that text stood before."""
 
-    exchange: Exchange
+    exchange: RecordedExchange
     before: str
     ordinal: int
 
 
 class _Text(NamedTuple):
     tick: int
-    exchange: Exchange
+    exchange: RecordedExchange
     text: str
 
 
-class Received:
+class ReceivedValues:
     """What the site sent in each walk of a recording."""
 
-    def __init__(self, exchanges: Iterable[Exchange]) -> None:
+    def __init__(self, exchanges: Iterable[RecordedExchange]) -> None:
         self._exchanges = tuple(exchanges)
         self.anywhere = lru_cache(maxsize=10_000)(self._anywhere)
         self.origin = lru_cache(maxsize=10_000)(self._origin)
@@ -74,7 +74,7 @@ class Received:
             return any(value in each for each in self._placeholders.values())
         return any(_contains(each.text, value) for texts in self._texts.values() for each in texts)
 
-    def _origin(self, value: str) -> Origin | None:
+    def _origin(self, value: str) -> ValueSource | None:
         """Where a value was received first."""
         if is_masked(value):
             found = next((each[value] for each in self._placeholders.values() if value in each), None)
@@ -132,14 +132,14 @@ def _contains(text: str, value: str) -> bool:
     return any(each in text for each in notations)
 
 
-def _origin_in(found: _Text, value: str) -> Origin:
+def _origin_in(found: _Text, value: str) -> ValueSource:
     text = next((text for tick, text in _received(found.exchange) if tick == found.tick), "")
     at = text.find(value)
     before = text[max(0, at - _CONTEXT_CHARS) : at]
-    return Origin(found.exchange, before, text.count(before, 0, at) if before else 0)
+    return ValueSource(found.exchange, before, text.count(before, 0, at) if before else 0)
 
 
-def _received(exchange: Exchange) -> Iterator[tuple[int, str]]:
+def _received(exchange: RecordedExchange) -> Iterator[tuple[int, str]]:
     """What was received, each with its tick."""
     if is_entered(exchange.request):
         yield exchange.began, exchange.request.url
@@ -156,7 +156,7 @@ def is_entered(request: WireRequest) -> bool:
     return kind_of(request) == "document" and (site == "none" or not (site or header(request.headers, "referer")))
 
 
-def _answered(answer: Answer) -> str:
+def _answered(answer: RecordedResponse) -> str:
     body = decoded(answer.body, header(answer.headers, "content-encoding"))
     named = "\n".join(value for name, value in answer.headers if name.lower() in ("location", "set-cookie", "link"))
     return f"{named}\n{_text(answer.body if body is None else body)}"
