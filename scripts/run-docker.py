@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Runs a whole scenario in containers: judge, participants and the run itself. Results land on this machine.
 
-scripts/run-docker.py [SCENARIO.toml] [--build] [--show-logs] [--level L] [--limit N] [--task ID] [--max-parallel N]
-                      [--output FILE] [--output-dir DIR] [--judge-model M] [--participant-model M] [--resume [RUN_ID]]
-                      [--registry R] [--tag T] [--engine docker] [--env-file .env] [--ready-timeout S] [--dry-run]
+scripts/run-docker.py [SCENARIO.toml] [--build] [--pull] [--show-logs] [--output FILE] [--output-dir DIR]
+                      [--participant-model M] [--registry R] [--tag T] [--engine docker] [--env-file .env]
+                      [--ready-timeout S] [--dry-run] [OPTION of agentbeats-run]…
+
+The scenario comes first. Every other option goes to agentbeats-run as it is; `agentbeats-run --help` lists them. The
+scenario's folder travels with it, and so do the folders above it that its paths name. Files that options name are
+read and written in the current folder and below it, by relative paths.
 
 All containers share one network, so the addresses of the scenario hold as they are: run images that you trust. Keys are
 taken from the environment and from --env-file; a participant that names an image gets only those that its `env` names,
@@ -14,6 +18,7 @@ lost, 2 bad usage.
 
 import argparse
 import contextlib
+import json
 import os
 import re
 import shlex
@@ -34,20 +39,18 @@ if sys.version_info < (3, 11):  # noqa: UP036
 
 import tomllib
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from detach_scenario import detach, to_toml
-
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "/scenario"
 OUTPUT = "/app/.output"
+CURRENT = "/current"
 IMAGE_USER = 10001
 POLL_S = 0.5
 LOG_LINES = 30
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # Keys and addresses of model providers, as `.env.example` names them.
 PASSED_ON = re.compile(r"[A-Z_]+_(?:API_KEY|BASE_URL)")
-RUN_OPTIONS = ("level", "limit", "task", "max_parallel", "judge_model", "participant_model")
+# Steps to the folders above the scenario's, at the beginning of a path.
+UPWARDS = re.compile(r"(?<![^\s'\"=:])(?:\{scenario_dir\}/)?((?:\.\./)+)")
 
 
 def passed_on() -> list[str]:
@@ -72,15 +75,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line; options that agentbeats-run checks are passed on as they are."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scenario", type=Path, nargs="?", default=ROOT / "scenarios" / "demo" / "scenario.toml")
+    """The command line: `run` holds what agentbeats-run gets."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
     parser.add_argument("--build", action="store_true", help="build the images first")
     parser.add_argument("--pull", action="store_true", help="fetch the newest images first")
     parser.add_argument("--show-logs", action="store_true")
-    for name in RUN_OPTIONS:
-        parser.add_argument("--" + name.replace("_", "-"))
-    parser.add_argument("--resume", nargs="?", const="latest")
+    parser.add_argument("--participant-model")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--output-dir", type=Path, default=Path(".output"))
     parser.add_argument("--registry", default=os.environ.get("WABE_REGISTRY", "ghcr.io/hjerpe"))
@@ -89,7 +91,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--env-file", type=Path, default=Path(".env"))
     parser.add_argument("--ready-timeout", type=float, default=90.0, help="seconds for an agent card to appear")
     parser.add_argument("--dry-run", action="store_true", help="print the commands, run none")
-    return parser.parse_args(argv)
+    options, others = parser.parse_known_args(argv)
+    default = ROOT / "scenarios" / "demo" / "scenario.toml"
+    options.scenario = Path(others.pop(0)) if others and not others[0].startswith("-") else default
+    options.run = others
+    return options
 
 
 def read_scenario(path: Path) -> dict[str, Any]:
@@ -141,6 +147,16 @@ def complete(scenario: dict[str, Any]) -> dict[str, Any]:
     return {**scenario, "green_agent": green, "participants": agents}
 
 
+def place_of(path: Path, scenario: Mapping[str, Any]) -> tuple[Path, str]:
+    """The folder that containers see, and the scenario's folder inside of it: as many folders above the scenario's own
+    as the paths in it name.
+    """
+    own = path.resolve().parent
+    steps = max((found.count("../") for found in UPWARDS.findall(json.dumps(scenario, default=str))), default=0)
+    mounted = [own, *own.parents][min(steps, len(own.parents))]
+    return mounted, f"{FOLDER}/{own.relative_to(mounted)}" if steps else FOLDER
+
+
 def owner_of(output: Path) -> tuple[int, int]:
     """The owner of the results: this user; for root, the folder's owner, or the image's user if that is root too."""
     if os.geteuid() != 0:
@@ -180,7 +196,7 @@ class Stage:
         self._variables = {**read_env_file(options.env_file), **os.environ}
         self._output = options.output_dir.resolve()
         self._owner = owner_of(self._output)
-        self._detached = self._output / f".{self._prefix}.toml"
+        self._mounted, self._folder = place_of(options.scenario, scenario)
         self._submission = self._output / f".{self._prefix}.json"
         self._judge_image = scenario["green_agent"].get("image") or self._image("wabe")
         self._followed: list[subprocess.Popen[bytes]] = []
@@ -231,7 +247,6 @@ class Stage:
     def _prepare_output(self) -> None:
         try:
             self._output.mkdir(parents=True, exist_ok=True)
-            self._detached.write_text(to_toml(detach(self._scenario, FOLDER)), "utf-8")
             if os.geteuid() == 0:
                 for path in (self._output, *self._output.rglob("*")):
                     os.chown(path, *self._owner, follow_symlinks=False)
@@ -249,14 +264,14 @@ class Stage:
     def _participants(self) -> Iterator[Container]:
         """One container for each participant with an image or a `wabe participant` command; others are up already."""
         for number, agent in enumerate(self._scenario["participants"]):
-            name, arguments = _bundled(agent)
+            name, arguments = _bundled(agent, self._folder)
             image = agent.get("image") or (self._image(f"wabe-purple-{name}") if name else None)
             role = agent.get("role") or agent.get("name") or f"#{number + 1}"
-            if image is None:
-                if "cmd" in agent:
-                    fail(f"participant {role}: its cmd is not in an image; build one and name it: image = …")
-                continue
+            if image is None and "cmd" in agent:
+                fail(f"participant {role}: its cmd is not in an image; build one and name it: image = …")
             endpoint = agent.get("endpoint") or fail(f'participant {role}: add endpoint = "http://127.0.0.1:PORT"')
+            if image is None:
+                continue
             own: list[str] = []
             if "image" in agent:
                 # A third-party image keeps its own user, sees no file of this machine, and gets the guide's options.
@@ -271,19 +286,33 @@ class Stage:
             yield Container(container, f"participant {role} (image {image})", endpoint, command, secrets)
 
     def _run_command(self) -> list[str]:
-        flags = [
-            f"--{name.replace('_', '-')}={value}" for name in RUN_OPTIONS if (value := getattr(self._options, name))
-        ]
-        flags += ["--show-logs"] if self._options.show_logs else []
-        flags += [f"--resume={self._options.resume}"] if self._options.resume else []
-        flags += ["--output", f"{OUTPUT}/{self._submission.name}"]
+        flags = [*self._options.run, "--output", f"{OUTPUT}/{self._submission.name}"]
+        if self._options.show_logs:
+            flags.append("--show-logs")
+        if self._options.participant_model:
+            flags += ["--participant-model", self._options.participant_model]
         terminal = ["--interactive", "--tty"] if sys.stdout.isatty() and sys.stdin.isatty() else []
         engine = [self._options.engine, "run", "--rm", "--name", f"{self._prefix}-run", *terminal]
         network = ["--network", f"container:{self._judge}", "--no-healthcheck"]
-        scenario = f"{OUTPUT}/{self._detached.name}"
+        # The agents run in their own containers: the run needs their addresses only.
+        agents = [self._scenario["green_agent"], *self._scenario["participants"]]
+        running = ["--env", "WABE_AGENTS_RUN=" + " ".join(agent.get("endpoint", "") for agent in agents)]
+        # For files that options name, by paths relative to the current folder.
+        here = ["--volume", f"{Path.cwd()}:{CURRENT}", "--workdir", CURRENT]
+        scenario = f"{self._folder}/{self._options.scenario.name}"
         command = ["agentbeats-run", scenario, "--output-dir", OUTPUT, *flags]
         entry = ["--entrypoint", "tini", self._judge_image, "--", *command]
-        return [*engine, *network, *self._user(), *self._keys(), *self._credentials(), *self._with_output(), *entry]
+        return [
+            *engine,
+            *network,
+            *self._user(),
+            *self._keys(),
+            *self._credentials(),
+            *running,
+            *self._with_output(),
+            *here,
+            *entry,
+        ]
 
     def _start(self, name: str) -> list[str]:
         pull = ["--pull", "always"] if self._options.pull else []
@@ -293,7 +322,7 @@ class Stage:
         return [*self._mounts(), "--volume", f"{self._output}:{OUTPUT}"]
 
     def _mounts(self) -> list[str]:
-        return ["--volume", f"{self._options.scenario.resolve().parent}:{FOLDER}:ro"]
+        return ["--volume", f"{self._mounted}:{FOLDER}:ro"]
 
     def _user(self) -> list[str]:
         return ["--user", "{}:{}".format(*self._owner)]
@@ -401,14 +430,13 @@ class Stage:
             subprocess.run([self._options.engine, "rm", "--force", name], capture_output=True, check=False)
         for following in self._followed:
             following.wait()
-        for path in (self._detached, self._submission):
-            with contextlib.suppress(OSError):
-                path.unlink()
+        with contextlib.suppress(OSError):
+            self._submission.unlink()
 
 
-def _bundled(agent: dict[str, Any]) -> tuple[str | None, list[str]]:
+def _bundled(agent: dict[str, Any], folder: str = FOLDER) -> tuple[str | None, list[str]]:
     """Name and arguments of a bundled participant, from its command; no name when it is none."""
-    words = shlex.split(agent.get("cmd", "").replace("{scenario_dir}", FOLDER))
+    words = shlex.split(agent.get("cmd", "").replace("{scenario_dir}", folder))
     return (words[2], words[3:]) if words[:2] == ["wabe", "participant"] and len(words) > 2 else (None, [])
 
 

@@ -7,12 +7,12 @@ import subprocess
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from itertools import chain
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-SRC = ROOT / "src"
+from helpers.paths import ROOT
+from helpers.sources import PATHS, SRC, module_name, trees
+
 MAX_FILE_LINES = 800
 MAX_ENTRIES = 20
 
@@ -41,6 +41,7 @@ SDK_PACKAGES: dict[str, str | tuple[str, ...]] = {
     "re2": "judge/records/patterns.py",
     "fsspec": "judge/plugins/objects/",
     "opentelemetry": "judge/server/",
+    "prometheus_client": "judge/server/",
     "redis": "judge/plugins/redis/",
     "ray": "judge/plugins/ray/",
     "scipy": "judge/results/",
@@ -48,11 +49,6 @@ SDK_PACKAGES: dict[str, str | tuple[str, ...]] = {
     "brotli": "judge/plugins/frozen/",
     "zstandard": "judge/plugins/frozen/",
 }
-
-
-def module_name(path: Path) -> str:
-    parts = path.relative_to(SRC).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def package_of(module: str) -> str:
@@ -75,16 +71,6 @@ def imports_of(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-PATHS = sorted(SRC.rglob("*.py"))
-
-
-# Not at import: every test process imports this file, and one runs its tests.
-@functools.cache
-def trees() -> dict[str, ast.Module]:
-    """The modules of `src`, by name."""
-    return {module_name(path): ast.parse(path.read_text()) for path in PATHS}
 
 
 @functools.cache
@@ -192,6 +178,30 @@ def mutable_state(tree: ast.Module) -> Iterator[str]:
     for inner in statements_of(tree):
         if isinstance(inner, ast.Global):
             yield from inner.names
+
+
+def named_types(tree: ast.Module) -> Iterator[str]:
+    """The names of classes, and those that a module gives to types (aliases, type variables)."""
+    for node in statements_of(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            # `CONSTANT`, `variable`, `TypeName`.
+            yield from (
+                target.id
+                for target in targets
+                if isinstance(target, ast.Name) and re.fullmatch(r"_?[A-Z]\w*[a-z]\w*", target.id)
+            )
+
+
+def test_a_type_name_has_one_definition() -> None:
+    modules: dict[str, list[str]] = {}
+    for module, tree in trees().items():
+        for name in named_types(tree):
+            modules.setdefault(name, []).append(module)
+    assert {name: where for name, where in modules.items() if len(where) > 1} == {}
 
 
 def test_no_module_keeps_mutable_state() -> None:

@@ -41,7 +41,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
-from shared.claims import ClaimedUsage
+from shared.claims import ClaimedTrace, ClaimedUsage
 from shared.errors import ObservationError
 from shared.models import Action, ObservationMessage, Page, ParsedReply, Tab, ToolSpec
 from shared.quotations import JSON_RUN, JSON_STRING, outside_quotations
@@ -96,11 +96,15 @@ _MESSAGE = re.compile(
 
 
 @runtime_checkable
-class ReportsUsage(Protocol):
-    """A participant whose replies may say what its model used."""
+class ReportsItsWork(Protocol):
+    """A participant whose replies may say what its model used and what it did."""
 
     def claimed(self, context_id: str) -> ClaimedUsage | None:
         """What its replies in a conversation have reported; `None` if none has."""
+        ...
+
+    def trace(self, context_id: str) -> ClaimedTrace | None:
+        """What its last reply in a conversation says that it did."""
         ...
 
 
@@ -514,7 +518,10 @@ def _tool_name(text: str) -> str:
 
 
 def _decode(text: str, start: int) -> tuple[Any, int]:
-    """The JSON value at `start` and where it ends. Raises `_ReplyProblem`. Takes time linear in the text after `start`."""
+    """The JSON value at `start` and where it ends. Raises `_ReplyProblem`.
+
+    Takes time linear in the text after `start`.
+    """
     # A label, a tag or a fence ends it.
     run = JSON_RUN.match(text, start)
     written = run[0] if run else ""

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,12 +38,10 @@ plan = {plan!r}
 if sys.argv[1] == "exec":
     sys.exit(plan["health"])
 if sys.argv[1] == "inspect":
-    print("false")
+    print("false" if plan["health"] else "true")
 if sys.argv[1:3] == ["run", "--rm"]:
-    scenario = [word for word in sys.argv if word.endswith(".toml")][0]
     volumes = [word.split(":") for word in sys.argv if word.endswith(":/app/.output")]
-    with open(volumes[0][0] + "/" + os.path.basename(scenario)) as stream, open({calls!r} + ".toml", "w") as copy:
-        copy.write(stream.read())
+    open({calls!r} + ".run", "w").close()
     time.sleep(plan["run_s"])
     if plan["code"] == 0:
         target = volumes[0][0] + "/" + os.path.basename(sys.argv[sys.argv.index("--output") + 1])
@@ -118,12 +115,27 @@ def test_the_participants_own_arguments_are_kept(play: Play) -> None:
     assert participant[image + 1 :] == ["--script", "/scenario/replay.toml", "--host", "127.0.0.1", "--port", "9019"]
 
 
-def test_the_run_starts_no_agent_itself_but_the_sites(play: Play, tmp_path: Path) -> None:
-    play()
-    scenario = tomllib.loads((tmp_path / "calls.toml").read_text())
-    assert "cmd" not in scenario["green_agent"]
-    assert "cmd" not in scenario["participants"][0]
-    assert scenario["sites"][0]["cmd"] == "python /scenario/site.py"
+def variables(call: list[str]) -> dict[str, str]:
+    pairs = (call[at + 1].partition("=") for at, word in enumerate(call) if word == "--env")
+    return {name: value for name, _, value in pairs}
+
+
+def test_the_run_is_given_the_addresses_of_the_agents_that_run_in_their_own_containers(play: Play) -> None:
+    _, calls = play()
+    run = next(call for call in calls if call[:2] == ["run", "--rm"])
+    assert variables(run)["WABE_AGENTS_RUN"] == "http://127.0.0.1:9009 http://127.0.0.1:9019"
+    assert "/scenario/scenario.toml" in run
+
+
+def test_the_folders_above_a_scenario_travel_with_it_if_its_paths_name_them(play: Play, tmp_path: Path) -> None:
+    scenario = SCENARIO.replace("{scenario_dir}/site.py", "{scenario_dir}/../../shop/site.py")
+    _, calls = play(scenario=scenario)
+    judge, participant, run = (call for call in calls if call[0] == "run")
+    mounted, inside = tmp_path.parents[1], f"/scenario/{tmp_path.relative_to(tmp_path.parents[1])}"
+    for call in (judge, participant, run):
+        assert f"{mounted}:/scenario:ro" in call
+    assert participant[participant.index("--script") + 1] == f"{inside}/replay.toml"
+    assert f"{inside}/scenario.toml" in run
 
 
 @pytest.mark.parametrize("code", [0, 1, 2])
@@ -153,7 +165,7 @@ def test_a_signal_stops_everything(
     command, environ, calls = arrange(run_s=60)
     process = subprocess.Popen(command, env=environ, cwd=tmp_path)
     deadline = time.monotonic() + 30
-    while not (tmp_path / "calls.toml").exists() and time.monotonic() < deadline:
+    while not (tmp_path / "calls.run").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=30) == 143
@@ -201,17 +213,26 @@ def test_the_run_gets_the_variables_of_a_participants_headers_by_name(play: Play
     assert "secret-1" not in json.dumps(calls)
 
 
-def test_a_scenario_without_addresses_gets_some(play: Play, tmp_path: Path) -> None:
-    play(scenario=IMAGES, keys={"OPENAI_API_KEY": "b"})
-    scenario = tomllib.loads((tmp_path / "calls.toml").read_text())
-    assert scenario["green_agent"]["endpoint"] == "http://127.0.0.1:9009"
-    assert scenario["participants"][0]["endpoint"] == "http://127.0.0.1:9019"
-
-
-def test_options_of_the_run_are_passed_on(play: Play) -> None:
-    _, calls = play("--level", "easy", "--limit", "3", "--resume", "--judge-model", "offline")
+def test_a_scenario_without_addresses_gets_some(play: Play) -> None:
+    _, calls = play(scenario=IMAGES, keys={"OPENAI_API_KEY": "b"})
     run = next(call for call in calls if call[:2] == ["run", "--rm"])
-    assert {"--level=easy", "--limit=3", "--judge-model=offline", "--resume=latest"} < set(run)
+    assert variables(run)["WABE_AGENTS_RUN"] == "http://127.0.0.1:9009 http://127.0.0.1:9019"
+
+
+def test_every_other_option_goes_to_the_run_as_it_is(play: Play, tmp_path: Path) -> None:
+    options = ["--task", "a", "--task", "b", "--resume", "--epochs=2", "--junit", "junit.xml", "--new-option"]
+    _, calls = play("--show-logs", *options)
+    run = next(call for call in calls if call[:2] == ["run", "--rm"])
+    at = run.index("--task")
+    assert run[at : at + len(options)] == options
+    assert f"{tmp_path}:/current" in run
+    assert run[run.index("--workdir") + 1] == "/current"
+
+
+def test_the_scenario_may_stand_behind_the_scripts_own_options(play: Play, tmp_path: Path) -> None:
+    command = [sys.executable, "-S", str(SCRIPT), "--dry-run", "--tag", "t", str(ROOT / "scenarios/held/scenario.toml")]
+    done = subprocess.run([*command, "--limit", "1"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "agentbeats-run /scenario/held/scenario.toml" in done.stdout
 
 
 def test_show_logs_follows_the_log_of_every_container(play: Play) -> None:
@@ -244,6 +265,7 @@ def test_a_run_without_a_result_leaves_no_submission(play: Play, tmp_path: Path)
         ('[[participants]]\nimage = "a"\nenv = { A = 1 }', "participants: env A is not a string"),
         ('[[participants]]\nimage = "a"\nenv = { A = "${B-c}" }', "env A: a variable is written ${NAME}"),
         ('[[participants]]\nrole = "mine"\ncmd = "node a.mjs"', "participant mine: its cmd is not in an image"),
+        ('[[participants]]\nrole = "mine"', "participant mine: add endpoint = "),
     ],
 )
 def test_a_scenario_that_cannot_be_read_is_one_line(tmp_path: Path, text: str | None, complaint: str) -> None:

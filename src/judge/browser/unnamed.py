@@ -1,6 +1,7 @@
 """Describes elements without a name as a person would: `button in row "sales.csv"`. Pure.
 
-The text comes from other elements, so an action on such an element is evidence only if those are (`ElementDescription.by`).
+The text comes from other elements, so an action on such an element is evidence only if those are
+(`ElementDescription.by`).
 """
 
 from collections.abc import Iterator

@@ -50,8 +50,6 @@ if command == "run":
     environ = {{key: here(item) for key, item in environ.items()}}
     if "--rm" in value:
         argv = [here(word) for word in words[words.index("--") + 1 :]]
-        for file in (Path(word) for word in argv if word.endswith(".toml")):
-            file.write_text(here(file.read_text()))
         sys.exit(subprocess.run(argv, env=environ).returncode if PLAN["runs"] else 0)
     argv = [*PLAN["images"][words[0]], *(here(word) for word in words[1:])]
     shell = ["sh", "-c", 'log=$1 code=$2; shift 2; "$@" >"$log" 2>&1; echo $? >"$code"', "sh", str(log), str(code)]

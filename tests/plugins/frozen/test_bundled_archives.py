@@ -21,7 +21,7 @@ ARCHIVES = sorted(FOLDER.glob("*.wacz"))
 
 def test_every_task_has_a_script() -> None:
     tasks = load_scenario(FOLDER / "scenario.toml").tasks
-    book = load_book([FOLDER / "walks.toml"])
+    book = load_book([FOLDER / "replay.toml"])
     assert [task.task_id for task in tasks if find_script(book, task.task, task.website) is None] == []
     assert len(book) == len(tasks)
 
@@ -43,8 +43,8 @@ def test_every_task_of_the_application_was_recorded_in_two_plays() -> None:
 @pytest.mark.parametrize(
     ("scenario", "script", "task_id"),
     [
-        (on_archives(load_scenario(FOLDER / "scenario.toml")), FOLDER / "walks.toml", "express_order"),
-        (on_archives(load_scenario(FOLDER / "scenario.toml")), FOLDER / "walks.toml", "datasette_sql"),
+        (on_archives(load_scenario(FOLDER / "scenario.toml")), FOLDER / "replay.toml", "express_order"),
+        (on_archives(load_scenario(FOLDER / "scenario.toml")), FOLDER / "replay.toml", "datasette_sql"),
         (on_archives(load_scenario(HIRE / "scenario.toml"), FOLDER / "hire.wacz"), HIRE / "replay.toml", "hire_order"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

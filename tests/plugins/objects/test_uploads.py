@@ -164,8 +164,8 @@ def test_an_address_that_no_installed_package_knows_is_one_clear_error() -> None
 def test_without_fsspec_the_remedy_names_the_extra() -> None:
     program = (
         "import sys; sys.modules['fsspec.core'] = None\n"
-        "from judge.plugins.objects.store import ObjectStore\n"
-        "try: ObjectStore('s3://b')\n"
+        "from judge.plugins.objects.store import FsspecStore\n"
+        "try: FsspecStore('s3://b')\n"
         "except Exception as error: print(error)"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

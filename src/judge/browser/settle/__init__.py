@@ -192,8 +192,8 @@ def read_glance(text: str) -> Glance | None:
 
 
 class Beside(Record):
-    """What belongs to a snapshot: the documents it shows (`judge.browser.provenance.DocumentReport`), a JPEG as base64 if it
-    was taken in time, and how many origins the page has had since it settled.
+    """What belongs to a snapshot: the documents it shows (`judge.browser.provenance.DocumentReport`), a JPEG as base64
+    if it was taken in time, and how many origins the page has had since it settled.
     """
 
     documents: tuple[Any, ...]

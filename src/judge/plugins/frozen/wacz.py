@@ -1,7 +1,7 @@
 """Archives as files: WACZ 1.1.1, a ZIP file with WARC records, an index and a list of pages.
 
-In addition to the files of WACZ, there is `wabe/recording.json` (`ArchiveInfo`: format, walks) and, once the archive has been
-checked, `wabe/checks.json`. All reads are bounded, and nothing is unpacked to disk.
+In addition to the files of WACZ, there is `wabe/recording.json` (`ArchiveInfo`: format, walks) and, once the archive
+has been checked, `wabe/checks.json`. All reads are bounded, and nothing is unpacked to disk.
 """
 
 import hashlib
