@@ -68,6 +68,9 @@ def run(
     if options.baseline_p is not None and (options.baseline is None or not 0 < options.baseline_p <= 1):
         remedy = "give a number above 0, at most 1, together with --baseline RUN"
         raise ConfigError(f"--baseline-p {options.baseline_p:g} is not usable", remedy=remedy)
+    space, is_enough = free_space(options.output_dir)
+    if not is_enough:
+        typer.echo(f"warning: {space}", err=True)
     asked = asked_for(scenarios, options.agent) if options.agent or len(scenarios) > 1 else []
     if len(asked) > 1:
         options = options.model_copy(update={"command": start})
@@ -79,9 +82,6 @@ def run(
         if path is not None:
             with write_errors(f"{option} {path}", "choose a file you can write"):
                 require_writable(path)
-    space, is_enough = free_space(options.output_dir)
-    if not is_enough:
-        typer.echo(f"warning: {space}", err=True)
     raise typer.Exit(run_interruptible(player_of(options.engine)(options, settings, console)))
 
 

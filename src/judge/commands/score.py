@@ -158,10 +158,11 @@ def score(
         origins = {**origins, "judge_model": "WABE_JUDGE_MODEL"}
     if judges is not None:
         origins = {**origins, "judge_method": "--judges", "judge_model": "--judges"}
+    # Before the judge is configured: a folder without trajectories needs no key.
+    found = _trajectories(folder, run)
     with _named_as_given(origins):
         configs = {name: _config(run, {**given, **changes}, names_judge=is_compared) for name, changes in named.items()}
         plan = [_PlannedJudge(method or "", configs[""])] if without_model else _plan(configs, repeat, settings)
-    found = _trajectories(folder, run)
     if tasks is not None and is_scenario(tasks):
         raise typer.Exit(
             _with_edits(

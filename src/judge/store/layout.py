@@ -369,7 +369,10 @@ def find_run(argument: str, output_dir: Path) -> RunStore:
         home = output_dir / "runs" / path.resolve().name
         raise ConfigError(f"{argument} is not in a folder named runs, as every run is", remedy=f"move it to {home}")
     else:
-        raise ConfigError(f"no run {argument!r} under {output_dir / 'runs'}", remedy="give a run id or a run's folder")
+        raise ConfigError(
+            f"no run {argument!r} under {output_dir / 'runs'}",
+            remedy="give a run id or a run's folder; wabe runs lists them",
+        )
     return store
 
 
