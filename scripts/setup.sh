@@ -33,14 +33,19 @@ if [ "$have" != "$want" ] && [ "$have" != "$full" ]; then
   fi
   # An environment that another tool made may come without pip.
   .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip --upgrade >/dev/null
-  say "installing $lock"
+  say "installing $(grep -c '==' "$lock") packages from $lock: a few minutes the first time"
   # The lock lists everything. Without --no-deps, older pips (23.2) look for a newer version of what is required with extras.
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r "$lock"
+  # On a terminal with its progress, in a log without a line for each package.
+  quiet=--quiet
+  [ ! -t 2 ] || quiet=""
+  .venv/bin/python -m pip install $quiet --disable-pip-version-check --require-hashes --no-deps -r "$lock"
+  say "installing WABE itself"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
   printf '%s\n' "$want" > "$stamp"
 fi
 if [ "${1:-}" = --dev ]; then
   # What the tests of WebArena-Verified's evaluator run: it needs other versions of our libraries.
+  say "making the environment of WebArena-Verified's evaluator, if there is none"
   PYTHONPATH=tests .venv/bin/python -m helpers.interop.environments webarena >/dev/null ||
     say "the environment of WebArena-Verified could not be made; its tests will fail"
   if ! command -v redis-server >/dev/null; then
@@ -56,7 +61,7 @@ if [ "${1:-}" = --dev ]; then
 fi
 
 if ! .venv/bin/wabe doctor --browser --quiet; then
-  say "no browser found; trying Playwright's own Chromium"
+  say "no browser found; downloading Playwright's own Chromium (about 100 MB; .venv/browser.log)"
   as_root=""
   [ "$(id -u)" = 0 ] || as_root="sudo"
   if .venv/bin/python -m playwright install --only-shell chromium >.venv/browser.log 2>&1; then
@@ -66,6 +71,7 @@ if ! .venv/bin/wabe doctor --browser --quiet; then
   else
     say "that did not work here (see .venv/browser.log); trying the system's package manager"
     if command -v apt-get >/dev/null; then
+      say "installing Chromium with apt-get"
       $as_root apt-get update -qq
       $as_root apt-get install -y -qq --no-install-recommends chromium-headless-shell fonts-liberation fonts-dejavu-core \
         libatomic1 >>.venv/browser.log 2>&1 ||

@@ -47,6 +47,10 @@ class TrajectoryError(WabeError):
     blame = "user"
 
 
+class RecordingGone(WabeError):
+    """A recording was deleted while it was read. Nothing may be concluded from what is then missing."""
+
+
 class ObservationError(WabeError):
     """A participant received text that is not a judge's message."""
 

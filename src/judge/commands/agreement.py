@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from judge.commands import AsJson, OutputDir, table, wide_console
-from judge.results.agreement import Agreement, Rates, read_labels, read_pairs, read_verdicts
+from judge.results.agreement import Agreement, LabelledVerdict, Rates, read_labels, read_pairs, read_verdicts
 from judge.results.agreement import agreement as compare
 from judge.results.ground_truth import JudgeDisagreement, measure
 from judge.results.judgings import names_in, once, repeat_of
@@ -35,6 +35,7 @@ _EXCLUDED = {
 }
 _EXCLUDED_BY_TRUTH = {**_EXCLUDED, "unlabelled": "that ground truth leaves undecided"}
 _MAX_SHOWN_CHARS = 500
+_WORDS = {True: "success", False: "failure"}
 _INTERVALS = "In brackets: 95 % intervals (Wilson; F1 from Wilson's of the Jaccard share; kappa large-sample)"
 
 
@@ -45,6 +46,8 @@ class _JudgeAgreement(NamedTuple):
     agreement: Agreement
     differences: tuple[JudgeDisagreement, ...] = ()
     name: str = ""
+    # Those with a label, if it was compared with labels.
+    labelled: tuple[LabelledVerdict, ...] | None = None
 
 
 def agreement(
@@ -86,7 +89,9 @@ def agreement(
         known = read_labels(labels, label_column)
         results = _results(verdicts, output_dir)
         pairs = read_verdicts(results, known, labels_path=labels, method=method)
-        found = [_JudgeAgreement(judge_id, compare(listed)) for judge_id, listed in pairs.items()]
+        found = [
+            _JudgeAgreement(judge_id, compare(listed), labelled=tuple(listed)) for judge_id, listed in pairs.items()
+        ]
     else:
         raise ConfigError(
             "agreement needs one source", remedy="give FILE.csv, RUN with --truth, or --verdicts RUN with --labels FILE"
@@ -99,7 +104,15 @@ def agreement(
         of_run = {"run_id": run.run_id} if run else {}
         typer.echo(json.dumps(of_run | _plain(found, truth), indent=2, allow_nan=False))
         return
-    for group in _by_judge(found):
+    groups = _by_judge(found)
+    if len(groups) > 1:
+        # Before the details of each, because which judge to trust is the question.
+        rows = {group[0].name: group[0].agreement.overall for group in groups}
+        again = " (first verdicts)" if len(found) > len(groups) else ""
+        wide_console().print(_table(f"Judges side by side: agreement with {truth or 'human labels'}{again}", "", rows))
+    for line in _label_lines(groups):
+        wide_console().print(line, soft_wrap=True)
+    for group in groups:
         _show(group, truth)
 
 
@@ -160,6 +173,21 @@ def _difference_lines(group: Sequence[_JudgeAgreement], truth: str) -> Iterator[
         yield Text(f"  judge: {_shown(each.reason)}")
 
 
+def _label_lines(groups: Sequence[Sequence[_JudgeAgreement]]) -> Iterator[Text]:
+    """Each labelled task on which a judge's first verdict differs: the label, every judge's verdict, their reasons."""
+    judged = [(group[0].name, pair) for group in groups for pair in group[0].labelled or ()]
+    differing = dict.fromkeys(pair.task_id for _, pair in judged if pair.differs)
+    if differing:
+        yield Text(f"{counted(len(differing), 'task')} on which a judge differs from the label", style="bold")
+    for task_id in differing:
+        here = [(name, pair) for name, pair in judged if pair.task_id == task_id and pair.excluded is None]
+        said = ", ".join(f"{name} says {_WORDS[pair.judge]}" for name, pair in here)
+        yield Text.assemble((task_id, "red"), f": the label says {_WORDS[here[0][1].human]}, {said}")
+        for name, pair in here:
+            if pair.differs:
+                yield Text(f"  {name}: {_shown(pair.reason)}")
+
+
 def _shown(text: str) -> str:
     return one_line(text, _MAX_SHOWN_CHARS)
 
@@ -170,6 +198,18 @@ def _plain(found: Sequence[_JudgeAgreement], truth: str | None) -> dict[str, Any
     for each in found:
         disagreements = [difference.model_dump(mode="json") for difference in each.differences]
         of_truth = {"truth": truth, "disagreements": disagreements} if truth else {}
+        if each.labelled is not None:
+            differing = [
+                {
+                    "task_id": pair.task_id,
+                    "human": _WORDS[pair.human],
+                    "judge": _WORDS[pair.judge],
+                    "reason": pair.reason,
+                }
+                for pair in each.labelled
+                if pair.differs
+            ]
+            of_truth = {"disagreements": differing}
         named = {"name": each.name} if each.name else {}
         plain[each.judge_id] = named | of_truth | each.agreement.model_dump(mode="json")
     if len(plain) > 1:

@@ -7,7 +7,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
@@ -30,7 +30,7 @@ from judge.network.upstream_proxy import require_upstream
 from judge.runner.boundary import EXIT_LOST
 from judge.scenario.logins import expired_logins, with_addresses, with_logins
 from judge.scenario.toml import load_scenario
-from judge.store.layout import output_folder
+from judge.store.layout import free_space, output_folder
 from shared.errors import ConfigError, EnvironmentFault, ParticipantUnreachable, WabeError
 from shared.seams import without_code
 from shared.settings import Settings
@@ -39,7 +39,6 @@ from shared.text import counted, excerpt, one_line
 if TYPE_CHECKING:
     from judge.runner.launch import Member
 
-_MIN_FREE_BYTES = 1_000_000_000
 # Those of the judge and the participant in the bundled scenarios.
 _PORTS = (9009, 9019)
 _JUDGE_MODEL = "judge model"
@@ -82,9 +81,10 @@ def doctor(
     elif fonts:
         findings = [check_fonts(settings)]
     else:
-        findings = [*examine(settings, output_folder(output_dir, settings)), check_fonts(settings)]
+        # A scenario has ports and a judge model of its own.
+        ports = _PORTS if scenario is None else ()
+        findings = [*examine(settings, output_folder(output_dir, settings), ports), check_fonts(settings)]
         if scenario is not None:
-            # The scenario's own judge model is checked, so drop the finding about the default one.
             findings = [finding for finding in findings if finding.subject != _JUDGE_MODEL]
             findings += check_scenario(scenario_file(scenario, settings.bundled_scenarios), settings)
     if not quiet:
@@ -96,10 +96,10 @@ def doctor(
         raise typer.Exit(EXIT_LOST)
 
 
-def examine(settings: Settings, output_dir: Path) -> list[Finding]:
+def examine(settings: Settings, output_dir: Path, ports: Sequence[int] = _PORTS) -> list[Finding]:
     """All checks, in the order in which a user would fix their findings."""
-    ports = [check_port(port) for port in _PORTS]
-    core = [check_browser(settings), check_headed(settings), check_model(settings), *ports, check_disk(output_dir)]
+    free = map(check_port, ports)
+    core = [check_browser(settings), check_headed(settings), check_model(settings), *free, check_disk(output_dir)]
     return [*core, *check_plugins(settings)]
 
 
@@ -190,7 +190,7 @@ def check_scenario(path: Path, settings: Settings) -> list[Finding]:
         Finding("ok", "scenario", f"{path}: {counted(len(tasks), 'task')}"),
         *(Finding("note", "log-in", text) for text in expired_logins(tasks, time.time())),
         *(finding for each in members for finding in check_member(each, settings, path.resolve().parent)),
-        *(check_port(port) for port in sorted(ports - set(_PORTS))),
+        *(_at_port(port) for port in sorted(ports)),
     ]
 
 
@@ -218,8 +218,14 @@ def check_member(member: "Member", settings: Settings, scenario_dir: Path) -> li
     return [Finding("ok", member.name, f"can be started at {member.endpoint}")]
 
 
+def _at_port(port: int) -> Finding:
+    """Whether a port is free that a run of the scenario needs: without it, the run does not start."""
+    found = check_port(port)
+    return found._replace(state="missing") if found.state == "note" else found
+
+
 def check_port(port: int) -> Finding:
-    """Whether a port that the bundled scenarios use is free."""
+    """Whether a port is free. Bundled scenarios use some, which matters only to those who run them."""
     with socket.socket() as probe:
         # As servers do, so that recently closed connections do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -237,11 +243,8 @@ def check_disk(output_dir: Path) -> Finding:
     existing = next(path for path in (output_dir, *output_dir.absolute().parents) if os.path.lexists(path))
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         return Finding("missing", "disk", f"{existing} is not a writable folder; choose another --output-dir")
-    free = shutil.disk_usage(existing).free
-    text = f"{free / 1e9:.1f} GB free for {output_dir}"
-    if free < _MIN_FREE_BYTES:
-        return Finding("missing", "disk", f"{text}: too little; free some or choose --output-dir")
-    return Finding("ok", "disk", text)
+    text, is_enough = free_space(output_dir)
+    return Finding("ok" if is_enough else "missing", "disk", text)
 
 
 def _headers_at(url: str, path: Path, settings: Settings) -> dict[str, str]:

@@ -1,13 +1,15 @@
 """`wabe merge`: merges the shards of an assessment into one submission, or into one run."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from judge.commands import OutputDir
 from judge.results.merge import merge as merge_submissions
+from judge.results.metering import PARTICIPANT_USAGE
 from judge.results.shards import merge_shards
 from judge.results.submission import incomplete_note, read_submissions
 from judge.runner.uploads import fetch_shards
@@ -46,6 +48,7 @@ def merge(
         found = [(submission, str(path)) for path in paths for submission in read_submissions(path)]
         merged = merge_submissions([submission for submission, _ in found], [name for _, name in found])
         what = counted(len(files), "file")
+        _tell_unmetered([submission for submission, _ in found], merged)
     if output is not None:
         with write_errors(output, "choose another --output"):
             write_json(output, merged)
@@ -58,3 +61,12 @@ def merge(
         f"{kept}: {counted(detail['total_tasks'], 'task')} of {what}, {detail['scored_tasks']} scored, "
         f"success rate {detail['success_rate']} %, of all tasks {detail['success_rate_of_all']} %{note and f', {note}'}"
     )
+
+
+def _tell_unmetered(parts: Sequence[Mapping[str, Any]], merged: Mapping[str, Any]) -> None:
+    """Say so if the usage that some of the files have is not in the merged one."""
+    details = [result["detail"] for part in parts for result in part["results"]]
+    metered = sum(PARTICIPANT_USAGE in detail for detail in details)
+    if metered and PARTICIPANT_USAGE not in merged["results"][0]["detail"]:
+        which = f"only {metered} of {counted(len(details), 'file')} says what the participant's model used"
+        typer.echo(f"note: {which}, so the merged file does not", err=True)

@@ -7,7 +7,7 @@ import typer
 
 from judge.commands import OutputDir, TasksFile
 from judge.report.build import make_report, open_page
-from judge.results.folders import resolve_store
+from judge.results.folders import FolderStore, resolve_store
 from judge.store.layout import output_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
@@ -20,6 +20,13 @@ def report(
         bool, typer.Option("--single-file", help="One HTML file with all pages and scaled images.")
     ] = False,
     tasks: TasksFile = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="In a folder of another tool, count this judge's verdicts from now on: its id, method or model.",
+            metavar="NAME",
+        ),
+    ] = None,
     output_dir: OutputDir = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
 ) -> None:
@@ -28,6 +35,10 @@ def report(
     stores = [resolve_store(run, folder, tasks) for run in runs]
     if len({store.folder.resolve() for store in stores}) < len(stores):
         raise ConfigError("a run is named twice", remedy="name different runs")
+    for store in stores if judge is not None else ():
+        if not isinstance(store, FolderStore):
+            raise ConfigError("--judge is for folders of other tools: a run's own judge counts", remedy="leave it out")
+        store.choose_judge(judge or "")
     page = make_report(
         stores, output, single_file=single_file, contents=not Settings.from_environ().is_ci, parallel=True
     )

@@ -43,7 +43,7 @@ def run(
     # Importing the rest takes a second, several on a busy machine.
     with console.status("Loading"):
         from judge.runner.matrix import asked_for, find_matrix, run_matrix
-        from judge.store.layout import output_folder
+        from judge.store.layout import free_space, output_folder
         from shared.engines import player_of
         from shared.files import require_writable, write_errors
         from shared.settings import Settings
@@ -60,9 +60,17 @@ def run(
     options = RunOptions(scenario=scenarios[scenario[0]], command=(*start, scenario[0]), **chosen)
     if options.fail_under is not None and not 0 <= options.fail_under <= 100:
         raise ConfigError(f"--fail-under {options.fail_under:g} is not a percentage", remedy="give 0 to 100")
+    if options.fail_under is not None and 0 < options.fail_under < 1:
+        meant = f"did you mean {100 * options.fail_under:g}?"
+        raise ConfigError(
+            f"--fail-under {options.fail_under:g} is below one percent: {meant}", remedy="give 0, or 1 to 100"
+        )
     if options.baseline_p is not None and (options.baseline is None or not 0 < options.baseline_p <= 1):
         remedy = "give a number above 0, at most 1, together with --baseline RUN"
         raise ConfigError(f"--baseline-p {options.baseline_p:g} is not usable", remedy=remedy)
+    space, is_enough = free_space(options.output_dir)
+    if not is_enough:
+        typer.echo(f"warning: {space}", err=True)
     asked = asked_for(scenarios, options.agent) if options.agent or len(scenarios) > 1 else []
     if len(asked) > 1:
         options = options.model_copy(update={"command": start})

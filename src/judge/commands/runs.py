@@ -131,6 +131,9 @@ def _megabytes(size: int) -> str:
 
 def _cells(run: ListedRun) -> tuple[str, ...]:
     rate = "-" if run.rate is None else f"{run.rate:.1f} %"
+    if run.scored and run.total is not None and run.scored < run.total:
+        # Without it, a rate over few tasks looks like one over all.
+        rate += f" ({run.scored} of {run.total} scored)"
     rate += f", {run.epochs} epochs" if run.epochs > 1 else ""
     return run.id, run.scenario or "-", run.participant or "-", run.state, rate
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from judge.commands import OutputDir
-from judge.commands.score_costs import Costs, both
+from judge.commands.score_costs import Costs, Estimated, both
 from judge.commands.score_output import InOrder, JudgeTally, in_order_of, show, spent
 from judge.commands.score_tasks import Edits, is_scenario, require_fitting
 from judge.config import CONFIG, RunConfig
@@ -20,7 +20,7 @@ from judge.judges.base import Judge
 from judge.judges.factory import METHODS, OFFLINE, check_judge_model, evaluator, evaluators, model_methods, open_judge
 from judge.judges.rescoring import find_trajectories, score_all
 from judge.results.expected import Asking
-from judge.results.folders import give_tasks
+from judge.results.folders import give_tasks, keep_counted_judge
 from judge.results.judgings import judge_names
 from judge.results.rejudged import adopt, take_over
 from judge.results.reliability import JudgeReport, Reliability, compare_judges, self_agreement
@@ -101,6 +101,9 @@ def score(
     again: Annotated[
         bool, typer.Option("--again", help="Also judge what this judge model has already judged.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost, and stop: nothing is judged.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
     tasks: Annotated[
         Path | None,
@@ -119,15 +122,14 @@ def score(
     settings = Settings.from_environ()
     runs = output_folder(output_dir, settings)
     folder, run = _folder(target, runs)
-    if (written := run or _run_around(folder)) is not None:
-        # Locked until the command ends, so that no assessment writes to it.
-        context.with_resource(written.held("judge"))
+    is_foreign = not dry_run and _is_foreign(context, folder, run)
     without_model = evaluator(method)
     is_compared = judges is not None or repeat > 1
     _require_fitting(method, has_addresses=addresses is not None, is_compared=is_compared)
     require_fitting(
         tasks,
         watch=watch,
+        is_dry=dry_run,
         others={"--judges": judges, "--repeat": repeat > 1, f"--method {method}": without_model},
     )
     open_evaluator = without_model.open(settings, addresses) if without_model else None
@@ -156,10 +158,11 @@ def score(
         origins = {**origins, "judge_model": "WABE_JUDGE_MODEL"}
     if judges is not None:
         origins = {**origins, "judge_method": "--judges", "judge_model": "--judges"}
+    # Before the judge is configured: a folder without trajectories needs no key.
+    found = _trajectories(folder, run)
     with _named_as_given(origins):
         configs = {name: _config(run, {**given, **changes}, names_judge=is_compared) for name, changes in named.items()}
         plan = [_PlannedJudge(method or "", configs[""])] if without_model else _plan(configs, repeat, settings)
-    found = _trajectories(folder, run)
     if tasks is not None and is_scenario(tasks):
         raise typer.Exit(
             _with_edits(
@@ -170,11 +173,15 @@ def score(
                 runs / "cache",
                 watch=watch,
                 options={"max_parallel": max_parallel, "is_run": run is not None, "is_quiet": as_json, "again": again},
+                is_dry=dry_run,
             )
         )
     if tasks is not None:
         give_tasks(found, tasks)
-    costs, tallies = Costs(found[:limit], plan[0].config, is_quiet=as_json), list[JudgeTally]()
+    if is_foreign:
+        # The verdicts that count in a folder of another tool stay those of the judge that was asked first.
+        keep_counted_judge(folder, runs)
+    costs, tallies = Costs(found[:limit], plan[0].config, is_quiet=as_json, is_dry=dry_run), list[JudgeTally]()
 
     async def open_(planned: _PlannedJudge) -> JudgeTally:
         judge: Judge
@@ -190,8 +197,12 @@ def score(
 
     try:
         code = run_interruptible(_judge_all(plan, costs, open_, max_parallel=max_parallel, again=again))
+    except Estimated:
+        return
     except Interrupted:
         raise Interrupted(f"interrupted; {spent(costs.spending)}", remedy="run it again to continue") from None
+    if is_foreign:
+        keep_counted_judge(folder, runs, tallies[0].judge.id)
     if run is not None and not _update(run, plan[0].config, tallies[0]):
         code = EXIT_LOST
     _tell(run, plan, tallies, costs, as_json=as_json)
@@ -224,13 +235,14 @@ def _with_edits(
     cache: Path,
     *,
     watch: bool,
+    is_dry: bool,
     options: Mapping[str, Any],
 ) -> int:
     """Judge with the tasks of a scenario. Returns the exit code."""
     if watch and config.judge_model != OFFLINE:
         problem = "--watch judges with checks only: a judge model would be paid for at every save"
         raise ConfigError(problem, remedy="add --model offline")
-    costs = Costs(folders, config, is_quiet=options["is_quiet"])
+    costs = Costs(folders, config, is_quiet=options["is_quiet"], is_dry=is_dry)
     edits = Edits(
         tasks,
         folders,
@@ -241,6 +253,8 @@ def _with_edits(
     if not watch:
         try:
             return run_interruptible(edits.judge_once())
+        except Estimated:
+            return EXIT_DONE
         except Interrupted:
             raise Interrupted(f"interrupted; {spent(costs.spending)}", remedy="run it again to continue") from None
     try:
@@ -384,6 +398,14 @@ def _trajectories(folder: Path, run: RunStore | None) -> list[Path]:
     """The folders with trajectories, those of a run in its scenario's order."""
     ids = (run.read_run() or {}).get("task_ids") if run else None
     return in_order_of(list(map(str, ids)) if isinstance(ids, list) else (), find_trajectories(folder))
+
+
+def _is_foreign(context: typer.Context, folder: Path, run: RunStore | None) -> bool:
+    """Whether the folder belongs to no run. A run is locked until the command ends: nothing else writes to it."""
+    written = run or _run_around(folder)
+    if written is not None:
+        context.with_resource(written.held("judge"))
+    return written is None
 
 
 def _run_around(folder: Path) -> RunStore | None:

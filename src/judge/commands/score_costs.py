@@ -1,6 +1,7 @@
 """The expected and actual costs of the judge models of `wabe score`."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,17 +21,26 @@ from shared.llm.limits import Spending
 from shared.text import counted, usd
 
 _MAX_NAMED = 3
+_NOTHING_JUDGED = "Nothing was judged (--dry-run)."
 # Verdicts with their evidence are large, and this many are enough to estimate the tokens of a call.
 _EARLIER = 200
 
 
+class Estimated(Exception):
+    """Only the estimate was asked for: nothing is judged."""
+
+
 @dataclass
 class Costs:
-    """The costs of one command that judges these trajectories; `is_quiet`: only JSON goes to standard output."""
+    """The costs of one command that judges these trajectories; `is_quiet`: only JSON goes to standard output.
+
+    With `is_dry`, `expect` raises `Estimated` after it has printed the estimate.
+    """
 
     folders: Sequence[Path]
     config: RunConfig
     is_quiet: bool
+    is_dry: bool = False
     spending: Spending = field(default_factory=Spending)
     expected: ExpectedCost | None = None
     # Trajectories that a budget left unscored.
@@ -40,15 +50,25 @@ class Costs:
         """Estimate the judges' usage, and print it before anything is spent."""
         models = [each for each in askings if each.judge.info.model != "offline"]
         if not models:
-            return
+            found, who = ExpectedCost(trajectories=len(self.folders)), "no judge model"
+        else:
+            found, who = await self._found(models)
+            self.expected = found
+        if models or self.is_dry:
+            typer.echo(f"{who}: {expectation(found)}", err=self.is_quiet)
+        if self.is_dry:
+            typer.echo(json.dumps({"expected": found.model_dump()}) if self.is_quiet else _NOTHING_JUDGED)
+            raise Estimated
+
+    async def _found(self, models: Sequence[Asking]) -> tuple[ExpectedCost, str]:
+        """The estimate, and the names of the judges."""
         # In a thread, because it reads the record of every trajectory.
         found = await asyncio.to_thread(
             lambda: expected(self.folders, models, list(judgings_in(self.folders[:_EARLIER])))
         )
-        self.expected = found
         names = list(dict.fromkeys(plain_name(each.judge.info) for each in models))
         who = ", ".join(names[:_MAX_NAMED]) + (f" and {len(names) - _MAX_NAMED} more" if names[_MAX_NAMED:] else "")
-        typer.echo(f"{who}: {expectation(found)}", err=self.is_quiet)
+        return found, who
 
     @contextmanager
     def shown(self, total: int) -> Iterator[Callable[[], None]]:

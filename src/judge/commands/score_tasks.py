@@ -242,10 +242,12 @@ def _counts(tally: JudgeTally) -> str:
     return ", ".join(f"{summary[name]} {name}" for name in names if summary[name]) or "nothing judged"
 
 
-def require_fitting(tasks: Path | None, *, watch: bool, others: Mapping[str, object]) -> None:
+def require_fitting(tasks: Path | None, *, watch: bool, is_dry: bool, others: Mapping[str, object]) -> None:
     """Raises `ConfigError` for options that do not go together. `others` do not go with an edited scenario."""
     given = next((name for name, value in others.items() if value), None)
     if watch and not is_scenario(tasks):
         raise ConfigError("--watch repeats --tasks SCENARIO.toml", remedy="add --tasks with the scenario to watch")
+    if watch and is_dry:
+        raise ConfigError("--dry-run does not go with --watch: checks cost nothing", remedy="leave one out")
     if is_scenario(tasks) and given:
         raise ConfigError(f"{given} does not go with --tasks {tasks}", remedy="use them one after the other")

@@ -194,7 +194,9 @@ def _tasks_from(path: Path | None) -> tuple[Task, ...]:
         return hub_tasks()
     if path.suffix.lower() == ".toml":
         return load_scenario(path).tasks
-    return read_dataset(read_scenario_bytes(path, what="the dataset's JSON file"), str(path))
+    return read_dataset(
+        read_scenario_bytes(path, what=f"the dataset's JSON file, or {' or '.join(IMPORTERS.names())}"), str(path)
+    )
 
 
 def _tried(scenario: Scenario, notes: list[str], *, write: bool) -> tuple[list[str], list[str]]:

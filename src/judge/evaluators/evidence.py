@@ -24,7 +24,7 @@ from judge.records.tasks import Task
 from judge.sites import NONE_SHARED, RunSites, Site
 from judge.trajectory.network import Log, read_har
 from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, SECOND_RULES, Trajectory
-from shared.errors import TrajectoryError
+from shared.errors import RecordingGone, TrajectoryError
 from shared.files import read_text, reason_of
 from shared.seen import as_seen, values_as_seen
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot, with_own_names
@@ -39,6 +39,12 @@ _LOST = GIVEN_UP | {"tab_crashed"}
 
 class MissingEvidence(Exception):
     """A part of the recording is missing or damaged; the message names it."""
+
+
+def require_recording(folder: Path) -> None:
+    """Raise `RecordingGone` if the folder of a recording does not exist: its files are read when they are needed."""
+    if not folder.is_dir():
+        raise RecordingGone("the recording was deleted while it was read", location=str(folder))
 
 
 class ActionDone(NamedTuple):
@@ -113,6 +119,7 @@ class Look:
         try:
             text = read_text(self.path)
         except (OSError, ValueError) as error:
+            require_recording(self.path.parents[len(Path(self.step.snapshot or "_").parts) - 1])
             raise MissingEvidence(f"{self.path.name}: {reason_of(error)}") from None
         if not text.strip() or self.step.dialog is not None:
             return None
@@ -370,6 +377,7 @@ class TrajectoryEvidence:
         try:
             return read_har(path)
         except TrajectoryError as error:
+            require_recording(self.trajectory.folder)
             raise MissingEvidence(f"{path.name}: {error.problem}") from None
 
     @cached_property

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from judge.evaluators.addresses import could_lead_to
 from judge.evaluators.base import MAX_FOUND_CHARS, ComparisonResult
 from judge.evaluators.checks import check_kind
-from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
+from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence, require_recording
 from judge.evaluators.looks import looks_at
 from judge.records.checks import KindCheck, LookCheck, plain_checks
 from judge.records.policies import Policy, PolicyResult
@@ -24,7 +24,7 @@ from judge.sites import place_of
 from judge.trajectory.earlier import earlier_attempts, earlier_digests
 from judge.trajectory.network import Unread
 from judge.trajectory.record import Trajectory
-from shared.errors import TrajectoryError
+from shared.errors import RecordingGone, TrajectoryError
 from shared.text import clip, counted, excerpt
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,10 @@ def evaluate_policies(trajectory: Trajectory) -> tuple[PolicyResult, ...]:
 
 
 def decided(policies: Sequence[Policy], trajectory: Trajectory) -> tuple[PolicyResult, ...]:
-    """What became of these policies in all attempts at the task in this epoch. Never raises."""
+    """What became of these policies in all attempts at the task in this epoch.
+
+    Raises only `RecordingGone`.
+    """
     if not policies or trajectory.stop_reason == "excluded":
         return ()
     try:
@@ -68,6 +71,7 @@ def _earlier(trajectory: Trajectory) -> list[Trajectory]:
     attempt = trajectory.attempt
     recorded = attempt.earlier_attempts if attempt else ()
     if recorded != earlier_digests(trajectory.folder):
+        require_recording(trajectory.folder)
         raise TrajectoryError("its recording is missing, or is not the one that was made")
     return earlier_attempts(trajectory.folder, trajectory.task)
 
@@ -100,6 +104,8 @@ def _result(policy: Policy, recordings: Sequence[tuple[int, TrajectoryEvidence]]
                 presumed = presumed or (str(missing) if missing.is_participants else "")
             except MissingEvidence as missing:
                 violation, unknown = None, unknown or str(missing)
+            except RecordingGone:
+                raise
             # Isolation boundary: an internal error must not change the outcome of the task.
             except Exception as error:  # noqa: BLE001
                 _log.exception("policy %s", policy.name)

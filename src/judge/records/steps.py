@@ -52,6 +52,11 @@ class Timings(Record):
     settle_s: float = 0.0
     page_s: float = 0.0
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the time was recorded; other tools rarely do."""
+        return self.observe_s + self.reply_s + self.act_s > 0
+
 
 class Navigation(Record):
     """One request for a page or for a frame's document, and who led the browser there (`judge.episode.blame`).

@@ -9,10 +9,11 @@ from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 
 from judge.records.tasks import key_of
+from judge.report.comparing import matrix_of, pairs_of
 from judge.report.data import TaskRow, TaskView, read_run, read_task
 from judge.report.output import Folder, Output, SingleFile, write
 from judge.report.pages import ComparedRun, Renderer
-from judge.report.totals import Totals, compare, matrix_of, totals_of
+from judge.report.totals import Totals, totals_of
 from judge.results.film import FILM_FORMATS, film_path
 from judge.results.processes import in_processes
 from judge.results.tables import csv_of, json_of
@@ -243,7 +244,7 @@ def _write(stores: list[RunStore], out: Output, renderer: Renderer, *, parallel:
     run.write_index()
 
 
-def _write_comparison(stores: list[RunStore], out: Output, renderer: Renderer) -> None:
+def _write_comparison(stores: Sequence[RunStore], out: Output, renderer: Renderer) -> None:
     runs = [_RunPages(store, out, renderer, f"{name}/") for store, name in zip(stores, ascii_lowercase, strict=False)]
     keys = list(dict.fromkeys(key for run in runs for key in run.keys))
     for key, (before, after) in _neighbours(keys).items():
@@ -252,8 +253,7 @@ def _write_comparison(stores: list[RunStore], out: Output, renderer: Renderer) -
             run.rows += [task.row] if task else []
         compared = [(name, run.view, task) for name, run, task in zip(ascii_lowercase, runs, tasks, strict=False)]
         out.page(f"tasks/{key}.html", renderer.compared_task(compared, before=before, after=after))
-    sides = [
-        ComparedRun(letter, run.view, run.write_index(), compare(runs[0].rows, run.rows))
-        for letter, run in zip(ascii_uppercase, runs, strict=False)
-    ]
-    out.page("index.html", renderer.comparison(sides, matrix_of([run.rows for run in runs])))
+    lettered = dict(zip(ascii_uppercase, runs, strict=False))
+    sides = [ComparedRun(letter, run.view, run.write_index()) for letter, run in lettered.items()]
+    pairs = pairs_of({letter: run.rows for letter, run in lettered.items()})
+    out.page("index.html", renderer.comparison(sides, matrix_of([run.rows for run in runs]), pairs))

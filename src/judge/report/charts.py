@@ -135,7 +135,8 @@ def phases_chart(totals: Totals) -> Chart | None:
         "waiting for verdicts": phases.judge_s,
     }
     whole = sum(parts.values())
-    if whole <= 0:
+    if not phases.reply_s + phases.observe_s + phases.act_s + phases.other_s:
+        # Nothing is known of the attempts' own time.
         return None
     most = max(parts, key=lambda what: parts[what])
     return Chart(

@@ -112,9 +112,11 @@ class TaskRow(AttemptRow):
 
     @property
     def phases(self) -> Phases:
-        """How the attempt's time was spent."""
-        other_s = max(0.0, self.duration_s - self.observe_s - self.reply_s - self.act_s)
-        return Phases(self.observe_s, self.reply_s, self.act_s, self.judge_s or 0.0, other_s)
+        """How the attempt's time was spent; zeros where that is unknown."""
+        known = (self.observe_s, self.reply_s, self.act_s)
+        observe_s, reply_s, act_s = (seconds or 0.0 for seconds in known)
+        other_s = 0.0 if None in known or self.duration_s is None else self.duration_s - observe_s - reply_s - act_s
+        return Phases(observe_s, reply_s, act_s, self.judge_s or 0.0, max(0.0, other_s))
 
     @property
     def tokens(self) -> TokenUsage:
@@ -135,6 +137,12 @@ class TaskRow(AttemptRow):
             found.setdefault((once(each.judge_id), each.judge), []).append(each)
         asked = Counter(each.judge for each in self.judgings)
         return tuple(Disagreement(each[0], len(each), asked[judge]) for (judge, _), each in found.items())
+
+    @property
+    def judges(self) -> str:
+        """Whether its judges, or a judge that was asked again, disagree: `disagree`, `agree`, or nothing below two."""
+        known = [each.outcome for each in self.judgings if each.is_stored and each.outcome in ("success", "failure")]
+        return "" if len(known) < 2 else "agree" if len(set(known)) == 1 else "disagree"
 
     @property
     def category_names(self) -> tuple[str, ...]:
@@ -310,9 +318,13 @@ class TaskView:
 
     @property
     def first_shown(self) -> int | None:
-        """The number of the step with which the page opens: where the attempt first went wrong, if that is known."""
+        """The number of the step with which the page opens: where the attempt first went wrong, if that is known.
+
+        Otherwise a failure opens at its last step.
+        """
         shown = {step.number for step in self.steps}
-        return min(self.wrong_steps & shown, default=None) if self.row.outcome != "success" else None
+        last = max(shown, default=None) if self.row.outcome == "failure" else None
+        return min(self.wrong_steps & shown, default=last) if self.row.outcome != "success" else None
 
 
 @dataclass(frozen=True)
@@ -328,6 +340,8 @@ class RunView:
     task_ids: tuple[str, ...] = ()
     epochs: int = 1
     label_key: str = ""
+    # Whether it is a folder of trajectories that WABE did not record.
+    is_folder: bool = False
     metering: Metering | None = None
     # The rates of participants that know nothing, by name, if they were played with the run.
     baselines: Mapping[str, Rate] = field(default_factory=dict)
@@ -370,7 +384,8 @@ def read_run(store: RunStore) -> RunView:
     role = next(iter(participants), "") if isinstance(participants, dict) else ""
     epochs = max([epochs_of(record), *(task.epoch for task in found)])
     # Folders of other tools often have the same name, so theirs has a digest of the path.
-    label_key = store.derived.name if isinstance(store, FolderStore) else store.run_id
+    is_folder = isinstance(store, FolderStore)
+    label_key = store.derived.name if is_folder else store.run_id
     return RunView(
         store.run_id,
         record,
@@ -378,6 +393,7 @@ def read_run(store: RunStore) -> RunView:
         tuple(dict.fromkeys(task_ids)),
         epochs,
         label_key,
+        is_folder,
         Metering.of(store),
         baselines_of(store),
     )

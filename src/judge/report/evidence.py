@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from judge.records.checks import Check, plain_checks
@@ -14,6 +14,8 @@ from shared.text import counted
 
 _MAX_PIECES = 500
 _MAX_DEPTH = 8
+# The questions to a judge model, each with its stage.
+_CALLS = "calls"
 _TITLES = ("stage", "description", "key_point")
 _MARKS: Mapping[str, bool] = {
     "True": True,
@@ -50,6 +52,14 @@ class EvidenceView:
 
 
 @dataclass(frozen=True)
+class EvidenceStage:
+    """Pieces of one kind, such as the questions about screenshots."""
+
+    title: str
+    pieces: tuple[EvidenceView, ...]
+
+
+@dataclass(frozen=True)
 class VerdictView:
     """One verdict. `wrong_action` is the number of the action, from 1, at which the attempt went wrong.
 
@@ -68,7 +78,7 @@ class VerdictView:
     scores: tuple[ImageScore, ...] = ()
     notes: tuple[str, ...] = ()
     wrong_action: int | None = None
-    evidence: tuple[EvidenceView, ...] = ()
+    evidence: tuple[EvidenceStage, ...] = ()
     cost_usd: float | None = None
     tokens: TokenUsage = field(default_factory=TokenUsage)
     name: str = ""
@@ -119,7 +129,7 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool, checks: Seque
         scores=verdict.image_judge_record,
         notes=(*codes, *flags, *_notes(rubric)),
         wrong_action=action if isinstance(action, int) and not isinstance(action, bool) else None,
-        evidence=pieces_of(verdict.evidence),
+        evidence=stages_of(verdict.evidence),
         cost_usd=verdict.cost,
         tokens=verdict.token_usage,
         name=name_in(verdict, judge_id),
@@ -135,26 +145,59 @@ def points_of(verdict: Verdict, checks: Sequence[Check] = ()) -> tuple[PointView
     return tuple(by_text.get(text, PointView(text)) for text in verdict.key_points)
 
 
-def pieces_of(evidence: Mapping[str, Any]) -> tuple[EvidenceView, ...]:
-    """The evidence in collapsible pieces: one per call or other record, and one for all plain values."""
-    pieces: list[EvidenceView] = []
+def stages_of(evidence: Mapping[str, Any]) -> tuple[EvidenceStage, ...]:
+    """The evidence by stage: the question that decided first, then everything else; one stage for all plain values."""
+    asked, others = _questions(evidence.get(_CALLS)), list[EvidenceStage]()
     plain: list[tuple[str, str]] = []
     for key, value in evidence.items():
         name = _label(key)
+        if key == _CALLS and asked:
+            continue
         if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
-            pieces += [
-                EvidenceView(f"{name} {number}{_title(item)}", tuple(_flatten(item)))
-                for number, item in enumerate(value, 1)
-            ]
+            others.append(EvidenceStage(f"{name} ({len(value)})", _numbered(name, value)))
         elif isinstance(value, Mapping):
-            pieces.append(EvidenceView(name, tuple(_flatten(value))))
+            others.append(EvidenceStage(name, (EvidenceView(name, tuple(_flatten(value))),)))
         else:
             plain += [(f"{name}{suffix}", text) for suffix, text in _flatten(value)]
     if plain:
-        pieces.append(EvidenceView("Other facts", tuple(plain)))
-    left = len(pieces) - _MAX_PIECES
-    note = (EvidenceView(f"{counted(left, 'more piece')} left out", ()),) if left > 0 else ()
-    return (*pieces[:_MAX_PIECES], *note)
+        others.append(EvidenceStage("Other facts", (EvidenceView("Other facts", tuple(plain)),)))
+    return tuple(_bounded([*asked[:1], *others, *asked[1:]]))
+
+
+def _questions(calls: object) -> list[EvidenceStage]:
+    """The calls to a judge model by stage, those of the last stage first: they decided. Empty without stages."""
+    stages: dict[str, list[Any]] = {}
+    for call in calls if isinstance(calls, list) else ():
+        stage = as_mapping(call).get("stage")
+        if not isinstance(stage, str):
+            return []
+        # The latest stage is last.
+        stages[stage] = [*stages.pop(stage, ()), call]
+    last, *others = reversed(stages) if stages else ("",)
+    order = [last, *reversed(others)] if stages else []
+    return [
+        EvidenceStage(
+            f"{_label(stage)}: {'what decided' if stage == last else counted(len(stages[stage]), 'question')}",
+            _numbered("question", stages[stage]),
+        )
+        for stage in order
+    ]
+
+
+def _numbered(name: str, items: Sequence[Any]) -> tuple[EvidenceView, ...]:
+    return tuple(
+        EvidenceView(f"{name} {number}{_title(item)}", tuple(_flatten(item))) for number, item in enumerate(items, 1)
+    )
+
+
+def _bounded(stages: Sequence[EvidenceStage]) -> Iterator[EvidenceStage]:
+    left = _MAX_PIECES
+    for stage in stages:
+        if left > 0:
+            yield replace(stage, pieces=stage.pieces[:left])
+        left -= len(stage.pieces)
+    if left < 0:
+        yield EvidenceStage(f"{counted(-left, 'more piece')} left out", ())
 
 
 def _judged_points(evidence: Mapping[str, Any], checks: Sequence[Check]) -> Iterator[PointView]:

@@ -23,15 +23,23 @@ from markupsafe import Markup
 
 from judge.records.notices import notice_text
 from judge.report.charts import charts_of, duration
+from judge.report.comparing import (
+    MatrixRow,
+    RunPair,
+    better_at,
+    conclusion_of,
+    differing_settings,
+    judges_of,
+    task_counts,
+)
 from judge.report.data import LEVELS, RunView, TaskRow, TaskView
 from judge.report.network import ConsoleView
 from judge.report.pareto import pareto_chart
 from judge.report.setup import moment, setup_of
-from judge.report.totals import Comparison, MatrixRow, Totals, differences, grouped, task_counts
+from judge.report.totals import Totals, grouped
 from judge.results.categories import CATEGORIES
 from judge.results.rates import RowOutcome
 from judge.results.rows import COLUMNS
-from judge.results.sureness import holm
 from shared.text import counted, show_hidden, usd, without_surrogates
 
 # Outcomes that need attention first.
@@ -55,12 +63,11 @@ _SCRIPTS_OF_OTHERS = ("theme.js",)
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """A run in a comparison with the first run. Its report is in a folder named by its letter."""
+    """A run in a comparison. Its report is in a folder named by its letter."""
 
     letter: str
     view: RunView
     totals: Totals
-    comparison: Comparison
 
 
 class Renderer:
@@ -78,31 +85,38 @@ class Renderer:
         record = run.record
         judge = record.get("judge")
         groups = grouped(rows)
-        categories = Counter(name for group in groups for name in group.categories)
+        # As in the rates, tasks under attack do not count with the others.
+        clean = [group for group in groups if group.first.attack is None]
+        categories = Counter(name for group in clean for name in group.categories)
+        setup = setup_of(record)
         return self._page(
             "index.html",
             run=run,
             totals=totals,
             groups=sorted(groups, key=lambda group: (FAILURES_FIRST.index(group.first.outcome), group.successes)),
             rows=rows,
-            outcomes=Counter(outcome for group in groups for outcome in group.outcomes),
+            outcomes=Counter(outcome for group in clean for outcome in group.outcomes),
+            all_outcomes={outcome for group in groups for outcome in group.outcomes},
             up=up,
-            charts=charts_of(totals, rows),
+            charts=charts_of(totals, [row for row in rows if row.attack is None]),
             first=FAILURES_FIRST,
             baselines={run.player or "this run": totals.all, **run.baselines} if run.baselines else {},
             categories={name: categories[name] for name in (*CATEGORIES, "other") if categories[name]},
+            all_categories={name for group in groups for name in group.categories},
             levels=LEVELS,
             # Columns with the same value in every row are hidden.
             has_sites=len(totals.by_site) > 1,
             has_costs=totals.cost_usd != 0,
             declared=[each for each in COLUMNS if each.heading and any(getattr(row, each.name) for row in rows)],
             model=record.get("judge_model") or "",
+            # In a folder of another tool, several judges may have decided as much.
+            judged_by=totals.judge_names.get(str(record.get("judge_id"))) if run.is_folder else None,
             state=record.get("state") or "",
             began=moment(record.get("started_at")),
             wall_s=_wall_s(record),
             note=(judge.get("note") if isinstance(judge, dict) else "") or "",
-            setup=setup_of(record),
-            config=_pairs(record.get("config")),
+            setup=setup.decided,
+            setup_more=setup.more,
         )
 
     def task(
@@ -132,17 +146,23 @@ class Renderer:
             film=film,
         )
 
-    def comparison(self, runs: Sequence[ComparedRun], matrix: Sequence[MatrixRow]) -> str:
-        """The front page of a comparison."""
+    def comparison(self, runs: Sequence[ComparedRun], matrix: Sequence[MatrixRow], pairs: Sequence[RunPair]) -> str:
+        """The front page of a comparison: `pairs` are every two of its runs."""
+        records = [run.view.record for run in runs]
+        better = better_at(pairs)
         return self._page(
             "compare.html",
             runs=runs,
             matrix=matrix,
+            pairs=pairs,
+            conclusion=conclusion_of(pairs),
+            better=better,
+            better_counts=Counter(name for names in better.values() for name in names),
+            judges=judges_of(records),
             first=FAILURES_FIRST,
             levels=LEVELS,
-            differing=differences([run.view.record for run in runs]),
+            differing=differing_settings(records),
             task_counts=task_counts(matrix, len(runs)),
-            corrected=holm([run.comparison.p for run in runs[1:]]),
             pareto=pareto_chart([(run.letter, run.totals) for run in runs]),
         )
 
@@ -241,10 +261,6 @@ def _wall_s(record: dict[str, Any]) -> float | None:
     if record.get("resumed_at") or not isinstance(began, int | float) or not isinstance(ended, int | float):
         return None
     return max(0.0, ended - began)
-
-
-def _pairs(value: Any) -> list[tuple[str, str]]:
-    return [(str(key), str(item)) for key, item in value.items()] if isinstance(value, dict) else []
 
 
 @cache

@@ -1,11 +1,17 @@
-"""`run.json` as tables for people: what ran, who played, who judged, in which browser. Pure."""
+"""`run.json` as tables for people: who played and judged, in which browser, and what else decided. Pure."""
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
+
+from judge.config import RunConfig
+from judge.judges.factory import OFFLINE
+from judge.records.verdicts import NO_PROMPTS
+from judge.results.run_record import NO_RESULT
+from shared.fields import as_mapping
 
 # The configuration has a table of its own; the request repeats it; counts and costs are at the top of the page.
 _LEFT_OUT = frozenset({"config", "request", "task_ids", "schema_version", "outcomes", "judge_usage"})
@@ -23,20 +29,28 @@ _GROUPS: Mapping[str, str] = MappingProxyType(
         "packages": "Packages",
     }
 )
-_ORDER = ("Run", "Participant", "Judge", "Browser", "Packages", "Checksums")
+_DECIDED = ("Participant", "Judge", "Browser", "Settings")
+_MORE = ("Run", "Configuration", "Packages", "Checksums")
 # Keys whose parts are clear without them.
 _UNNAMED = frozenset({"participants", "identity", "environment", "packages", "judge"})
+# Of a judge that asks no model: its prompts are those of nobody, and nothing compares scores with a threshold.
+_OF_MODELS = frozenset({"model", "prompt_set", "threshold"})
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 SetupRows = list[tuple[str, str]]
 
 
-def setup_of(record: Mapping[str, Any]) -> dict[str, SetupRows]:
-    """Names and values by group, without unset ones."""
+class Setup(NamedTuple):
+    """Names and values by group, without unset ones: what decided the results, and what else was recorded."""
+
+    decided: dict[str, SetupRows]
+    more: dict[str, SetupRows]
+
+
+def setup_of(record: Mapping[str, Any]) -> Setup:
+    """What a `run.json` says about how the run was set up."""
     groups: defaultdict[str, SetupRows] = defaultdict(list)
-    for key, value in record.items():
-        if key in _LEFT_OUT:
-            continue
+    for key, value in _told(record).items():
         for path, leaf in _leaves(value):
             name = " ".join(path if key in _UNNAMED and path else (key, *path)).replace("_", " ")
             text = (moment(leaf) if key.endswith("_at") else "") or _words(leaf)
@@ -46,7 +60,39 @@ def setup_of(record: Mapping[str, Any]) -> dict[str, SetupRows]:
                 groups["Checksums"].append((" ".join((key, *path)).replace("_", " "), text))
             elif text:
                 groups[_GROUPS.get(key, "Run")].append((name, text))
-    return {name: groups[name] for name in _ORDER if groups[name]}
+    config = as_mapping(record.get("config"))
+    groups["Settings"] = [(name.replace("_", " "), _words(value)) for name, value in _deciding(config)]
+    groups["Configuration"] = [(str(name), str(value)) for name, value in config.items()]
+    return Setup(*({name: groups[name] for name in names if groups[name]} for names in (_DECIDED, _MORE)))
+
+
+def _told(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of the record that are listed; those of the judge that had no part in a verdict are not."""
+    told = {key: value for key, value in record.items() if key not in _LEFT_OUT}
+    judge = as_mapping(record.get("judge"))
+    if judge:
+        # It names the model as well.
+        told.pop("judge_model", None)
+    if judge.get("prompt_set") == NO_PROMPTS:
+        told["judge"] = {key: value for key, value in judge.items() if key not in _OF_MODELS}
+        # Without prompts, it is the version of the checks' rules.
+        told["judge"] = {"rules" if key == "prompt_version" else key: value for key, value in told["judge"].items()}
+    return told
+
+
+def _deciding(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The settings that can affect a result and have other values than the defaults.
+
+    Those of judge models are left out where none was asked.
+    """
+    is_offline = config.get("judge_model") == OFFLINE
+    for name, value in config.items():
+        field = RunConfig.model_fields.get(name)
+        default = field.get_default(call_default_factory=True) if field else None
+        is_judges = name == "judge_model" or (is_offline and name.startswith("judge_"))
+        is_default = value == (list(default) if isinstance(default, tuple) else default)
+        if name not in NO_RESULT and not is_judges and not is_default:
+            yield name, value
 
 
 def _leaves(value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -69,12 +69,22 @@ Interval = tuple[float, float]
 
 
 class LabelledVerdict(Record):
-    """One trajectory's human label and verdict. `excluded` is the reason why they cannot be compared."""
+    """One trajectory's human label and verdict. `excluded` is the reason why they cannot be compared.
+
+    `task_id` and the judge's `reason` are empty for the rows of a CSV of both.
+    """
 
     human: bool = False
     judge: bool = False
     excluded: ExclusionReason | None = None
     groups: dict[str, str] = Field(default_factory=dict)
+    task_id: str = ""
+    reason: str = ""
+
+    @property
+    def differs(self) -> bool:
+        """Whether the label and the verdict are compared and not the same."""
+        return self.excluded is None and self.human != self.judge
 
 
 class Rates(Record):
@@ -278,7 +288,7 @@ def read_verdicts(
                 verdicts[task_id].outcome if task_id in verdicts else None,
                 {**facts.get(task_id, {}), **groups},
                 f"{labels_path}: task {shown(task_id)}",
-            )
+            ).model_copy(update={"task_id": task_id, "reason": verdicts[task_id].reason if task_id in verdicts else ""})
             for task_id, (label, groups) in labels.items()
         ]
         for judge_id, verdicts in sorted(found.items())

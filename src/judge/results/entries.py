@@ -118,9 +118,17 @@ def counts_of(values: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def decided(entries: Iterable[TaskEntry]) -> dict[str, int]:
-    """The number of entries decided by each kind of judge; those of older files are left out."""
-    counts = Counter(entry.decided_by for entry in entries if entry.decided_by)
-    return {truth: counts[truth] for truth in sorted(counts, key=lambda name: (name != CHECKS, name == JUDGE, name))}
+    """The number of entries decided by each kind of judge.
+
+    Those of older files are left out, and those of excluded tasks: nothing decided them.
+    """
+    counts = Counter(entry.decided_by for entry in entries if entry.excluded is None)
+    return {truth: counts[truth] for truth in kinds_of(counts)}
+
+
+def kinds_of(decided_by: Iterable[str | None]) -> list[str]:
+    """The kinds of judges among these, in the order in which they are listed."""
+    return sorted(set(filter(None, decided_by)), key=lambda name: (name != CHECKS, name == JUDGE, name))
 
 
 def _outcome(value: Mapping[str, Any]) -> TaskOutcome:

@@ -1,19 +1,21 @@
 """Treats folders of trajectories that WABE did not record as runs, for reports, checks and exports.
 
 A run's `run.json` says which tasks it has and which judge's verdicts count. A folder has no `run.json`: its tasks are
-the trajectories in it, in name order, and the verdicts of the judge that decided most of them count.
+the trajectories in it, in name order, and `counted_judge.json` names the judge whose verdicts count. It is written when
+the folder is first judged here and when a user chooses a judge, so that judging with another one changes no result.
 """
 
 import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from judge.judges.rescoring import find_trajectories, verdict_on_file
-from judge.records.verdicts import Verdict
+from judge.records.verdicts import JudgeInfo, Verdict
 from judge.results.submission import read_submissions
 from judge.scenario.sources import read_task_rows
 from judge.store.layout import RUN_ID, RunStore, TaskStore, resolve_run, run_at, run_of
@@ -21,8 +23,13 @@ from judge.trajectory.files import foreign_task_id, foreign_verdicts, load_traje
 from judge.trajectory.foreign import TASK_FILE, usable_id
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError
-from shared.files import write_json
+from shared.fields import as_mapping, shown
+from shared.files import read_json, write_errors, write_json
 from shared.text import counted
+
+# Names the judge whose verdicts count in a folder.
+COUNTED_JUDGE = "counted_judge.json"
+_MAX_CHOICE_BYTES = 10_000
 
 
 class FoundTask(TaskStore):
@@ -82,20 +89,50 @@ class FolderStore(RunStore):
         return found
 
     @cached_property
-    def _judge_id(self) -> str | None:
-        """The judge that decided most; other tools' evaluators only if no WABE judge decided anything."""
-        own, foreign = Counter[str](), Counter[str]()
+    def judges(self) -> Mapping[str, tuple[int, JudgeInfo | None]]:
+        """By id, how many trajectories each judge decided, and who it is: ours first, then other tools' evaluators."""
+        own, foreign, known = Counter[str](), Counter[str](), dict[str, JudgeInfo | None]()
         for folder in self._found.values():
             stems = [path.stem for path in (folder / "verdicts").glob("*.json")]
-            own.update(_decided({stem: TaskStore(folder).read_verdict(stem) for stem in stems}))
-            foreign.update(_decided(foreign_verdicts(folder)))
-        count = own if own.total() or not foreign.total() else foreign
-        # If several decided as many, the first by name, so that the choice does not depend on the order of files.
-        return min(count, key=lambda name: (-count[name], name), default=None)
+            for count, verdicts in (
+                (own, {stem: TaskStore(folder).read_verdict(stem) for stem in stems}),
+                (foreign, foreign_verdicts(folder)),
+            ):
+                count.update(_decided(verdicts))
+                known |= {name: verdict.judge for name, verdict in verdicts.items() if verdict is not None}
+        # Other tools' evaluators only come first if none of ours decided anything. If several decided as many, the
+        # first by name, so that the choice does not depend on the order of files.
+        counts = (own, foreign) if own.total() or not foreign.total() else (foreign, own)
+        order = [name for count in counts for name in sorted(count, key=lambda name: (-count[name], name))]
+        return {name: ((own | foreign)[name], known.get(name)) for name in order}
+
+    @cached_property
+    def judge_id(self) -> str | None:
+        """The judge whose verdicts count: the chosen one, else the one that decided most."""
+        chosen = None
+        with suppress(OSError, ValueError):
+            chosen = as_mapping(read_json(self.folder / COUNTED_JUDGE, max_bytes=_MAX_CHOICE_BYTES)).get("judge_id")
+        return chosen if isinstance(chosen, str) and chosen in self.judges else next(iter(self.judges), None)
+
+    def count_judge(self, judge_id: str) -> None:
+        """From now on, count the verdicts of this judge. Raises `ConfigError` if that cannot be written."""
+        with write_errors(f"cannot write {self.folder / COUNTED_JUDGE}", "check the permissions of the folder"):
+            write_json(self.folder / COUNTED_JUDGE, {"judge_id": judge_id})
+        self.__dict__.pop("judge_id", None)
+
+    def choose_judge(self, name: str) -> None:
+        """Count the verdicts of the judge with this id, method, model, or `METHOD@MODEL`. Raises `ConfigError`."""
+        found = [judge_id for judge_id, (_, info) in self.judges.items() if name in _names_of(judge_id, info)]
+        if len(found) == 1:
+            self.count_judge(found[0])
+            return
+        known = ", ".join(found or self.judges) or "none: run wabe score"
+        problem = "is the name of several judges" if found else "is not the name of a judge with verdicts here"
+        raise ConfigError(f"--judge: {shown(name)} {problem}", remedy=f"name one by its id: {known}")
 
     def task(self, task_id: str, epoch: int = 1) -> FoundTask:
         """The trajectory of that id; a folder has no epochs."""
-        return FoundTask(self._found[task_id], task_id, self._judge_id)
+        return FoundTask(self._found[task_id], task_id, self.judge_id)
 
     def tasks(self) -> Iterator[TaskStore]:
         """Every trajectory, in name order."""
@@ -103,7 +140,31 @@ class FolderStore(RunStore):
 
     def read_run(self) -> dict[str, Any]:
         """A substitute for `run.json`."""
-        return {"task_ids": list(self._found), "judge_id": self._judge_id, "participants": {self.run_id: ""}}
+        _, info = self.judges.get(self.judge_id or "", (0, None))
+        return {
+            "task_ids": list(self._found),
+            "judge_id": self.judge_id,
+            "participants": {self.run_id: ""},
+            **({"judge": info.model_dump(mode="json"), "judge_model": info.model} if info else {}),
+        }
+
+
+def keep_counted_judge(folder: Path, output_dir: Path, first: str | None = None) -> None:
+    """Record which judge's verdicts count in a folder of trajectories, if it has any and none is recorded.
+
+    To be called before the folder is judged by another judge, and afterwards: `first` is then the one that was asked
+    first.
+    """
+    if (folder / COUNTED_JUDGE).exists():
+        return
+    store = FolderStore(folder, output_dir)
+    decided = [judge_id for judge_id, (count, _) in store.judges.items() if count]
+    if decided:
+        store.count_judge(first if first in decided else decided[0])
+
+
+def _names_of(judge_id: str, info: JudgeInfo | None) -> tuple[str, ...]:
+    return (judge_id, *((info.method, info.model, f"{info.method}@{info.model}") if info else ()))
 
 
 def _decided(verdicts: Mapping[str, Verdict | None]) -> dict[str, int]:

@@ -6,6 +6,7 @@ from typing import Any
 from judge.config import MAX_EPOCHS
 from judge.records.ids import problem_of
 from judge.results.entries import TaskEntry, rate_of, read_entries
+from judge.results.metering import PARTICIPANT_COST, PARTICIPANT_USAGE, merged_usage
 from judge.results.rows import EXCLUDED
 from judge.results.submission import Submission, detail_of, total_cost
 from shared.errors import ConfigError
@@ -68,6 +69,7 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
         provenance=merged_provenance([part["provenance"] for part in parts]),
         excluded=_left_out(parts),
     )
+    detail |= merged_usage([part["metered"] for part in parts if part["tasks"]])
     return {"participants": dict(first["participants"]), "results": [{"winner": first["winner"], "detail": detail}]}
 
 
@@ -128,6 +130,7 @@ def _parts(submission: Mapping[str, Any], name: str, ids: dict[str, str]) -> Ite
             "winner": result.get("winner"),
             "judge": as_mapping(detail.get("judge")),
             "provenance": as_mapping(detail.get("provenance")),
+            "metered": {key: detail[key] for key in (PARTICIPANT_COST, PARTICIPANT_USAGE) if key in detail},
             "cost_usd": float(cost) if isinstance(cost, int | float) else None,
             "tasks": entries,
             "excluded": [each for each in as_mappings(detail.get(EXCLUDED)) if each.get("by") == "scenario"],

@@ -107,9 +107,12 @@ class RowSource:
         """The identity of participant and scenario."""
         return identity_in(self.record)
 
-    def seconds(self, phase: str) -> float:
-        """The time of all steps spent in a phase."""
-        seconds: list[float] = [getattr(step.timings, phase) for step in self.attempt.steps]
+    def seconds(self, phase: str) -> float | None:
+        """The time of all steps spent in a phase; `None` if no step says what it took."""
+        steps = self.attempt.steps
+        if steps and not any(step.timings.is_known for step in steps):
+            return None
+        seconds: list[float] = [getattr(step.timings, phase) for step in steps]
         return round(sum(seconds), 3)
 
 
@@ -130,6 +133,11 @@ class Column:
     missing: object
     when: Callable[[RowSource], bool] | None
     added: bool
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are numbers, of which means can be taken."""
+        return self.type in (int, float)
 
 
 def column(
@@ -172,12 +180,12 @@ class AttemptRow:
     steps: int = column(lambda it: it.attempt.steps_taken, entry="steps_taken")
     max_steps: int = column(lambda it: it.attempt.max_steps, entry=True)
     answer: str | None = column(lambda it: it.attempt.final_answer)
-    started_at: str = column(lambda it: _time(it.attempt.started_at))
-    ended_at: str = column(lambda it: _time(it.attempt.ended_at))
-    duration_s: float = column(lambda it: round(it.attempt.ended_at - it.attempt.started_at, 3), entry=True)
-    observe_s: float = column(lambda it: it.seconds("observe_s"))
-    reply_s: float = column(lambda it: it.seconds("reply_s"))
-    act_s: float = column(lambda it: it.seconds("act_s"))
+    started_at: str | None = column(lambda it: _time(it.attempt.started_at))
+    ended_at: str | None = column(lambda it: _time(it.attempt.ended_at))
+    duration_s: float | None = column(lambda it: it.attempt.duration_s, entry=True, missing=0.0)
+    observe_s: float | None = column(lambda it: it.seconds("observe_s"))
+    reply_s: float | None = column(lambda it: it.seconds("reply_s"))
+    act_s: float | None = column(lambda it: it.seconds("act_s"))
     judge_s: float | None = column(lambda it: it.attempt.judge_s)
     judge_method: str | None = column(lambda it: it.judge.method if it.judge else None)
     judge_model: str | None = column(lambda it: it.judge.model if it.judge else None)
@@ -305,8 +313,9 @@ def _failed_check(verdict: Verdict | None) -> str | None:
     return "; ".join(each.description for each in assertions_in(verdict) if each.passed is False) or None
 
 
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
+def _time(seconds: float) -> str | None:
+    """A moment; `None` for 0, which says that it is unknown."""
+    return None if not seconds else datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def _cut(value: Any, max_chars: int | None) -> Any:

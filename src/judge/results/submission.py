@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 from judge.records.tasks import Level, Task
 from judge.records.verdicts import CHECKS, JudgeInfo, TaskOutcome
 from judge.results.attacks import ATTACKS, AttackTotals, attack_entry
-from judge.results.entries import TaskEntry, decided, rate_of, read_entries
+from judge.results.entries import TaskEntry, kinds_of, rate_of, read_entries
 from judge.results.policies import PolicyTotals, policy_entries
 from judge.results.progress import mean_progress
 from judge.results.rates import COVERAGES
@@ -243,7 +243,8 @@ def detail_of(
     }
     # A rate over several kinds of verdicts is always shown together with the rate of each kind.
     by_truth = {
-        truth: rate_of(each for each in entries if each.decided_by == truth).published() for truth in decided(entries)
+        truth: rate_of(each for each in entries if each.decided_by == truth).published()
+        for truth in kinds_of(each.decided_by for each in entries)
     }
     repeats = repeats_in(entries)
     clean = [each for each in entries if not each.is_attacked]

@@ -1,6 +1,6 @@
 """How sure a difference is: intervals clustered by website, the smallest detectable difference, corrected p-values.
 
-The quantiles are scipy's, an extra (`statistics`); without it, `None` says that nothing was computed.
+Student's quantile is scipy's, an extra (`statistics`); without it there is no clustered interval.
 
 Clustered standard errors and the minimum detectable effect are those of Miller, *Adding Error Bars to Evals*
 (arXiv:2411.00640); the interval takes Student's quantile with one degree of freedom less than there are clusters
@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 POWER, LEVEL = 0.8, 0.05
 
@@ -67,13 +68,12 @@ def clustered_interval(values: Sequence[tuple[str, float]]) -> ClusteredMean | N
 def detectable(variance: float, size: int, *, level: float = LEVEL, power: float = POWER) -> float | None:
     """The smallest true mean of `size` values with this variance that a two-sided test finds with this power.
 
-    `None` without a value, or without scipy.
+    `None` without a value.
     """
-    if size < 1 or not is_available():
+    if size < 1:
         return None
-    from scipy import stats
-
-    quantiles = float(stats.norm.ppf(1 - level / 2)) + float(stats.norm.ppf(power))
+    normal = NormalDist()
+    quantiles = normal.inv_cdf(1 - level / 2) + normal.inv_cdf(power)
     return quantiles * math.sqrt(variance / size)
 
 

@@ -225,7 +225,7 @@ def markdown(
             _code(key_of(row.task_id, row.epoch)),
             row.level or "",
             row.steps,
-            f"{row.duration_s:.1f}",
+            "" if row.duration_s is None else f"{row.duration_s:.1f}",
             why,
         )
         lines.append(f"| {' | '.join(map(str, cells))} |")

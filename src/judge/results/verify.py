@@ -9,6 +9,7 @@ recomputed, are notes and not mismatches.
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -348,7 +349,10 @@ def _checksums(run: Mapping[str, Any], summaries: Sequence[TaskSummary], detail:
     of_results, settings = made_with(summaries), settings_checksum(as_mapping(run.get("config")))
     made = {"task_set_checksum": of_results["task_set_checksum"], "config_checksum": settings}
     if run.get("decided_by"):
-        made["decided_by"] = decided(TaskEntry.read(summary.entry) for summary in summaries)
+        entries = [TaskEntry.read(summary.entry) for summary in summaries]
+        # Earlier versions counted excluded tasks as well.
+        counts = (decided(entries), decided([replace(entry, excluded=None) for entry in entries]))
+        made["decided_by"] = run["decided_by"] if run["decided_by"] in counts else counts[0]
     if "request" in run:
         made["request_sha256"] = sha256_of(run["request"])
     for key, value in made.items():

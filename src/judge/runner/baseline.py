@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from judge.report.comparing import Comparison, compare
 from judge.report.data import TaskRow
-from judge.report.totals import Comparison, compare
 from judge.results.entries import TaskEntry, read_entries
 from judge.results.statistics import tallies_of
 from judge.results.submission import read_submissions

@@ -232,10 +232,11 @@ class SiteEntry(_Process):
     """A local website that is started before the agents (a demo shop, a manual).
 
     `ready`: what it answers once it is up; by default, anything. `static`: nothing that a participant does there
-    persists beyond its browser. `reset_url`: a POST resets the site to its initial state; `restart`: restarting `cmd`
-    does. `storage_state` and `http_credentials` apply to each task on the site that has none of its own. So does
-    `login`, which is repeated whenever the site is reset, and `hold`, after the task's own. With an `archive`,
-    recordings answer for the site, which is then not started; `archive_sha256` is the digest that the file must have.
+    persists beyond its browser. `reset_url`: a POST to it, which may be a path on the site, resets the site to its
+    initial state; `restart`: restarting `cmd` does. `storage_state` and `http_credentials` apply to each task on the
+    site that has none of its own. So does `login`, which is repeated whenever the site is reset, and `hold`, after the
+    task's own. With an `archive`, recordings answer for the site, which is then not started; `archive_sha256` is the
+    digest that the file must have.
     """
 
     name: Name
@@ -250,6 +251,14 @@ class SiteEntry(_Process):
     hold: Annotated[Holds, _OnItsDay] = ()
     storage_state: DeclaredState | None = Field(default=None, repr=False)
     http_credentials: Credentials = Field(default=(), repr=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _resolved(cls, value: Any) -> Any:
+        """With the address of a reset, which may be relative to the site's, in full."""
+        if isinstance(value, Mapping) and isinstance(reset := value.get("reset_url"), str) and reset.startswith("/"):
+            return {**value, "reset_url": urljoin(str(value.get("endpoint")), reset)}
+        return value
 
     @model_validator(mode="after")
     def _has_one_way_back(self) -> Self:

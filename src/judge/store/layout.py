@@ -48,6 +48,7 @@ _FINAL = "final"
 # In `verdicts`: those that a later verdict of the same judge replaced, because other code gave them.
 _EARLIER = "earlier"
 _MAX_SNAPSHOT_CHARS = 4_000_000
+_MIN_FREE_BYTES = 1_000_000_000
 
 
 class TaskStore:
@@ -368,7 +369,10 @@ def find_run(argument: str, output_dir: Path) -> RunStore:
         home = output_dir / "runs" / path.resolve().name
         raise ConfigError(f"{argument} is not in a folder named runs, as every run is", remedy=f"move it to {home}")
     else:
-        raise ConfigError(f"no run {argument!r} under {output_dir / 'runs'}", remedy="give a run id or a run's folder")
+        raise ConfigError(
+            f"no run {argument!r} under {output_dir / 'runs'}",
+            remedy="give a run id or a run's folder; wabe runs lists them",
+        )
     return store
 
 
@@ -386,3 +390,16 @@ def link_latest(output_dir: Path, results: Path) -> None:
     except OSError:
         # On a file system without links (some mounted volumes), only this convenience is missing.
         fresh.unlink(missing_ok=True)
+
+
+def free_space(output_dir: Path) -> tuple[str, bool]:
+    """The space left for results in a sentence, and whether it is enough (a task needs about 2 MB).
+
+    The folder may not exist yet; then its nearest parent decides.
+    """
+    existing = next(path for path in (output_dir, *output_dir.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    text = f"{free / 1e9:.1f} GB free for {output_dir}"
+    if free >= _MIN_FREE_BYTES:
+        return text, True
+    return f"{text}: too little; free some or choose --output-dir", False

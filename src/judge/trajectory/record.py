@@ -263,6 +263,11 @@ class Attempt(Record):
         return self.frozen.coverage if self.frozen else None
 
     @property
+    def duration_s(self) -> float | None:
+        """How long it took in seconds; `None` if that is unknown, as in many recordings of other tools."""
+        return self._duration_s if self.ended_at > self.started_at else None
+
+    @property
     @derived("times.duration_s", after="times.ended_at")
     def _duration_s(self) -> float:
         return round(self.ended_at - self.started_at, 3)

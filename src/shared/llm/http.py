@@ -1,6 +1,7 @@
 """Shared by the adapters of the model SDKs: a time limit, retries, billing of lost requests, and error texts."""
 
 import asyncio
+import contextlib
 import contextvars
 import json
 import random
@@ -10,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from urllib.parse import urlsplit
 
 from tenacity import (
     AsyncRetrying,
@@ -48,6 +50,13 @@ _REQUEST_REFUSED = (400, 413, 415, 422)
 _NOT_ABOUT_OPTIONS = (401, 403, 408, 429)
 # Statuses with which gateways pass a rate limit on: transient if their text says when to try again.
 _MAY_BE_BUSY = (400, 402, 403, 413, 425, 498)
+_REMEDIES: Mapping[int, str] = MappingProxyType(
+    {
+        404: "check the model's name and the base URL",
+        429: "wait, lower the requests or tokens per minute, or check the account's limits and credit",
+    }
+)
+_CHECK_NETWORK = "check the network, the proxy and the base URL"
 # What an answer has, in all APIs.
 _ANSWERS = ("choices", "candidates", "content")
 # The status of an error that names none, by words in its fields and its text; the first that fits.
@@ -193,8 +202,9 @@ class HTTPModel(ABC):
         except AnswerInterrupted as error:
             raise ModelUnavailable(str(error), usage=requests.usage) from None
         except self.connection_errors as error:
-            why = f"{self.name} cannot be reached: {type(error.__cause__ or error).__name__}"
-            raise ModelUnavailable(why, usage=requests.usage) from None
+            at = f" at {address}" if (address := _address_of(error)) else ""
+            why = f"{self.name} cannot be reached{at}: {type(error.__cause__ or error).__name__}"
+            raise ModelUnavailable(why, remedy=_CHECK_NETWORK, usage=requests.usage) from None
         except self.body_errors as error:
             # Not JSON, or JSON of another shape: the SDKs pass their parsers' errors on.
             raise self._malformed(f"an unreadable body: {type(error).__name__}") from None
@@ -308,9 +318,10 @@ class HTTPModel(ABC):
         if is_key or code in (401, 403):
             remedy = f"check the key in {self.key_variable}"
             return ModelKeyRefused(f"{self.name} refused the key (HTTP {code})", remedy=remedy)
-        remedy = "check the model's name and the base URL" if code == 404 else ""
+        remedy = _REMEDIES.get(code, "")
         kind = ModelRequestRefused if code in _REQUEST_REFUSED else ModelUnavailable
-        return kind(f"{self.name} answered HTTP {code}: {self.clean(text)}", remedy=remedy)
+        at = f" at {_public(self._base_url)}" if self._base_url else ""
+        return kind(f"{self.name}{at} answered HTTP {code}: {self.clean(text)}", remedy=remedy)
 
     def _malformed(self, what: str, usage: TokenUsage = UNREPORTED) -> ModelMalformed:
         return ModelMalformed(f"{self.name} answered with {what}", usage=usage)
@@ -358,6 +369,22 @@ def _said(error: Any) -> tuple[int, str]:
     """The status and the body of an error for an HTTP status."""
     response = error.response
     return response.status_code, response.text
+
+
+def _address_of(error: Any) -> str:
+    """The host that could not be reached, without anything secret; empty if the error does not say."""
+    for each in (error, error.__cause__):
+        # httpx raises if the request was never set.
+        with contextlib.suppress(AttributeError, RuntimeError):
+            url = each.request.url
+            return _public(str(url))
+    return ""
+
+
+def _public(url: str) -> str:
+    """The scheme, host and port of an address: the rest may be secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def _told_s(error: Any) -> float:

@@ -156,3 +156,25 @@ def test_json_against_ground_truth_lists_the_disagreements(app: typer.Typer, jud
 def test_truth_needs_a_run_and_nothing_else(app: typer.Typer, arguments: list[str]) -> None:
     with pytest.raises(ConfigError, match="--truth needs a run"):
         CliRunner().invoke(app, arguments, catch_exceptions=False)
+
+
+def test_disagreements_with_labels_are_listed_with_every_judge_beside_them(app: typer.Typer, tmp_path: Path) -> None:
+    models = {"webjudge-aa": "gemini:a", "webjudge-bb": "gemini:b"}
+    for judge_id, model in models.items():
+        judge = JUDGE.model_copy(update={"model": model})
+        results = tmp_path / "run" / "results"
+        write_json(results / "t1" / "verdicts" / f"{judge_id}.json", a_verdict(judge=judge).model_dump(mode="json"))
+        outcome = "failure" if judge_id == "webjudge-bb" else "success"
+        verdict = a_verdict(outcome, judge=judge, reason="no lamp was chosen")
+        write_json(results / "t2" / "verdicts" / f"{judge_id}.json", verdict.model_dump(mode="json"))
+    labels = tmp_path / "labels.csv"
+    labels.write_text("task_id,human\nt1,1\nt2,1\n")
+    arguments = ["--verdicts", str(tmp_path / "run"), "--labels", str(labels)]
+    output = run(app, *arguments)
+    assert output.index("Judges side by side") < output.index("1 task on which a judge differs from the label")
+    line = "t2: the label says success, webjudge · gemini:a says success, webjudge · gemini:b says failure"
+    assert f"{line}\n  webjudge · gemini:b: no lamp was chosen" in output
+    judges = json.loads(run(app, *arguments, "--json"))["judges"]
+    (found,) = judges["webjudge-bb"]["disagreements"]
+    assert found == {"task_id": "t2", "human": "success", "judge": "failure", "reason": "no lamp was chosen"}
+    assert judges["webjudge-aa"]["disagreements"] == []

@@ -1,5 +1,6 @@
 """What is missing to run here."""
 
+import re
 import socket
 from pathlib import Path
 
@@ -9,7 +10,6 @@ from typer.testing import CliRunner
 from helpers.a2a.guarded import guarded_agent
 from helpers.ports import free_port
 from helpers.scenario.texts import TASK
-from judge.commands import doctor
 from judge.commands.app import command_app
 from judge.commands.doctor import (
     check_browser,
@@ -22,6 +22,7 @@ from judge.commands.doctor import (
 )
 from judge.commands.findings import FINDINGS
 from judge.runner.launch import Member
+from judge.store import layout
 from shared.seams import without_code
 from shared.settings import Settings
 
@@ -56,8 +57,8 @@ def test_a_key_that_is_set_is_not_shown() -> None:
 
 def scenario_with(folder: Path, more: str = "", *, participant: str = "python x.py") -> Path:
     agents = (
-        '[green_agent]\nendpoint = "http://127.0.0.1:9009"\ncmd = "wabe serve"\n'
-        f'[[participants]]\nrole = "p"\nendpoint = "http://127.0.0.1:9019"\ncmd = "{participant}"\n'
+        f'[green_agent]\nendpoint = "http://127.0.0.1:{free_port()}"\ncmd = "wabe serve"\n'
+        f'[[participants]]\nrole = "p"\nendpoint = "http://127.0.0.1:{free_port()}"\ncmd = "{participant}"\n'
     )
     path = folder / "s.toml"
     path.write_text(f"{agents}{TASK}{more}\n")
@@ -68,12 +69,9 @@ def test_a_scenario_is_examined_with_its_log_ins(tmp_path: Path) -> None:
     cookie = '{ name = "id", value = "very-secret", domain = "example.org", expires = 1 }'
     path = scenario_with(tmp_path, f"storage_state = {{ cookies = [{cookie}] }}")
     found = check_scenario(path, Settings(judge_model="offline"))
-    assert [(finding.state, finding.subject) for finding in found] == [
-        ("ok", "scenario"),
-        ("note", "log-in"),
-        ("ok", "p"),
-        ("ok", "green_agent"),
-    ]
+    *others, first, second = [(finding.state, finding.subject) for finding in found]
+    assert others == [("ok", "scenario"), ("note", "log-in"), ("ok", "p"), ("ok", "green_agent")]
+    assert [f"{state} {subject.split()[0]}" for state, subject in (first, second)] == ["ok port", "ok port"]
     assert "1 of 1 cookie expired: 'id'" in found[1].text
 
 
@@ -135,9 +133,22 @@ def test_a_taken_port_is_noted() -> None:
         assert check_port(server.getsockname()[1]).state == "note"
 
 
+def test_a_scenario_needs_its_own_ports_and_no_others(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        path = scenario_with(tmp_path, '\n[config]\njudge_model = "offline"')
+        path.write_text(re.sub(r":\d+", f":{port}", path.read_text(), count=1))
+        said = CliRunner().invoke(command_app("doctor"), [str(path)])
+    lines = [line for line in said.stdout.splitlines() if " port " in line]
+    # Without the judge's port the run does not start; the other one is free.
+    assert [line.split()[:3] for line in lines if str(port) in line] == [["MISSING", "port", str(port)]]
+    assert len(lines) == 2
+    assert said.exit_code == 1
+
+
 def test_too_little_disk_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_disk(tmp_path / "not" / "there" / "yet").state == "ok"
-    monkeypatch.setattr(doctor, "_MIN_FREE_BYTES", 10**18)
+    monkeypatch.setattr(layout, "_MIN_FREE_BYTES", 10**18)
     assert check_disk(tmp_path).state == "missing"
 
 

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from helpers.runner.scenario_runs import write_scenario
 from judge.commands.app import app, command_app, expand_resume
+from judge.commands.doctor import check_disk
 from judge.commands.run import scenario_file
 from judge.results.identity import identity_in
 from judge.results.run_record import begin_run
@@ -20,7 +21,9 @@ from judge.runner.options import RunOptions, resume_command
 from judge.runner.plan import make_plan
 from judge.scenario.request import parse_request
 from judge.scenario.toml import load_scenario
+from judge.store import layout
 from judge.store.layout import RunStore
+from shared import engines
 from shared.engines import Engine
 from shared.errors import ConfigError
 from shared.settings import Settings
@@ -83,6 +86,7 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
         (["--display", "plian"], "'plian' is not one of 'full', 'plain', 'json', 'none'. Did you mean 'plain'?"),
         (["--fail-under", "101"], "--fail-under 101 is not a percentage"),
         (["--fail-under", "nan"], "--fail-under nan is not a percentage"),
+        (["--fail-under", "0.8"], "--fail-under 0.8 is below one percent: did you mean 80? (give 0, or 1 to 100)"),
         (["--baseline-p", "0.05"], "--baseline-p 0.05 is not usable"),
         (["--baseline", "r1", "--baseline-p", "2"], "--baseline-p 2 is not usable"),
         (["--limit", "0"], "--limit"),
@@ -143,6 +147,19 @@ def test_an_agent_that_ends_at_once_is_named_with_the_end_of_its_log(
     assert "agent green_agent" in said
     assert "exit code 3" in said
     assert "out of paint" in said
+
+
+def test_too_little_space_is_named_as_by_the_doctor(
+    scenario: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play(*_: object) -> int:
+        return 0
+
+    monkeypatch.setattr(layout, "_MIN_FREE_BYTES", 10**18)
+    monkeypatch.setattr(engines, "player_of", lambda _: play)
+    with pytest.raises(SystemExit):
+        run_command(command_app("run"), [str(scenario()), "--output-dir", str(tmp_path)], name="wabe")
+    assert capsys.readouterr().err == f"warning: {check_disk(tmp_path).text}\n"
 
 
 def test_a_command_that_does_not_exist_is_named(scenario: Callable[..., Path], fails: Callable[..., str]) -> None:

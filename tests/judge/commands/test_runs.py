@@ -303,3 +303,10 @@ def test_a_run_of_several_epochs_says_so(tmp_path: Path) -> None:
     store.write_submission({"results": [{"detail": {"success_rate": 58.8}}]})
     assert "58.8 %, 3 epochs" in listed(tmp_path)
     assert rows(tmp_path)[store.run_id]["epochs"] == 3
+
+
+def test_a_rate_over_some_of_the_tasks_says_over_how_many(tmp_path: Path) -> None:
+    store = a_run(tmp_path, "20260101-000000-aa")
+    detail = {"success_rate": 100.0, "scored_tasks": 6, "total_tasks": 10}
+    store.write_submission({"results": [{"detail": detail}]})
+    assert "100.0 % (6 of 10 scored)" in listed(tmp_path)

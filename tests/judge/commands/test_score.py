@@ -270,6 +270,22 @@ def test_with_nothing_to_ask_that_is_said(run: RunStore, server: ModelServer) ->
     assert "to ask" not in invoke(run, "run-1", "--model", "offline").stdout
 
 
+def test_a_dry_run_estimates_and_judges_nothing(run: RunStore, server: ModelServer) -> None:
+    with run.held("another"):
+        # It writes nothing, so it needs no lock.
+        said = invoke(run, "run-1", *priced(server, "--dry-run"))
+    assert said.exit_code == 0, said.output
+    first, last = said.stdout.splitlines()
+    assert "2 verdicts to ask for: about 6 calls" in first
+    assert last == "Nothing was judged (--dry-run)."
+    found = json.loads(invoke(run, "run-1", *priced(server, "--dry-run", "--json")).stdout)
+    assert found["expected"]["calls"] == 6
+    free = invoke(run, "run-1", "--model", "offline", "--dry-run").stdout
+    assert free.splitlines()[0] == "no judge model: 2 trajectories, nothing to ask"
+    assert server.received == []
+    assert list(run.folder.rglob("verdicts/*.json")) == []
+
+
 def test_json_has_the_costs_too(run: RunStore, server: ModelServer) -> None:
     summary = json.loads(invoke(run, "run-1", *priced(server, "--json")).stdout)
     assert summary["name"] == "webjudge · openai:gpt-4.1-mini"

@@ -5,6 +5,7 @@ import hashlib
 import posixpath
 import re
 import shutil
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.attacked import attacked
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from helpers.runs import a_png, say_everywhere, write_synthetic_run, write_task
 from judge.records.tasks import Task
@@ -20,6 +22,7 @@ from judge.report.build import make_report, report_folder
 from judge.report.data import read_task
 from judge.report.pages import Renderer
 from judge.results.folders import FolderStore
+from judge.results.rows import COLUMNS
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 
@@ -91,13 +94,13 @@ def test_aborted_unscored_and_unfinished_tasks_are_named_on_the_front_page(run: 
 
 def test_an_incomplete_run_is_marked_beside_its_rate_of_all_tasks(run: RunStore, tmp_path: Path) -> None:
     html = make_report([run], tmp_path / "report").read_text()
-    assert "Incomplete: 3 of 6 tasks are not in the rate" in html
+    assert html.index("Incomplete: 3 of 6 tasks are not in the rate") < html.index('aria-label="Summary"')
     assert re.search(r"Of all 6 tasks: <b>[\d.]+\xa0%</b>", html)
 
 
 def test_a_comparison_marks_the_run_that_is_incomplete(run: RunStore, tmp_path: Path) -> None:
     html = make_report([run, run], tmp_path / "both").read_text()
-    assert html.count("incomplete: 3 of 6 not scored") == 2
+    assert "<b>Incomplete:</b> A (3 of 6 not scored), B (3 of 6 not scored)." in html
 
 
 def test_an_earlier_report_is_replaced(run: RunStore, tmp_path: Path) -> None:
@@ -406,3 +409,28 @@ def test_every_page_carries_a_policy_before_anything_that_it_could_run(run: RunS
         assert not re.search(r"<(script|style|link|img|body)\b", html[: policy.start()]), name
         assert unescape(policy[1]).startswith("default-src 'none'"), name
         assert "unsafe" not in policy[1], name
+
+
+def test_tasks_under_attack_are_marked_and_counted_apart_from_their_clean_twins(tmp_path: Path) -> None:
+    store = a_finished_run(
+        tmp_path, a_result("t1", verdict=a_verdict("failure")), attacked("t1", True, outcome="failure")
+    )
+    html = make_report([store], tmp_path / "report").read_text()
+    rows = re.findall('<tr data-outcome="failure".*?</tr>', html, re.DOTALL)
+    assert sorted(('data-attack="attacked"' in row, "attack: a</span>" in row) for row in rows) == [
+        (False, False),
+        (True, True),
+    ]
+    chip = re.search(
+        'href="#verdict=failure&amp;attack=clean">(.*?)</a>|href="#verdict=failure&attack=clean">(.*?)</a>', html
+    )
+    assert chip is not None
+    assert chip[0].endswith("</span> 1</a>")
+
+
+def test_a_text_column_can_have_a_heading(run: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = [replace(each, heading="Ended") if each.name == "stop_reason" else each for each in COLUMNS]
+    monkeypatch.setattr("judge.report.pages.COLUMNS", columns)
+    html = make_report([run], tmp_path / "report").read_text()
+    assert '<th scope="col">Ended</th>' in html
+    assert "<td>finished</td>" in html

@@ -195,3 +195,10 @@ def test_of_several_verdicts_of_checks_the_newest_is_the_ground_truth(store: Run
         place.write_verdict(judge_id, counted.model_copy(update={"outcome": outcome, **by_checks}))
         os.utime(place.folder / "verdicts" / f"{judge_id}.json", (written_at, written_at))
     assert read_task(place).row.differences == ()
+
+
+@pytest.mark.parametrize(("outcome", "shown"), [("failure", 3), ("success", None), ("aborted", None)])
+def test_a_failure_without_a_step_that_went_wrong_opens_at_its_last_step(
+    store: RunStore, outcome: str, shown: int | None
+) -> None:
+    assert read(store, outcome=outcome, steps=3).first_shown == shown

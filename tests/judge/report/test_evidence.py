@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from helpers.results import a_verdict
 from judge.records.tasks import Task
-from judge.report.evidence import PointView, pieces_of, points_of, verdict_view
+from judge.report.evidence import PointView, points_of, stages_of, verdict_view
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -17,11 +17,30 @@ JSON = st.recursive(
 )
 
 
-def test_every_prompt_and_reply_is_in_a_piece_of_its_own() -> None:
-    calls = [{"stage": "image", "prompt": "Rate it.", "reply": "Score: 4"}, {"stage": "outcome", "prompt": "Decide."}]
-    first, second = pieces_of({"calls": calls})
-    assert (first.title, first.parts[1:]) == ("calls 1 · image", (("prompt", "Rate it."), ("reply", "Score: 4")))
-    assert second.title == "calls 2 · outcome"
+def test_the_question_that_decided_comes_first_and_the_others_are_folded_by_stage() -> None:
+    rated = {"stage": "image", "prompt": "Rate it.", "reply": "Score: 4"}
+    calls = [{"stage": "key_points", "prompt": "List."}, rated, rated, {"stage": "outcome", "prompt": "Decide."}]
+    stages = stages_of({"key_points": [{"key_point": "one"}], "calls": calls})
+    assert [stage.title for stage in stages] == [
+        "outcome: what decided",
+        "key points (1)",
+        "key points: 1 question",
+        "image: 2 questions",
+    ]
+    assert stages[0].pieces[0].parts[1:] == (("prompt", "Decide."),)
+    assert [piece.title for piece in stages[-1].pieces] == ["question 1 · image", "question 2 · image"]
+    assert stages[-1].pieces[1].parts[1:] == (("prompt", "Rate it."), ("reply", "Score: 4"))
+
+
+def test_evidence_is_bounded_and_says_what_is_left_out() -> None:
+    calls = [{"stage": "image", "prompt": str(number)} for number in range(600)]
+    first, second, left = stages_of({"calls": [*calls, {"stage": "outcome"}]})
+    assert (len(first.pieces), len(second.pieces), left.title) == (1, 499, "101 more pieces left out")
+
+
+def test_calls_without_stages_are_listed_as_they_are() -> None:
+    (stage,) = stages_of({"calls": [{"reply": "one"}, {"reply": "two"}]})
+    assert (stage.title, [piece.title for piece in stage.pieces]) == ("calls (2)", ["calls 1", "calls 2"])
 
 
 def test_what_was_withheld_is_a_piece_of_its_own_and_its_code_a_note() -> None:
@@ -29,12 +48,12 @@ def test_what_was_withheld_is_a_piece_of_its_own_and_its_code_a_note() -> None:
     verdict = a_verdict("failure", reason_code="withheld_evidence", evidence={"withheld": withheld})
     view = verdict_view("webjudge-1", verdict, counts=True)
     assert view.notes == ("reason code: withheld_evidence, see the evidence",)
-    assert dict(view.evidence[0].parts)["step"] == "text"
+    assert dict(view.evidence[0].pieces[0].parts)["step"] == "text"
 
 
 def test_plain_values_share_one_piece() -> None:
-    (piece,) = pieces_of({"baseline": "a note", "count": 3})
-    assert piece.parts == (("baseline", "a note"), ("count", "3"))
+    (stage,) = stages_of({"baseline": "a note", "count": 3})
+    assert stage.pieces[0].parts == (("baseline", "a note"), ("count", "3"))
 
 
 def test_a_key_point_carries_the_status_that_the_judge_gave_it() -> None:
@@ -119,6 +138,6 @@ def test_where_it_went_wrong_and_what_obstacles_there_were_is_shown() -> None:
 
 @given(st.dictionaries(st.text(max_size=8), JSON, max_size=4))
 def test_evidence_of_any_shape_can_be_shown(evidence: dict[str, Any]) -> None:
-    for piece in pieces_of(evidence):
+    for piece in (piece for stage in stages_of(evidence) for piece in stage.pieces):
         assert all(isinstance(text, str) for part in piece.parts for text in part)
     verdict_view("m-1", a_verdict(evidence=evidence | {"rubric": evidence}), counts=True)

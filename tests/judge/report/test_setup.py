@@ -13,23 +13,41 @@ RECORD = {
     "judge": {"method": "checks", "prompt_checksum": "b" * 64},
     "environment": {"browser": "Chromium 156"},
     "self_recorded": True,
-    "config": {"max_steps": 3},
+    "config": {"max_steps": 3, "max_parallel": 4, "settle": "auto", "judge_model": "offline", "judge_votes": 5},
 }
 
 
-def test_facts_are_grouped_and_named_without_what_is_unset() -> None:
-    assert setup_of(RECORD) == {
-        "Run": [
-            ("run id", "r1"),
-            ("started at", "2026-02-02 02:40 UTC"),
-            ("scenario name", "demo"),
-            ("self recorded", "yes"),
-        ],
+def test_facts_are_grouped_and_named_and_only_those_that_decided_are_in_front() -> None:
+    found = setup_of(RECORD)
+    assert found.decided == {
         "Participant": [("white agent", "http://127.0.0.1:9019"), ("card name", "replay")],
         "Judge": [("method", "checks")],
         "Browser": [("browser", "Chromium 156")],
-        "Checksums": [("scenario sha256", "a" * 64), ("judge prompt checksum", "b" * 64)],
+        # Neither a default, nor how many tasks ran at once, nor the votes of a judge that was not asked.
+        "Settings": [("max steps", "3")],
     }
+    assert found.more["Run"] == [
+        ("run id", "r1"),
+        ("started at", "2026-02-02 02:40 UTC"),
+        ("scenario name", "demo"),
+        ("self recorded", "yes"),
+    ]
+    assert ("judge_votes", "5") in found.more["Configuration"]
+    assert found.more["Checksums"] == [("scenario sha256", "a" * 64), ("judge prompt checksum", "b" * 64)]
+
+
+def test_a_judge_without_a_model_has_rules_and_neither_prompts_nor_a_threshold() -> None:
+    info = {"method": "checks", "model": "offline", "prompt_set": "none", "prompt_version": "3", "threshold": 3}
+    assert setup_of({"judge_model": "offline", "judge": info}).decided["Judge"] == [
+        ("method", "checks"),
+        ("rules", "3"),
+    ]
+    asked = info | {"method": "webjudge", "model": "openai:m", "prompt_set": "default"}
+    told = setup_of(
+        {"judge_model": "openai:m", "judge": asked, "config": {"judge_model": "openai:m", "judge_votes": 5}}
+    )
+    assert told.decided["Judge"] == [(key.replace("_", " "), str(value)) for key, value in asked.items()]
+    assert told.decided["Settings"] == [("judge votes", "5")]
 
 
 def test_an_invalid_time_is_empty() -> None:

@@ -12,8 +12,8 @@ from helpers.results import a_finished_run, a_result, a_submission, a_verdict
 from judge.config import RunConfig
 from judge.results.leaderboard import rows
 from judge.results.merge import merge
-from judge.results.run_record import excluded_by_scenario, newest_unfinished, require_same_exclusions
-from judge.results.submission import incomplete_note
+from judge.results.run_record import excluded_by_scenario, newest_unfinished, require_same_exclusions, totals_of
+from judge.results.submission import TaskSummary, incomplete_note
 from judge.results.tables import TableAttempt, csv_of, left_out_rows, markdown, table_of
 from judge.results.verify import verify_run
 from judge.runner.junit import write_junit
@@ -169,3 +169,12 @@ def test_a_task_that_the_scenario_excludes_is_a_row_without_an_attempt(store: Ru
     (row,) = left_out_rows(store.run_id, store.read_run() or {})
     assert (row.task_id, row.verdict, row.excluded, row.success) == ("old", "excluded", "the page is gone", None)
     assert (row.attempt, row.steps, row.website) == (0, 0, "")
+
+
+def test_nothing_decided_an_excluded_task(store: RunStore) -> None:
+    summaries = [TaskSummary.of(a_result("t1")), TaskSummary.of(excluded())]
+    assert totals_of(summaries)["decided_by"] == {"judge": 1}
+    # Earlier versions counted it, and their runs are still right.
+    for recorded, is_wrong in ({"judge": 1}, False), ({"judge": 2}, False), ({"judge": 3}, True):
+        change(store.folder / "run.json", lambda run, value=recorded: run.update(decided_by=value))
+        assert any("decided_by" in line for line in verify_run(store).mismatches) is is_wrong

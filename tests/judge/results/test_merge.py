@@ -3,8 +3,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from helpers.results import JUDGE, a_result, a_submission, a_verdict
+from judge.commands.app import app
 from judge.records.tasks import Task
 from judge.results.merge import merge
 from judge.results.submission import Submission, TaskSummary
@@ -149,3 +151,42 @@ def test_shards_that_were_repeated_differently_often_are_refused() -> None:
     shards = [a_submission(*repeated("a", "success", "failure")), a_submission(*repeated("b", "success"))]
     with pytest.raises(ConfigError, match="number of epochs"):
         merge(shards)
+
+
+def metered(task_id: str, cost_usd: float | None) -> Submission:
+    submission = a_submission(a_result(task_id))
+    usage = {
+        "basis": "metered, lower bound",
+        "calls": 2,
+        "input_tokens": 10,
+        "models": [task_id],
+        "price_date": "2026-11-03",
+    }
+    detail(submission).update(
+        {"participant_usage": usage} | ({} if cost_usd is None else {"participant_cost_usd": cost_usd})
+    )
+    return submission
+
+
+def test_what_was_metered_in_all_files_is_added_up() -> None:
+    merged = detail(merge([metered("t1", 0.25), metered("t2", 0.5)]))
+    assert merged["participant_cost_usd"] == 0.75
+    assert merged["participant_usage"] == {
+        "basis": "metered, lower bound",
+        "calls": 4,
+        "input_tokens": 20,
+        "models": ["t1", "t2"],
+        "price_date": "2026-11-03",
+    }
+    assert "participant_cost_usd" not in detail(merge([metered("t1", 0.25), metered("t2", None)]))
+
+
+def test_what_was_metered_in_some_files_only_is_not_passed_off_as_everything(tmp_path: Path) -> None:
+    files = [metered("t1", 0.25), a_submission(a_result("t2"))]
+    assert not {"participant_cost_usd", "participant_usage"} & detail(merge(files)).keys()
+    paths = [tmp_path / f"{place}.json" for place in range(2)]
+    for path, submission in zip(paths, files, strict=True):
+        path.write_text(json.dumps(submission))
+    said = CliRunner().invoke(app, ["merge", *map(str, paths)])
+    assert said.exit_code == 0, said.output
+    assert "note: only 1 of 2 files says what the participant's model used" in said.stderr

@@ -1,6 +1,7 @@
 """What every provider's adapter must do, over the wire. A provider's own tests have only what is different about it."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -216,7 +217,7 @@ async def test_a_provider_can_forbid_a_retry(adapter: Adapter) -> None:
 
 async def test_a_wait_that_would_exceed_the_time_limit_is_not_begun(adapter: Adapter) -> None:
     error, requests = await adapter.failure(adapter.dialect.error(429, "no", retry_after="60"), timeout_s=30.0)
-    assert "answered HTTP 429" in str(error)
+    assert re.search(r" at http://127\.0\.0\.1:\d+ answered HTTP 429: .* \(wait, lower the requests", str(error))
     assert requests == 1
 
 
@@ -251,5 +252,7 @@ async def test_a_slow_answer_ends_at_the_time_limit(adapter: Adapter) -> None:
 async def test_an_unreachable_endpoint_is_unavailable(adapter: Adapter) -> None:
     async with serving(adapter.dialect.answer("Hi")) as server:
         pass
-    with pytest.raises(ModelUnavailable):
+    with pytest.raises(ModelUnavailable) as failed:
         await adapter.ask(server, timeout_s=1.0)
+    assert f"cannot be reached at {server.url}: " in str(failed.value)
+    assert str(failed.value).endswith(" (check the network, the proxy and the base URL)")

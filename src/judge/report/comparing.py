@@ -1,0 +1,264 @@
+"""Compares runs over the same tasks: every two of them, which ones are better, and every task in each run. Pure.
+
+Two runs are paired: only the tasks on which they differ show which one is better. McNemar's exact test (1947; the
+binomial form) gives the probability of a split at least as uneven if both were equally good. If tasks were played
+several times, it is the sign test on the tasks whose rate rose or fell. With more than two runs there are several
+pairs, so their p-values are corrected for their number (Holm 1979).
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from statistics import fmean
+
+from judge.records.tasks import key_of
+from judge.records.verdicts import NO_MODEL, UNKNOWN_MODEL
+from judge.report.data import TaskRow
+from judge.report.totals import TaskGroup, grouped
+from judge.results.judgings import judge_names, method_of
+from judge.results.run_record import NO_RESULT
+from judge.results.statistics import bootstrap, mcnemar_exact, tallies_of
+from judge.results.sureness import LEVEL, detectable_difference, holm
+from shared.fields import as_mapping
+
+_MAX_DIFFERENCES = 20
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A later run against an earlier one. Counts are of tasks scored in both runs, `shared` is of tasks in both.
+
+    `gained`: only the later run succeeded; `lost`: only the first did; with `has_repeats`: its rate rose or fell.
+    `both` and `neither`: all attempts of both runs succeeded, or none. `p` is McNemar's exact two-sided p-value.
+    `differences` are the later rate minus the first one of each task.
+    """
+
+    shared: int
+    paired: int
+    both: int
+    neither: int
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+    only_first: int
+    only_later: int
+    changed_tasks: tuple[str, ...]
+    p: float
+    differences: tuple[float, ...]
+    has_repeats: bool
+
+    @property
+    def difference(self) -> float | None:
+        """The later rate minus the first rate over the paired tasks, in percentage points."""
+        return 100 * fmean(self.differences) if self.differences else None
+
+    @property
+    def detectable(self) -> float | None:
+        """The smallest difference in points that a comparison of this size finds in 80 %; `None` if unknown."""
+        return detectable_difference(self.differences)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the difference, from resampling tasks; `None` if all differences are equal."""
+        found = bootstrap(self.differences)
+        return (100 * found[0], 100 * found[1]) if found else None
+
+
+@dataclass(frozen=True)
+class RunPair:
+    """Two of several runs by letter, compared. `p` is the p-value corrected for the number of pairs."""
+
+    first: str
+    later: str
+    comparison: Comparison
+    p: float
+
+    @property
+    def better(self) -> str | None:
+        """The run that is shown to be better: in fewer than 5 % of cases would chance alone split the tasks so."""
+        found = self.comparison
+        if self.p >= LEVEL or len(found.gained) == len(found.lost):
+            return None
+        return self.later if len(found.gained) > len(found.lost) else self.first
+
+    @property
+    def is_mean_opposed(self) -> bool:
+        """Whether the better run is so at most tasks that differ, but not on average."""
+        difference = self.comparison.difference
+        return self.better is not None and difference is not None and (difference > 0) != (self.better == self.later)
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """Which runs are better than which, by letter: those that are better than most first.
+
+    `open` are the pairs with a task scored in both of which neither run is shown to be better.
+    """
+
+    better: Mapping[str, tuple[str, ...]]
+    open: tuple[RunPair, ...]
+
+
+def pairs_of(runs: Mapping[str, Sequence[TaskRow]]) -> tuple[RunPair, ...]:
+    """Every two of the runs compared; `runs` are their rows by letter. A pair without a common task is not tested."""
+    compared = [(one, other, compare(runs[one], runs[other])) for one, other in combinations(runs, 2)]
+    corrected = iter(holm([found.p for _, _, found in compared if found.paired]))
+    return tuple(
+        RunPair(one, other, found, next(corrected) if found.paired else found.p) for one, other, found in compared
+    )
+
+
+def conclusion_of(pairs: Sequence[RunPair]) -> Conclusion:
+    """What the pairs show together."""
+    beaten: defaultdict[str, list[str]] = defaultdict(list)
+    for pair in pairs:
+        if pair.better is not None:
+            beaten[pair.better].append(pair.first if pair.better == pair.later else pair.later)
+    return Conclusion(
+        better={name: tuple(beaten[name]) for name in sorted(beaten, key=lambda name: (-len(beaten[name]), name))},
+        open=tuple(pair for pair in pairs if pair.better is None and pair.comparison.paired),
+    )
+
+
+def better_at(pairs: Sequence[RunPair]) -> dict[str, tuple[str, ...]]:
+    """By task id, which runs did better than which at it: `B-A` says that B did better than A."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for pair in pairs:
+        for task_id in pair.comparison.gained:
+            found[task_id].append(f"{pair.later}-{pair.first}")
+        for task_id in pair.comparison.lost:
+            found[task_id].append(f"{pair.first}-{pair.later}")
+    return {task_id: tuple(each) for task_id, each in found.items()}
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """A task in each run of a comparison; `None` for runs that do not have it."""
+
+    task_id: str
+    task: str
+    level: str
+    groups: tuple[TaskGroup | None, ...]
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the runs that have the task disagree on its outcomes."""
+        known = {tuple(row.outcome for row in group.attempts) for group in self.groups if group}
+        # A task may have been played more often in one run than in another.
+        return len({frozenset(outcomes) for outcomes in known}) > 1 or len(self._rates) > 1
+
+    @property
+    def attack(self) -> str | None:
+        """The name of the attack, if it is a task under attack."""
+        return next((row.attack for group in self.groups if group for row in group.attempts if row.attack), None)
+
+    @property
+    def judges(self) -> str:
+        """Whether judges disagree on one of its attempts: `disagree`, `agree`, or nothing with fewer than two."""
+        found = {group.judges for group in self.groups if group}
+        return next((each for each in ("disagree", "agree") if each in found), "")
+
+    @property
+    def pages(self) -> tuple[str, ...]:
+        """The names of the task's pages, one for each epoch that some run has."""
+        epochs = {row.epoch for group in self.groups if group for row in group.attempts}
+        return tuple(key_of(self.task_id, epoch) for epoch in sorted(epochs))
+
+    @property
+    def successes(self) -> float:
+        """The mean success rate over the runs that scored the task."""
+        return fmean(self._rates) if self._rates else 0.0
+
+    @property
+    def order(self) -> tuple[int, float]:
+        """Tasks at which some runs did better come first, then other differences, then tasks that some runs lack."""
+        is_missing = None in self.groups
+        return (0 if len(self._rates) > 1 else 1 if self.is_mixed else 2 if is_missing else 3), self.successes
+
+    @property
+    def _rates(self) -> set[Fraction]:
+        tallies = (tallies_of((row.task_id, row.outcome) for row in group.attempts) for group in self.groups if group)
+        return {tally.rate for tally in (each[self.task_id] for each in tallies) if tally.rate is not None}
+
+
+def matrix_of(runs: Sequence[Sequence[TaskRow]]) -> list[MatrixRow]:
+    """Every task of any run: those with different outcomes first, then those that fewest runs succeeded at."""
+    by_task = [{group.attempts[0].task_id: group for group in grouped(rows)} for rows in runs]
+    matrix = []
+    for task_id in dict.fromkeys(task_id for groups in by_task for task_id in groups):
+        found = tuple(groups.get(task_id) for groups in by_task)
+        known = [row for group in found if group for row in group.attempts]
+        # An unfinished task has no result that contains its text.
+        best = next((row for row in known if row.has_result), known[0])
+        matrix.append(MatrixRow(task_id, best.task, best.difficulty, found))
+    return sorted(matrix, key=lambda each: each.order)
+
+
+def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:
+    """Compare two runs task by task. Tasks whose text or website differs are excluded and listed.
+
+    Tasks under attack do not count, as in every other rate.
+    """
+    first, later = ([row for row in rows if row.attack is None] for rows in (first, later))
+    before, after = (tallies_of((row.task_id, row.outcome) for row in rows) for rows in (first, later))
+    texts, other_texts = _texts(first), _texts(later)
+    common = [task_id for task_id in before if task_id in after]
+    # An unfinished task has no text to compare.
+    changed = [name for name in common if texts[name] and other_texts[name] and texts[name] != other_texts[name]]
+    rates = [(name, before[name].rate, after[name].rate) for name in common if name not in changed]
+    scored = {name: (one, other) for name, one, other in rates if one is not None and other is not None}
+    gained = tuple(name for name, (one, other) in scored.items() if other > one)
+    lost = tuple(name for name, (one, other) in scored.items() if other < one)
+    return Comparison(
+        shared=len(common),
+        paired=len(scored),
+        both=sum(one == other == 1 for one, other in scored.values()),
+        neither=sum(one == other == 0 for one, other in scored.values()),
+        gained=gained,
+        lost=lost,
+        only_first=len(before) - len(common),
+        only_later=len(after) - len(common),
+        changed_tasks=tuple(changed),
+        p=mcnemar_exact(len(gained), len(lost)),
+        differences=tuple(float(other - one) for one, other in scored.values()),
+        has_repeats=any(tally.attempts > 1 for tally in (*before.values(), *after.values())),
+    )
+
+
+def _texts(rows: Sequence[TaskRow]) -> dict[str, set[tuple[str, str]]]:
+    """The texts and websites of each task; none for a task without a readable result."""
+    found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+    for row in rows:
+        if row.has_result:
+            found[row.task_id].add((row.task_template or row.task, row.website))
+    return found
+
+
+def differing_settings(records: Sequence[Mapping[str, object]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The settings that must be equal for a fair comparison but differ: name and each run's value."""
+    configs = [as_mapping(record.get("config")) for record in records]
+    names = dict.fromkeys(name for config in configs for name in config if name not in NO_RESULT)
+    values = {"judge": judges_of(records)}
+    values |= {
+        name: tuple(str(config.get(name, "not set")) for config in configs) for name in names if name != "judge_model"
+    }
+    different = [(name.replace("_", " "), each) for name, each in values.items() if len(set(each)) > 1]
+    return tuple(different[:_MAX_DIFFERENCES])
+
+
+def judges_of(records: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
+    """Each run's own judge; judges with other prompts or settings are told apart by their digests."""
+    ids = [str(record.get("judge_id") or "") for record in records]
+    texts = []
+    for judge_id, record in zip(ids, records, strict=True):
+        model = str(record.get("judge_model") or UNKNOWN_MODEL)
+        texts.append(" · ".join(filter(None, (method_of(judge_id), "" if model in NO_MODEL else model))) or "checks")
+    judges = list(zip(ids, texts, strict=True))
+    alike = [{other: plain for other, plain in judges if plain == text} for text in texts]
+    return tuple(str(judge_names(each)[judge_id]) for judge_id, each in zip(ids, alike, strict=True))
+
+
+def task_counts(matrix: Sequence[MatrixRow], runs: int) -> tuple[int, ...]:
+    """How many of the tasks each run has."""
+    return tuple(sum(each.groups[run] is not None for each in matrix) for run in range(runs))
