@@ -473,6 +473,14 @@ class RunConfig(Table):
         str | None,
         Setting("the run that a request resumes, or the id of a new one; `wabe run` sets it", host=True, **_OF_A_START),
     ] = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}(/shards/[0-9]{3,4}-of-[0-9]{3,4})?$")
+    on_disconnect: Annotated[
+        Literal["continue", "cancel"],
+        Setting(
+            "what becomes of an assessment whose client is gone for a minute: `continue`, or `cancel`, which frees its"
+            " place and spends no more on the judge model ([operating](operating.md#clients-that-disconnect))",
+            **_OF_A_START,
+        ),
+    ] = Field(default="continue", exclude_if=lambda value: value == "continue")
     site_resets: Annotated[
         dict[Url, Url | Literal["static"]],
         Setting(

@@ -1,17 +1,23 @@
-"""Logging set-up: one format, to standard error, without secrets, in plain lines and of bounded volume.
+"""Logging set-up: lines or JSON, to standard error, without secrets, in plain lines and of bounded volume.
+
+A record names the run, task and attempt that it belongs to: see `log_context`.
 
 Libraries log what clients, pages and models sent: it may contain line breaks and terminal controls, and may be as long
 as a request. So every record passes through `CleanRecords`, regardless of its logger.
 """
 
+import contextlib
+import json
 import logging
 import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
-from typing import TextIO
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from types import MappingProxyType, TracebackType
+from typing import Literal, TextIO
 
 from pydantic import SecretStr
 
@@ -26,8 +32,53 @@ _PASSED_BY_ALL = frozenset({"shared.a2a.serving"})
 _MAX_LINE_CHARS = 2_000
 _MAX_FOREIGN_CHARS = 1_000
 _MAX_LINES = 200
+LogFormat = Literal["text", "json"]
+_CONTEXT: ContextVar[Mapping[str, object]] = ContextVar("log_context", default=MappingProxyType({}))
 # Marks the lines of a traceback, so that no text in it can pass for a record of its own.
 _CONTINUED = "  | "
+
+
+@contextlib.contextmanager
+def log_context(**fields: object) -> Iterator[None]:
+    """Log what the body does as belonging to this `run`, `task` or `attempt`; `None` removes one.
+
+    Tasks and threads of asyncio that the body starts inherit it.
+    """
+    before = _CONTEXT.set(MappingProxyType({**_CONTEXT.get(), **fields}))
+    try:
+        yield
+    finally:
+        _CONTEXT.reset(before)
+
+
+def current_log_context() -> Mapping[str, object]:
+    """The fields of `log_context`, for code that is called from elsewhere later."""
+    return _CONTEXT.get()
+
+
+def _place() -> dict[str, object]:
+    return {name: value for name, value in _CONTEXT.get().items() if value is not None}
+
+
+class Lines(logging.Formatter):
+    """One line of text per record, and further lines of its traceback."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(place)s%(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        words = " ".join(f"{name} {value}" for name, value in _place().items())
+        record.place = f"[{words}] " if words else ""
+        return super().format(record)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per record: time (UTC, ISO 8601), level, logger, message, and run, task and attempt."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time_of_it = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        head = {"time": time_of_it, "level": record.levelname, "logger": record.name}
+        return json.dumps({**head, **_place(), "message": record.getMessage()}, ensure_ascii=False)
 
 
 class CleanRecords(logging.Filter):
@@ -142,10 +193,12 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
             super().emit(logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, (dropped,), None))
 
 
-def configure_logging(*, verbose: bool = False, secrets: Iterable[SecretStr | None] = ()) -> None:
+def configure_logging(
+    *, verbose: bool = False, secrets: Iterable[SecretStr | None] = (), form: LogFormat = "text"
+) -> None:
     """Send log records and Python's warnings to standard error; libraries from WARNING on."""
     handler = BoundedHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(JsonLines() if form == "json" else Lines())
     handler.addFilter(CleanRecords(secrets))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.captureWarnings(True)

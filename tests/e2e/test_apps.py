@@ -13,7 +13,8 @@ from participants.replay import create
 from shared.settings import Settings
 
 APPS = ROOT / "scenarios" / "apps"
-pytestmark = pytest.mark.e2e
+# A whole application is `test_hire.py` in the suite.
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly]
 
 
 @pytest.mark.parametrize(("scripts", "verdict"), [("replay.toml", "success"), ("wrong.toml", "failure")])

@@ -7,6 +7,7 @@ import sys
 import unicodedata
 import warnings
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from types import ModuleType
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from shared.files import read_json
-from shared.logs import BoundedHandler, CleanRecords, configure_logging
+from shared.logs import BoundedHandler, CleanRecords, JsonLines, Lines, configure_logging, log_context
 
 FOREIGN = ("a2a.server.routes.jsonrpc_dispatcher", "uvicorn.error", "uvicorn.access", "asyncio", "redis", "py.warnings")
 
@@ -169,3 +170,52 @@ def test_every_logger_of_the_process_is_cleaned(root: logging.Logger, capsys: py
     written = capsys.readouterr().err
     assert written.count("\n") == len(names) + 1
     assert "\x1b" not in written
+
+
+def in_its_place(stream: io.StringIO, form: logging.Formatter) -> list[str]:
+    """The lines of records from a run, from an attempt in it, from a part that serves all tasks, and from outside."""
+    logger = logger_to(stream, "judge.server")
+    logger.handlers[0].setFormatter(form)
+    with log_context(run="r1"):
+        logger.warning("begins")
+        with log_context(task="t.2", attempt=3):
+            logger.warning("plays\n%s", ATTACKS["a forged record"])
+            with log_context(task=None, attempt=None):
+                logger.warning("a browser starts")
+    logger.warning("waits")
+    return stream.getvalue().splitlines()
+
+
+def test_a_line_names_the_run_the_task_and_the_attempt(stream: io.StringIO) -> None:
+    lines = [line.partition("judge.server: ")[2] for line in in_its_place(stream, Lines())]
+    assert lines == [
+        "[run r1] begins",
+        r"[run r1 task t.2 attempt 3] plays\nx\nERROR judge.server: the disk is full",
+        "[run r1] a browser starts",
+        "waits",
+    ]
+
+
+def test_a_json_line_names_them_as_fields(stream: io.StringIO) -> None:
+    records = [json.loads(line) for line in in_its_place(stream, JsonLines())]
+    assert [{key: record.get(key) for key in ("run", "task", "attempt")} for record in records] == [
+        {"run": "r1", "task": None, "attempt": None},
+        {"run": "r1", "task": "t.2", "attempt": 3},
+        {"run": "r1", "task": None, "attempt": None},
+        {"run": None, "task": None, "attempt": None},
+    ]
+    assert {(record["level"], record["logger"]) for record in records} == {("WARNING", "judge.server")}
+    assert datetime.fromisoformat(records[0]["time"]).utcoffset() == timedelta(0)
+
+
+def test_a_traceback_is_part_of_its_json_line(stream: io.StringIO) -> None:
+    logger = logger_to(stream, "judge.server")
+    logger.handlers[0].setFormatter(JsonLines())
+    try:
+        raise ValueError("no such page")
+    except ValueError:
+        logger.exception("it failed")
+    (line,) = stream.getvalue().splitlines()
+    message = json.loads(line)["message"]
+    assert message.startswith("it failed\n  | Traceback")
+    assert message.endswith("ValueError: no such page")

@@ -16,6 +16,7 @@ from judge.network.interception import Interceptor
 from judge.network.policy import NetworkPolicy
 from judge.network.upstream_proxy import UpstreamProxy
 from shared.errors import EnvironmentFault, ParticipantError
+from shared.logs import log_context
 from shared.models import ToolSpec
 
 if TYPE_CHECKING:
@@ -102,6 +103,11 @@ class BrowserPool:
         self._waiting: list[asyncio.Task[_Slot | None]] = []
         self._slots: set[_Slot] = set()
 
+    @property
+    def size(self) -> int:
+        """How many browsers are open, or just being opened or closed."""
+        return len(self._slots)
+
     @asynccontextmanager
     async def browser(
         self, policy: NetworkPolicy | None, interceptor: Interceptor | None = None, *, task_id: str = ""
@@ -158,7 +164,9 @@ class BrowserPool:
         self._slots.add(slot)
         async with AsyncExitStack() as unless_started:
             unless_started.push_async_callback(self._ended, slot)
-            await slot.start(self._settings.for_task(task_id), is_guarded=self._is_guarded)
+            # What a browser logs later may be about another task.
+            with log_context(task=None, attempt=None):
+                await slot.start(self._settings.for_task(task_id), is_guarded=self._is_guarded)
             unless_started.pop_all()
         return slot
 

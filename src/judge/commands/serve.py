@@ -9,7 +9,7 @@ from judge.scenario.models import MAX_TASKS
 from judge.server.app import serve_judge
 from judge.server.limits import ServiceLimits
 from judge.store.layout import output_folder
-from shared.logs import configure_logging
+from shared.logs import LogFormat, configure_logging
 from shared.settings import Settings
 
 _COST = "What the judge model may cost, over all assessments; a request's max_judge_cost_usd is clamped to it."
@@ -35,10 +35,11 @@ def serve(
     no_ui: Annotated[bool, typer.Option("--no-ui", help="No live page at /.")] = False,
     public_live: Annotated[bool, typer.Option("--public-live", help=_PUBLIC)] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log more.")] = False,
+    log_format: Annotated[LogFormat, typer.Option(help="Log lines of text, or a JSON object per line.")] = "text",
 ) -> None:
     """Serve the judge over A2A."""
     settings = Settings.from_environ()
-    configure_logging(verbose=verbose, secrets=settings.secrets)
+    configure_logging(verbose=verbose, secrets=settings.secrets, form=log_format)
     serve_judge(
         settings,
         host=host,

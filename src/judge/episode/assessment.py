@@ -49,6 +49,7 @@ from judge.trajectory.record import Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
 from shared.concurrency import for_each
 from shared.errors import Blame, SiteUnreachable, TrajectoryError
+from shared.logs import log_context
 
 _log = logging.getLogger(__name__)
 
@@ -114,6 +115,10 @@ class Assessment:
         return results
 
     async def _summary(self, task: Task, store: TaskStore) -> TaskSummary:
+        with log_context(task=store.key):
+            return await self._settled(task, store)
+
+    async def _settled(self, task: Task, store: TaskStore) -> TaskSummary:
         try:
             result = await self._settle(task, store)
         except OSError as error:
@@ -166,6 +171,9 @@ class Assessment:
             _log.warning("task %s is played again: %s", store.key, error)
             stored, cause = None, f"the recorded attempt is damaged: {error.message}"
             self._retried(store, max(1, first - 1), cause)
+        if store.is_interrupted:
+            # It uses up no retry: however often the judge is stopped, the task is played to its end.
+            self._retried(store, first - 1, "the judge was stopped during the attempt", "internal")
         if stored is not None and not stored[0].is_aborted:
             return await self._judge(stored[0], store)
         last = first + self.config.max_task_retries
@@ -179,7 +187,7 @@ class Assessment:
             # reset, because the failed attempt may have changed it.
             if end.needs_real_time and self._sites.can_reset(task):
                 self._keep(end, store)
-                self._retried(store, number, f"{end.error}: now in real time")
+                self._retried(store, number, f"{end.error}: now in real time", end.blame)
                 end = await self._attempt(task, store, number, in_real_time=True)
             acted += [end.has_acted] if end.steps else []
             if end.is_unreachable and acted:
@@ -188,7 +196,7 @@ class Assessment:
             if not end.is_aborted or number == last:
                 break
             self._keep(end, store)
-            self._retried(store, number, end.error or end.stop_reason)
+            self._retried(store, number, end.error or end.stop_reason, end.blame)
         result = _as_recorded(end, store)
         # Written before judging, so that a crash from here on does not cost an attempt.
         store.write_result(result.to_json())
@@ -228,10 +236,15 @@ class Assessment:
             changes |= {"stop_reason": "participant_error", "error": error, "blame": "participant"}
         return end.model_copy(update=changes)
 
-    def _retried(self, store: TaskStore, attempt: int, cause: str) -> None:
-        self.emit(TaskRetried(task_id=store.name, epoch=store.epoch, attempt=attempt, cause=cause))
+    def _retried(self, store: TaskStore, attempt: int, cause: str, blame: str | None = None) -> None:
+        with log_context(attempt=attempt):
+            self.emit(TaskRetried(task_id=store.name, epoch=store.epoch, attempt=attempt, cause=cause, blame=blame))
 
     async def _attempt(self, task: Task, store: TaskStore, number: int, *, in_real_time: bool) -> EpisodeEnd:
+        with log_context(attempt=number):
+            return await self._attempted(task, store, number, in_real_time=in_real_time)
+
+    async def _attempted(self, task: Task, store: TaskStore, number: int, *, in_real_time: bool) -> EpisodeEnd:
         """Play an attempt on sites in their initial state, or abort it because they could not be reset."""
         try:
             async with self._sites.turn(task, is_first=number == store.epoch == 1) as turn:
@@ -313,6 +326,10 @@ class Assessment:
         )
 
     async def _judge(self, result: Attempt, store: TaskStore) -> Attempt:
+        with log_context(attempt=result.number):
+            return await self._judged(result, store)
+
+    async def _judged(self, result: Attempt, store: TaskStore) -> Attempt:
         began = time.monotonic()
         asking = TaskJudging(task_id=result.task.task_id, epoch=result.epoch, steps=result.steps_taken)
         # A run has one judge: verdicts by other code, from before the run was resumed, are repeated.
@@ -329,17 +346,19 @@ class Assessment:
     def _done(self, result: Attempt) -> Attempt:
         why = result.error if result.excluded is None else result.cause
         reason = result.verdict.reason if result.verdict else why or result.stop_reason
-        self.emit(
-            TaskDone(
-                task_id=result.task.task_id,
-                epoch=result.epoch,
-                outcome=result.outcome,
-                steps=result.steps_taken,
-                reason=reason,
-                reason_code=result.verdict.reason_code if result.verdict else None,
-                attacked=result.task.attack is not None,
+        with log_context(attempt=result.number):
+            self.emit(
+                TaskDone(
+                    task_id=result.task.task_id,
+                    epoch=result.epoch,
+                    outcome=result.outcome,
+                    steps=result.steps_taken,
+                    reason=reason,
+                    reason_code=result.verdict.reason_code if result.verdict else None,
+                    attacked=result.task.attack is not None,
+                    blame=result.blame,
+                )
             )
-        )
         return result
 
 

@@ -38,7 +38,7 @@ from judge.trajectory.console import write_console
 from judge.trajectory.network import write_har
 from judge.trajectory.record import CURRENT_RULES, JUDGED_ENDS, Attempt, NetworkTrace
 from judge.trajectory.redaction import Redaction
-from shared.claims import ClaimedUsage
+from shared.claims import ClaimedTrace, ClaimedUsage
 from shared.errors import (
     BrowserFault,
     EnvironmentFault,
@@ -50,7 +50,7 @@ from shared.errors import (
     WabeError,
 )
 from shared.models import Notice, ObservationMessage, Page, Tab, ToolSpec
-from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, ReportsUsage, render_observation
+from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, ReportsItsWork, render_observation
 from shared.snapshot import as_shown, cut_snapshot, parse_snapshot, with_own_names
 from shared.text import excerpt, without_surrogates
 
@@ -379,7 +379,7 @@ class Episode:
             self.observed(draft.observed)
             message = render_observation(self._observation(index, page, browser))
             with times.replying:
-                text = await self._ask(participant, message, page)
+                text, draft.claimed_trace = await self._ask(participant, message, page)
             draft.reply = text
             used_s = limit.used_s
             with times.acting:
@@ -482,14 +482,16 @@ class Episode:
             # The browser left the site meanwhile.
             self._clock.charge(limit.used_s - used_s)
 
-    async def _ask(self, participant: Participant, message: str, page: Page) -> str:
+    async def _ask(self, participant: Participant, message: str, page: Page) -> tuple[str, ClaimedTrace | None]:
         async with self._clock.running():
             text = await participant.send(
                 message, image=page.screenshot, media_type=page.media_type, context_id=self.context_id
             )
-        if isinstance(participant, ReportsUsage):
+        trace = None
+        if isinstance(participant, ReportsItsWork):
             self._claimed = participant.claimed(self.context_id)
-        return without_surrogates(text)
+            trace = participant.trace(self.context_id)
+        return without_surrogates(text), trace
 
     def _record_page(
         self, index: int, page: Page, probed: tuple[ProbeValue, ...], browser: Browser, files: dict[str, str | None]

@@ -28,6 +28,7 @@ from judge.network.upstream import Dial, Network
 from judge.network.web_sockets import Frames, accept_of, is_socket, kept
 from judge.network.wire import MARK, Exchange, ExchangeRecord
 from judge.sites import place_of
+from shared.logs import current_log_context, log_context
 from shared.tls import site_trust
 
 # The first byte of TLS. A browser also asks for a tunnel for sockets without TLS.
@@ -57,6 +58,8 @@ class Interception:
         self._authority = authority
         self._dial = dial if interceptor.reaches_out else None
         self._max_bytes = max_bytes
+        # Connections arrive in the context in which the browser was started, perhaps for another task.
+        self._log_context = current_log_context()
         # The limit of request bodies, which are held in memory.
         self._free_bytes = max_bytes
         self._connections = 0
@@ -67,7 +70,8 @@ class Interception:
         self._connections += 1
         line = _Line(self._connections, Network(self._dial, self._max_bytes) if self._dial else None)
         try:
-            await self._serve(browser, line)
+            with log_context(**self._log_context):
+                await self._serve(browser, line)
         finally:
             if line.network:
                 await line.network.close()

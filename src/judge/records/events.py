@@ -7,7 +7,7 @@ never JSON, because clients treat every text that parses as JSON as a result.
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, ValidationError
 
@@ -19,6 +19,13 @@ from shared.text import one_line, without_surrogates
 
 # The metadata key of an assessment's A2A task that names its run.
 RUN_ID_KEY = "wabe_run_id"
+# Those of the token with which its client can continue it, and of how a stopped run continues: see `Continues`.
+RESUME_TOKEN_KEY = "wabe_resume_token"
+CONTINUES_KEY = "wabe_continues"
+# That of a request which is rejected only because of what the judge is doing at the moment.
+BUSY_KEY = "wabe_busy"
+# `itself`: the judge continues it as soon as it runs again. `on request`: when its client sends the request again.
+Continues = Literal["itself", "on request"]
 # The metadata key of a status update's events.
 EVENT_KEY = "wabe_event"
 # The name of the line with which a shard begins, beside its events.
@@ -96,10 +103,11 @@ class StepDone(TaskEvent):
 
 
 class TaskRetried(TaskEvent):
-    """An attempt was aborted by a fault outside the participant; another follows."""
+    """An attempt was aborted by a fault outside the participant; another follows. `blame` is not sent over A2A."""
 
     attempt: Count
     cause: str
+    blame: str | None = Field(default=None, exclude=True)
 
 
 class TaskJudging(TaskEvent):
@@ -109,9 +117,13 @@ class TaskJudging(TaskEvent):
 
 
 class TaskDone(TaskEvent):
-    """A task is settled, with the reason, and the verdict's `reason_code` if it has one."""
+    """A task is settled, with the reason, and the verdict's `reason_code` if it has one.
+
+    `blame` for an attempt without a verdict is not sent over A2A.
+    """
 
     outcome: TaskOutcome
+    blame: str | None = Field(default=None, exclude=True)
     steps: Count
     reason: str
     reason_code: Annotated[str, Field(max_length=100)] | None = omit_default(None)

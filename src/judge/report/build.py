@@ -3,8 +3,8 @@
 import os
 import shutil
 import webbrowser
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 
@@ -19,7 +19,7 @@ from judge.results.tables import csv_of, json_of
 from judge.store.layout import RunStore
 from judge.trajectory.network import NETWORK_FILE
 from shared.errors import ConfigError
-from shared.files import read_file
+from shared.files import read_file, read_json, write_json
 from shared.images import require_pillow
 from shared.text import counted
 
@@ -28,6 +28,11 @@ MAX_RUNS = 12
 _MANY_TASKS = 100
 # Tasks passed to a process at once, together with the data of the run.
 _TASKS_AT_ONCE = 64
+_COMPARISONS = "comparisons"
+# The ids of the runs that a comparison is about.
+_COMPARED = "runs.json"
+_BETWEEN_NAMES = "--"
+_MAX_NAME_CHARS = 180
 _GENERATOR = '<meta name="generator" content="wabe report">'
 _POLICY = """<meta http-equiv="Content-Security-Policy" content="default-src 'none'">"""
 
@@ -50,8 +55,8 @@ def make_report(
         raise ConfigError(f"{counted(len(stores), 'run')} to compare", remedy=f"give 2 to {MAX_RUNS} runs")
     beside = stores[0].derived / "report"
     if len(stores) > 1:
-        names = "--".join(store.run_id.replace("/", "-") for store in stores)
-        beside = stores[0].output_dir / "comparisons" / names[:180]
+        names = _BETWEEN_NAMES.join(_name_of(store.run_id) for store in stores)
+        beside = stores[0].output_dir / _COMPARISONS / names[:_MAX_NAME_CHARS]
     if single_file:
         target = output or beside.with_name(f"{beside.name}.html")
         _write_single_file(stores, target, contents=contents)
@@ -59,7 +64,36 @@ def make_report(
     target = output or beside
     with report_folder(target):
         _write(stores, Folder(target), Renderer(contents=contents), parallel=parallel)
+        if len(stores) > 1:
+            write_json(target / _COMPARED, [store.run_id for store in stores])
     return target / "index.html"
+
+
+def remove_comparisons(output_dir: Path, run_ids: Collection[str]) -> list[str]:
+    """Delete the comparisons of runs that were deleted; returns their names. Only reports in the folder for them."""
+    removed = []
+    for path in sorted((output_dir / _COMPARISONS).glob("*")):
+        page = path / "index.html" if path.is_dir() else path
+        if path.is_symlink() or not _is_report(page) or not _compares(path, run_ids):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        removed.append(path.name)
+    return removed
+
+
+def _compares(path: Path, run_ids: Collection[str]) -> bool:
+    """Whether a comparison is about one of these runs: by the list in it or, where there is none, by its name."""
+    with suppress(OSError, ValueError, TypeError):
+        return not set(run_ids).isdisjoint(read_json(path / _COMPARED))
+    name = f"{_BETWEEN_NAMES}{path.name.removesuffix('.html')}{_BETWEEN_NAMES}"
+    return any(f"{_BETWEEN_NAMES}{_name_of(run_id)}{_BETWEEN_NAMES}" in name for run_id in run_ids)
+
+
+def _name_of(run_id: str) -> str:
+    return run_id.replace("/", "-")
 
 
 def _write_single_file(stores: list[RunStore], target: Path, *, contents: bool) -> None:
@@ -80,9 +114,9 @@ def _write_single_file(stores: list[RunStore], target: Path, *, contents: bool) 
             part.unlink(missing_ok=True)
 
 
-def write_report(store: RunStore, out: Output) -> None:
-    """Write the report of one run to `out`."""
-    _write([store], out, Renderer())
+def write_report(stores: Sequence[RunStore], out: Output) -> None:
+    """Write the report of one run, or the comparison of several, to `out`."""
+    _write(list(stores), out, Renderer())
 
 
 def open_page(page: Path) -> bool:

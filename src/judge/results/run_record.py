@@ -23,7 +23,7 @@ from judge.results.entries import TaskEntry, decided
 from judge.results.identity import identity_of_launch, resumed
 from judge.results.submission import TaskSummary, judge_of
 from judge.scenario.models import Launch, Shard
-from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore, runs_in
+from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, WITHDRAWN, RunStore, TaskStore, runs_in
 from judge.trajectory.files import read_attempt
 from judge.trajectory.record import Attempt
 from shared.dates import day_in
@@ -249,6 +249,14 @@ def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
     return found[max(found)] if found else None
 
 
+def is_finished(store: RunStore) -> bool:
+    """Whether the run has nothing left to play or to judge."""
+    # A newer version's record is not read.
+    with contextlib.suppress(ConfigError):
+        return _is_finished(store.read_run() or {})
+    return False
+
+
 def _is_finished(record: Mapping[str, Any]) -> bool:
     outcomes = record.get("outcomes") or {}
     # Excluded tasks are counted as aborted, but there is nothing to play.
@@ -348,7 +356,7 @@ def _withdraw(store: RunStore, cause: str, is_meant: Callable[[Attempt], bool]) 
                 attempt = read_attempt(task.folder)
                 if attempt.stop_reason == "participant_error" and is_meant(attempt):
                     # Without a result the task is unsettled; the attempt's record stays.
-                    (task.folder / "result.json").rename(task.folder / "withdrawn.json")
+                    (task.folder / "result.json").rename(task.folder / WITHDRAWN)
                     shutil.rmtree(task.folder / "verdicts", ignore_errors=True)
         (store.folder / "results.json").unlink(missing_ok=True)
         store.write_run({**record, "state": "stopped", "error": cause, "outcomes": None})

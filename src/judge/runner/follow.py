@@ -3,20 +3,37 @@
 import asyncio
 import json
 import re
+import time
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import SecretStr
 
-from judge.records.events import RUN_ID_KEY, Event, EventReader, JudgeText, RunStarted, Sink, StepDone, TaskDone
+from judge.records.events import (
+    BUSY_KEY,
+    CONTINUES_KEY,
+    RESUME_TOKEN_KEY,
+    RUN_ID_KEY,
+    Event,
+    EventReader,
+    JudgeText,
+    RequestWarning,
+    RunStarted,
+    Sink,
+    StepDone,
+    TaskDone,
+)
 from judge.records.steps import StopReason
 from judge.scenario.models import Scenario
 from judge.store.layout import RUN_ID
 from shared.a2a.client import ArtifactTexts, AssessmentClient, Final, StatusText
-from shared.errors import WabeError
+from shared.errors import ConfigError, ParticipantError, WabeError
 
 FIRST_TASKS = 3
+# How long a runner waits for a judge that it did not start, such as one that is being upgraded.
+PATIENCE_S = 600.0
+_REPEAT_S = 2.0
 _CANCEL_TIMEOUT_S = 10.0
 _PARTICIPANT_ERROR: StopReason = "participant_error"
 _MAX_SHOWN_LINES = 50
@@ -86,13 +103,50 @@ class FirstTasks:
             raise UnusableParticipant(f"{count} ended before any action: {event.reason}")
 
 
+async def require_admission(endpoint: str, auth_token: SecretStr | None) -> None:
+    """Raises `ConfigError` if the judge does not accept this token. One that does not answer is not an error here."""
+    with suppress(ParticipantError):
+        async with AssessmentClient(endpoint, auth_token=auth_token) as client:
+            if await client.is_admitted():
+                return
+        problem = "does not accept this WABE_AUTH_TOKEN" if auth_token else "wants a token"
+        raise ConfigError(f"the judge at {endpoint} {problem}", remedy="set WABE_AUTH_TOKEN to the judge's own")
+
+
 async def request_assessment(
-    endpoint: str, request: str, emit: Sink, *, auth_token: SecretStr | None = None
+    endpoint: str, request: str, emit: Sink, *, auth_token: SecretStr | None = None, patience_s: float = 0.0
 ) -> RunOutcome:
     """Send `request` to the judge at `endpoint` and follow it to its end. A lost connection is an outcome too.
 
-    When this is cancelled, or `emit` raises `UnusableParticipant`, the assessment is cancelled at the judge.
+    If the judge is stopped, the request is repeated with the run's resume token until the judge is back, for at most
+    `patience_s`. When this is cancelled, or `emit` raises `UnusableParticipant`, the assessment is cancelled.
     """
+    token: str | None = None
+    deadline = time.monotonic() + patience_s
+    while True:
+        outcome, metadata = await _followed(endpoint, _with_token(request, token), emit, auth_token)
+        token = metadata.get(RESUME_TOKEN_KEY) or token
+        is_stopped = outcome.state == "lost" or not metadata.keys().isdisjoint((CONTINUES_KEY, BUSY_KEY))
+        if outcome.results or token is None or not is_stopped:
+            return outcome
+        if RUN_ID_KEY in metadata:
+            # It has worked since it was last lost.
+            deadline = time.monotonic() + patience_s
+            if patience_s:
+                emit(RequestWarning(text=f"{outcome.message}: waiting for the judge, for up to {patience_s:g} s"))
+        if time.monotonic() >= deadline:
+            return outcome
+        await asyncio.sleep(_REPEAT_S)
+
+
+def _with_token(request: str, token: str | None) -> str:
+    return request if token is None else json.dumps({**json.loads(request), "resume_token": token})
+
+
+async def _followed(
+    endpoint: str, request: str, emit: Sink, auth_token: SecretStr | None
+) -> tuple[RunOutcome, dict[str, str]]:
+    """One request to its end, or until the connection is lost; and the metadata of its task."""
     outcome = RunOutcome()
     progress = _Progress(emit)
     metadata: dict[str, str] = {}
@@ -118,7 +172,7 @@ async def request_assessment(
     # Validated, because it is printed and comes from a judge that may not be ours.
     if isinstance(run_id, str) and RUN_ID.fullmatch(run_id):
         outcome.run_id = run_id
-    return outcome
+    return outcome, metadata
 
 
 class _Progress:

@@ -23,7 +23,14 @@ from judge.results.submission import TaskSummary
 from judge.runner.baseline import BaselineComparison, compared
 from judge.runner.baselines import play_baselines
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
-from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
+from judge.runner.follow import (
+    PATIENCE_S,
+    FirstTasks,
+    RunOutcome,
+    UnusableParticipant,
+    request_assessment,
+    require_admission,
+)
 from judge.runner.junit import write_junit
 from judge.runner.launch import child_environ, launched, log_path, log_tail, shown_logs
 from judge.runner.live_page import live_page_of
@@ -55,11 +62,12 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     """Run the scenario. Returns the exit code; raises `Interrupted` with the command that resumes the run."""
     plan = make_plan(options, settings)
     uploads = None
+    if plan.store is not None and plan.draft is not None and (plan.shard is not None or options.cell is not None):
+        await _until_released(plan.store)
     if plan.shard is not None and plan.store is not None:
         if plan.draft is None:
             console.out(f"Shard {plan.shard.name} has no tasks.", highlight=False)
             return EXIT_DONE
-        await _until_released(plan.store)
         if settings.redis_url:
             await _check_shared_limits(settings.redis_url, plan.store.run_id)
         if settings.object_store:
@@ -127,7 +135,7 @@ async def linger(plan: Plan, console: Console) -> None:
 
 
 async def _until_released(store: RunStore) -> None:
-    """Wait until the runner and judge of a killed shard have ended, because engines restart a shard immediately."""
+    """Wait until the runner and judge of a killed shard or cell have ended: both are started again immediately."""
     for _ in range(_JUDGE_ENDS_S):
         if not store.is_in_progress:
             return
@@ -175,18 +183,31 @@ async def _play(
     output_dir = plan.store.output_dir if plan.store else options.output_dir
     today, model = day_of(plan.scenario.config), options.participant_model
     environ = child_environ(settings, output_dir=output_dir, participant_model=model, today=today)
+    if options.record_trace:
+        # Not in the request: it is this machine's user who may keep what traces contain.
+        environ["WABE_RECORD_TRACE"] = "1"
     scenario_dir = plan.scenario.path.resolve().parent
     require_folders(plan.members, scenario_dir)
+    if plan.members[-1].cmd is None and not options.serve_only:
+        await require_admission(plan.members[-1].endpoint, settings.auth_token)
     members = with_meter(plan, environ)
     progress.waiting_for(member.name for member in members)
     logins = SiteLogins(plan.scenario, settings, plan.archives)
     async with (
-        launched(members, scenario_dir=scenario_dir, environ=environ, logs=logs, is_up=progress.is_up) as children,
+        launched(
+            members,
+            scenario_dir=scenario_dir,
+            environ=environ,
+            logs=logs,
+            is_up=progress.is_up,
+            waits=progress.phase,
+        ) as children,
         shown_logs(children if options.show_logs else (), console),
         restarts_of(plan.scenario.sites if plan.store else (), children, logins) as restarts,
     ):
         await require_first_pages(plan.members, plan.tasks, plan.scenario.config)
-        progress.live_page(await live_page_of(plan.members[-1].endpoint, settings.auth_token))
+        endpoint = plan.members[-1].endpoint
+        progress.live_page(await live_page_of(endpoint, settings.auth_token, wants_link=console.is_terminal))
         if options.serve_only:
             progress.close()
             addresses = ", ".join(f"{member.name} at {member.endpoint}" for member in plan.members)
@@ -205,6 +226,7 @@ async def _play(
                 plan.draft.with_restarts(restarts).with_tasks(tasks).text(),
                 uploads.sink(emit) if uploads else emit,
                 auth_token=settings.auth_token,
+                patience_s=PATIENCE_S if plan.members[-1].cmd is None else 0.0,
             )
             return await while_metered(assessment, children)
         finally:

@@ -534,12 +534,14 @@ class RequestBody(Table):
     # Credentials by role, secret like the storage states.
     participant_headers: HeadersByRole = Field(default_factory=dict, repr=False)
     launch: Launch | None = None
+    # Of the run that this request continues, secret as well.
+    resume_token: Annotated[str, at_most(500)] | None = Field(default=None, repr=False)
 
 
 class AssessmentRequest(Record):
     """A validated assessment request. `participants` maps role to URL; `warnings` are one-line sentences.
 
-    `participant_headers` are secret and excluded from every dump.
+    `participant_headers` and `resume_token` are secret and excluded from every dump.
     """
 
     participants: dict[str, str]
@@ -549,6 +551,7 @@ class AssessmentRequest(Record):
     excluded: tuple[Exclusion, ...] = ()
     launch: Launch | None = None
     participant_headers: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False, exclude=True)
+    resume_token: str | None = Field(default=None, repr=False, exclude=True)
     warnings: tuple[str, ...] = ()
 
     @property

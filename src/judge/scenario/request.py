@@ -92,6 +92,7 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
         excluded=exclusions_of(excluded),
         launch=body.launch,
         participant_headers=body.participant_headers,
+        resume_token=body.resume_token,
         warnings=tuple(warnings),
     )
 

@@ -107,6 +107,11 @@ class Capacity:
         self._tasks = limits.max_parallel
         self._descriptors = _UNLIMITED if limits.descriptors is None else limits.descriptors
 
+    @property
+    def has_room(self) -> bool:
+        """Whether one more task would fit, with one call to the judge model at a time."""
+        return self._tasks >= 1 and self._descriptors > _DESCRIPTORS_PER_TASK
+
     def fit(self, request: AssessmentRequest, tasks: int) -> AssessmentRequest | None:
         """The request with its parallelism clamped to the free capacity; `None` if not even one of its `tasks` fits.
 

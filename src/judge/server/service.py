@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import browser_pool
+from judge.browser.traces import traced
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.preflight import check_config
@@ -20,26 +22,51 @@ from judge.network.archives import Archives, open_archives, require_playable
 from judge.network.attempt import require_networks
 from judge.network.upstream_proxy import require_upstream
 from judge.records.checks import NO_CHECKS
-from judge.records.events import EVENT_KEY, RUN_ID_KEY, Event, RequestWarning, describe, to_wire
+from judge.records.events import (
+    BUSY_KEY,
+    EVENT_KEY,
+    RESUME_TOKEN_KEY,
+    RUN_ID_KEY,
+    Event,
+    RequestWarning,
+    describe,
+    to_wire,
+)
 from judge.results.entries import read_entries
 from judge.results.identity import identity_in, record_card
-from judge.results.run_record import begin_run, end_run, provenance, spending_before
+from judge.results.run_record import (
+    begin_run,
+    compared_parts,
+    end_run,
+    provenance,
+    require_same_request,
+    spending_before,
+)
 from judge.results.submission import Submission, TaskSummary, build_submission, incomplete_note, rate_text, result_text
 from judge.scenario.models import AssessmentRequest
 from judge.scenario.request import parse_request
 from judge.scenario.toml import bundled_tasks, shard
 from judge.server.limits import Capacity, ServiceLimits, settings_of_the_host
 from judge.server.live import LiveHub
+from judge.server.metrics import Health, Metrics
+from judge.server.resuming import keep, left_behind, note_on_stop, run_of_token
+from judge.server.running import Ended, RunningAssessment
 from judge.server.tracing import Tracing
 from judge.store.layout import RunStore, new_run_id
 from shared.a2a.client import ParticipantClient
-from shared.a2a.tasks import AgentMessage, TaskSink
+from shared.a2a.tasks import AgentMessage, Note, TaskSink
 from shared.errors import ConfigError, ModelBudgetSpent, WabeError
 from shared.llm.limits import Budget, Spending
+from shared.logs import log_context
 from shared.settings import Settings
 from shared.text import counted, excerpt, one_line
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
+_STOPPING = "the judge is stopping"
+
+
+class Busy(ConfigError):
+    """The judge cannot serve the request at the moment."""
 
 
 @dataclass
@@ -57,7 +84,9 @@ class JudgeService:
     own_address: str = ""
 
     def __post_init__(self) -> None:
-        self._running: set[str] = set()
+        self._running: dict[str, RunningAssessment] = {}
+        self._is_draining = False
+        self._freed = asyncio.Event()
         self._capacity = Capacity(self.limits)
         # Shared by all assessments, so that many small requests cannot cost more than one large one.
         self._budget = Budget(
@@ -65,43 +94,190 @@ class JudgeService:
             max_tokens=self.limits.max_tokens,
             remedies=("start the judge with a higher --max-cost-usd", "start the judge with a higher --max-tokens"),
         )
+        self._waiting = 0
+        self.metrics = Metrics(self._running.values, lambda: self._waiting, self._budget.spending)
+
+    @property
+    def health(self) -> Health:
+        """Whether the judge accepts another assessment."""
+        if self._is_draining:
+            return "draining"
+        has_room = len(self._running) < self.limits.max_assessments and self._capacity.has_room
+        return "ready" if has_room else "full"
 
     async def execute(self, turn: AgentMessage, sink: TaskSink) -> None:
         """Handle one request from start to artifact. Cancelling this stops the run and closes its browsers."""
         try:
             request = self._accept(turn.text)
+            running = self._followed(request) or self._begun(request)
+        except Busy as error:
+            _log.info("request rejected: %s", error)
+            await sink.reject(str(error), {BUSY_KEY: "yes"})
+            return
         except (ConfigError, ModelBudgetSpent) as error:
+            _log.info("request rejected: %s", error)
             await sink.reject(str(error))
             return
+        running.followers.append(sink)
+        if request.resume_token is not None:
+            sink.annotate({RUN_ID_KEY: running.run_id})
+        try:
+            # Shielded, because a judge that stops says so to all clients before the assessment has ended.
+            ended = await asyncio.shield(running.job)
+        except asyncio.CancelledError:
+            running.cancel(_STOPPING if self._is_draining else "its client cancelled it")
+            await asyncio.wait({running.job})
+            raise
+        finally:
+            running.followers.remove(sink)
+        match ended.state:
+            case "completed":
+                await sink.artifact("results", [*ended.texts])
+                await sink.complete(ended.text)
+            case "rejected":
+                await sink.reject(ended.text)
+            case "cancelled":
+                await sink.cancelled(f"The assessment was cancelled: {ended.text}.")
+            case "stopped":
+                await sink.fail(f"The assessment was stopped: {ended.text}.")
+            case "failed":
+                await sink.fail(ended.text)
+
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """While the body runs, continue the runs that a stop of the judge has interrupted."""
+        continuing = asyncio.create_task(self._continue_runs())
+        try:
+            yield
+        finally:
+            continuing.cancel()
+            await self.stop()
+
+    def drain(self) -> None:
+        """Accept no further request."""
+        self._is_draining = True
+        _log.info("stopping, with %s in progress", counted(len(self._running), "assessment"))
+
+    async def stop(self) -> None:
+        """End all assessments, so that they can be continued."""
+        self._is_draining = True
+        jobs = [running.job for running in self._running.values()]
+        for running in self._running.values():
+            running.cancel(_STOPPING)
+        if jobs:
+            await asyncio.wait(jobs)
+
+    def note_on_stop(self, metadata: Mapping[str, Any]) -> Note:
+        """What the client of a stopped run should know, by its task's metadata."""
+        return note_on_stop(self.output_dir, metadata)
+
+    async def _continue_runs(self) -> None:
+        """Begin the stopped runs that need nothing from their clients, each as soon as there is room for it."""
+        found = await asyncio.to_thread(left_behind, self.output_dir)
+        self._waiting = len(found)
+        for store, kept in found:
+            with log_context(run=store.run_id):
+                try:
+                    await self._continue_run(store.run_id, kept)
+                except (ConfigError, ModelBudgetSpent) as error:
+                    _log.error("the run is not continued: %s", error)
+                # Isolation boundary: an internal error fails only this run.
+                except Exception:  # noqa: BLE001
+                    _log.exception("the run is not continued")
+            self._waiting -= 1
+
+    async def _continue_run(self, run_id: str, kept: AssessmentRequest) -> None:
+        request = _of_run(self._admitted(kept), run_id)
+        while self._fitting(request) is None:
+            self._freed.clear()
+            await self._freed.wait()
+        # Its client may have been faster.
+        if run_id not in self._running:
+            _log.info("the run is continued")
+            self._begun(request)
+
+    def _followed(self, request: AssessmentRequest) -> RunningAssessment | None:
+        """The running assessment that the request asks to follow. Raises `ConfigError` if that has another request."""
+        running = self._running.get(request.config.run_id or "")
+        if running is None or request.resume_token is None:
+            return None
+        asked = compared_parts(request.participants, request.config, request.tasks, launch=request.launch)
+        require_same_request(RunStore(self.output_dir, running.run_id), asked, unknown=("judge",))
+        return running
+
+    def _fitting(self, request: AssessmentRequest) -> AssessmentRequest | None:
+        """The request as it fits into the capacity that is left; `None` if it does not fit."""
+        if len(self._running) >= self.limits.max_assessments:
+            return None
+        return self._capacity.fit(request, _attempts(request))
+
+    def _begun(self, request: AssessmentRequest) -> RunningAssessment:
+        """The assessment, which has just begun. Raises `Busy` if it cannot begin now."""
         run_id = request.config.run_id or new_run_id()
-        tasks = len(request.tasks) * request.config.epochs
-        fitting = self._capacity.fit(request, tasks)
+        fitting = self._fitting(request)
+        if self._is_draining:
+            raise Busy("this judge is stopping; try again when it has started")
         # No `await` since the capacity was computed, so no other request can take it in between.
-        if run_id in self._running or len(self._running) >= self.limits.max_assessments or fitting is None:
+        if run_id in self._running or fitting is None:
             busy = f"run {run_id} is in progress" if run_id in self._running else "this judge is busy"
-            await sink.reject(f"{busy}; try again when it is done")
-            return
-        self._running.add(run_id)
+            raise Busy(f"{busy}; try again when it is done")
+        running = RunningAssessment(run_id, request)
+        capacity = contextlib.ExitStack()
+        capacity.enter_context(self._capacity.taken(fitting.config, _attempts(fitting)))
+
+        def end(_: object) -> None:
+            capacity.close()
+            del self._running[run_id]
+            self._freed.set()
+
+        running.job = asyncio.create_task(self._job(running, fitting))
+        # The first callback, so that there is room again before the client learns the end.
+        running.job.add_done_callback(end)
+        self._running[run_id] = running
+        return running
+
+    async def _job(self, running: RunningAssessment, request: AssessmentRequest) -> Ended:
+        """Play the assessment. Raises nothing: however it ends, its clients and the log are to know."""
+        with log_context(run=running.run_id):
+            _log.info("assessment started: %s", counted(len(request.tasks), "task"))
+            watching = None
+            if request.config.on_disconnect == "cancel":
+                watching = asyncio.create_task(running.cancel_without_clients())
+            try:
+                ended = await self._end_of(running, request)
+            finally:
+                if watching:
+                    watching.cancel()
+            self.metrics.ended(ended.state)
+            _log.info("assessment %s: %s", ended.state, ended.text)
+            return ended
+
+    async def _end_of(self, running: RunningAssessment, request: AssessmentRequest) -> Ended:
+        run_id = running.run_id
         try:
             # The lock keeps other processes out of the run's folder. A run that is refused leaves no folder.
-            with self._capacity.taken(fitting.config, tasks), RunStore(self.output_dir, run_id).held("judge"):
-                submission = await self._assess(fitting, run_id, sink)
+            with RunStore(self.output_dir, run_id).held("judge"):
+                submission = await self._assess(request, running)
+        except asyncio.CancelledError:
+            return Ended("stopped" if self._is_draining else "cancelled", running.why_cancelled)
         except ConfigError as error:
-            await sink.reject(str(error))
-            return
+            return Ended("rejected", str(error))
         except WabeError as error:
-            log.exception("assessment %s failed", run_id)
-            await sink.fail(f"The assessment could not be run: {error}")
-            return
-        finally:
-            self._running.discard(run_id)
-        # The lock is released before the client learns that the run is over.
+            _log.exception("assessment %s failed", run_id)
+            return Ended("failed", f"The assessment could not be run: {error}")
+        # Isolation boundary: an internal error fails only this assessment.
+        except Exception as error:  # noqa: BLE001
+            _log.exception("assessment %s failed", run_id)
+            return Ended("failed", f"The agent failed: {type(error).__name__}.")
         role = next(iter(request.participants))
-        await sink.artifact("results", [_prose(role, submission), result_text(submission)])
-        await sink.complete(f"Assessment {run_id} is done.")
+        texts = (_prose(role, submission), result_text(submission))
+        return Ended("completed", f"Assessment {run_id} is done.", texts)
 
     def _accept(self, text: str) -> AssessmentRequest:
-        """The request with the tasks of its shard and with budgets clamped. Raises `ConfigError`."""
+        """The request with the tasks of its shard and with budgets clamped. Raises `ConfigError`.
+
+        One with a resume token names the token's run.
+        """
         request = parse_request(text, lambda name: bundled_tasks(name, self.settings.scenarios_folder))
         if len(request.participants) != 1:
             raise ConfigError(
@@ -109,6 +285,15 @@ class JudgeService:
             )
         config = request.config
         tasks = shard(request.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
+        admitted = self._admitted(request.model_copy(update={"tasks": tasks}))
+        if request.resume_token is None:
+            return admitted
+        # The client does not choose it: the token shows that the run is its own.
+        return _of_run(admitted, run_of_token(self.output_dir, request.resume_token))
+
+    def _admitted(self, request: AssessmentRequest) -> AssessmentRequest:
+        """The request with budgets clamped, if this judge may serve it. Raises `ConfigError` or `ModelBudgetSpent`."""
+        config, tasks = request.config, request.tasks
         self.limits.check(config, len(tasks))
         # An untrusted client must not choose this machine's files, where its API key is sent, or whose run is resumed.
         host_keys = [f"config.{name}" for name in settings_of_the_host(config)]
@@ -137,9 +322,10 @@ class JudgeService:
             warnings += notes
         elif unchecked:
             warnings += (f"{unchecked} of {counted(len(tasks), 'task')} will be unscored: {NO_CHECKS}",)
-        return request.model_copy(update={"config": config, "tasks": tasks, "warnings": warnings})
+        # A request that is continued has been here before.
+        return request.model_copy(update={"config": config, "warnings": tuple(dict.fromkeys(warnings))})
 
-    async def _assess(self, request: AssessmentRequest, run_id: str, sink: TaskSink) -> Submission:
+    async def _assess(self, request: AssessmentRequest, running: RunningAssessment) -> Submission:
         """Run the assessment and record it. Raises `ConfigError` only before the run has begun."""
         archives = await asyncio.to_thread(open_archives, request.config)
         await require_networks(request.tasks, request.config, archives)
@@ -148,6 +334,7 @@ class JudgeService:
         config, tasks = request.config, request.tasks
         await require_upstream(config)
         role, url = next(iter(request.participants.items()))
+        run_id = running.run_id
         store = RunStore(self.output_dir, run_id)
         browser_settings = BrowserSettings.from_config(config, self.settings)
         spending = spending_before(store)
@@ -179,25 +366,31 @@ class JudgeService:
             trace = stack.enter_context(self.tracing.watch(run_id, role))
             show = self.hub.watch(run_id)
             stack.callback(self.hub.end, run_id)
-            sink.annotate({RUN_ID_KEY: run_id})
+            token = None
+            with _logging_write_errors():
+                token = keep(store, running.request)
+            running.annotate({RUN_ID_KEY: run_id}, {RESUME_TOKEN_KEY: token} if token else {})
 
             numbers = itertools.count(1)
 
             def emit(event: Event) -> None:
                 if line := describe(event):
-                    log.info("%s", line)
-                    sink.update(line, {EVENT_KEY: to_wire(event, next(numbers))})
+                    _log.info("%s", line)
+                    running.update(line, {EVENT_KEY: to_wire(event, next(numbers))})
                 trace(event)
                 show(event)
+                running.take(event)
+                self.metrics.take(event)
 
             for warning in request.warnings:
                 emit(RequestWarning(text=warning))
             connect = _shared_connection(url, config, stack, store, request.participant_headers.get(role, {}))
             pool = await stack.enter_async_context(browser_pool(browser_settings))
+            running.browsers = lambda: pool.size
             assessment = Assessment(
                 tasks,
                 config,
-                browser=pool.browser,
+                browser=traced(pool.browser, store.traces) if self.settings.record_trace else pool.browser,
                 connect=connect,
                 judge=judge,
                 store=store,
@@ -222,7 +415,8 @@ class JudgeService:
             state = "completed"
             return results
         except asyncio.CancelledError:
-            state = "cancelled"
+            # A run that was stopped with its judge can be continued; nobody wants one that was cancelled.
+            state = "stopped" if self._is_draining else "cancelled"
             raise
         finally:
             try:
@@ -231,6 +425,14 @@ class JudgeService:
             finally:
                 with _logging_write_errors():
                     end_run(store, state, results, spending)
+
+
+def _of_run(request: AssessmentRequest, run_id: str) -> AssessmentRequest:
+    return request.model_copy(update={"config": request.config.model_copy(update={"run_id": run_id})})
+
+
+def _attempts(request: AssessmentRequest) -> int:
+    return len(request.tasks) * request.config.epochs
 
 
 def _on_archives(request: AssessmentRequest, archives: Archives) -> AssessmentRequest:
@@ -250,7 +452,7 @@ def _logging_write_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        log.error("cannot write %s: %s", error.filename or "a result", error.strerror or error)
+        _log.error("cannot write %s: %s", error.filename or "a result", error.strerror or error)
 
 
 def _shared_connection(

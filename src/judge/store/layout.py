@@ -39,6 +39,8 @@ OLDER_RUN_SCHEMAS = ("wabe-run-1",)
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}(/shards/[0-9]{3,4}-of-[0-9]{3,4})?")
 # JSON allows these characters inside strings, but many line readers treat them as line breaks.
 _LINE_BREAKS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
+# The `result.json` of an attempt that does not count any more.
+WITHDRAWN = "withdrawn.json"
 _ATTEMPTS = "attempts"
 _EPOCHS = "epochs"
 _IN_EPOCH = re.compile(rf"/{_EPOCHS}/([1-9][0-9]{{0,2}})/results/[^/]+$")
@@ -80,6 +82,12 @@ class TaskStore:
                 path.rename(target / path.name)
         for name in ("trajectory", "snapshots"):
             (self.folder / name).mkdir()
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the current attempt has begun and has no end, because its judge was stopped."""
+        has_end = any((self.folder / name).exists() for name in ("result.json", WITHDRAWN))
+        return (self.folder / "trajectory").is_dir() and not has_end
 
     def attempts(self) -> int:
         """How many attempts have begun here, including the current one."""
@@ -205,6 +213,11 @@ class RunStore:
     def has_begun(self) -> bool:
         """Whether a run was recorded here; a run that never started leaves only logs."""
         return any((self.folder / each.name).exists() for each in RUN_FILES if each.begins)
+
+    @property
+    def traces(self) -> Path:
+        """The folder of `--record-trace`: beside the runs, because nothing that covers a run may cover it."""
+        return self.output_dir / "traces" / self.run_id
 
     def create(self) -> None:
         """Create the folders and point `<output_dir>/results` at this run, unless it is a shard."""

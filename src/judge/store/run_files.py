@@ -47,6 +47,8 @@ RUN = RunFile("run.json", begins=True, uploaded="at the ends")
 SUBMISSION = RunFile("results.json", begins=True, uploaded="at the ends")
 METERING = RunFile("metering.jsonl", uploaded="grows", has_lines=True)
 ENVELOPE = RunFile("signature.dsse.json", "internal")
+# What continues the run after a stop of its judge (`judge.server.resuming`).
+RESUMING = RunFile("resuming.json", "internal")
 # In the order in which they are uploaded: a run with results counts as complete.
 RUN_FILES = (
     RunFile("results/", begins=True),
@@ -58,6 +60,7 @@ RUN_FILES = (
     RunFile("films/", "derived"),
     RunFile("report.html", "derived", anywhere=True),
     ENVELOPE,
+    RESUMING,
     # Locks, and the address of a live page.
     RunFile(".*.lock", "internal", anywhere=True),
     RunFile(".live", "internal", anywhere=True),

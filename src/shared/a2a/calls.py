@@ -96,6 +96,14 @@ def was_not_sent(error: BaseException) -> bool:
     return any(isinstance(each, httpx.ConnectError | httpx.ConnectTimeout) for each in _chain_of_causes(error))
 
 
+def refuses_credentials(error: BaseException) -> bool:
+    """Whether the agent does not accept the credentials of a call, or wants some."""
+    statuses = [
+        each.response.status_code for each in _chain_of_causes(error) if isinstance(each, httpx.HTTPStatusError)
+    ]
+    return any(status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN) for status in statuses)
+
+
 @contextmanager
 def blaming_the_agent() -> Iterator[None]:
     """Turn any error raised while calling an agent into a `ParticipantError`.

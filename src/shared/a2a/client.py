@@ -21,7 +21,15 @@ from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 from google.protobuf.struct_pb2 import Struct
 from pydantic import SecretStr
 
-from shared.a2a.calls import blaming_the_agent, choose_interface, hiding, is_old, refuses_method, was_not_sent
+from shared.a2a.calls import (
+    blaming_the_agent,
+    choose_interface,
+    hiding,
+    is_old,
+    refuses_credentials,
+    refuses_method,
+    was_not_sent,
+)
 from shared.a2a.replies import (
     WORKING,
     AgentResponse,
@@ -35,7 +43,7 @@ from shared.a2a.replies import (
     reply_text,
 )
 from shared.a2a.transport import Bounds, bounded_client
-from shared.claims import ClaimedUsage
+from shared.claims import ClaimedTrace, ClaimedUsage
 from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnreachable
 from shared.models import Record
 from shared.text import clip, excerpt, without_surrogates
@@ -213,6 +221,7 @@ class ParticipantClient(_AgentClient):
         self._way: Literal["send", "stream"] | None = None
         self._open: dict[str, OpenTask] = {}
         self._claimed: dict[str, ClaimedUsage] = {}
+        self._traces: dict[str, ClaimedTrace] = {}
 
     async def __aenter__(self) -> Self:
         """Read the card. Raises a `ParticipantError` with the reason why it cannot be used."""
@@ -224,8 +233,18 @@ class ParticipantClient(_AgentClient):
         """What the replies in a conversation say that the agent's model used; `None` if none says anything."""
         return self._claimed.get(context_id)
 
+    def trace(self, context_id: str) -> ClaimedTrace | None:
+        """What the last reply in a conversation says that the agent did for it."""
+        return self._traces.get(context_id)
+
     def _claim(self, context_id: str, attached: Struct) -> None:
-        found = ClaimedUsage.in_reply(_metadata(attached))
+        metadata = _metadata(attached)
+        self._traces.pop(context_id, None)
+        if (trace := ClaimedTrace.in_reply(metadata)) is not None:
+            self._traces[context_id] = trace
+            if len(self._traces) > _MAX_OPEN_TASKS:
+                del self._traces[next(iter(self._traces))]
+        found = ClaimedUsage.in_reply(metadata)
         if found is None:
             return
         before = self._claimed.pop(context_id, None)
@@ -376,6 +395,16 @@ class AssessmentClient(_AgentClient):
                 raise lost
             await asyncio.sleep(pause_s)
             stream = self._resumed(self._task_id)
+
+    async def is_admitted(self) -> bool:
+        """Whether the judge accepts calls with this token. True unless its answer says the opposite."""
+        try:
+            # Of no task, so that nothing happens.
+            await self._client.get_task(types.GetTaskRequest(id=uuid4().hex))
+        # Isolation boundary: any other answer is one to a call that was admitted.
+        except Exception as error:  # noqa: BLE001
+            return not refuses_credentials(error)
+        return True
 
     async def cancel(self) -> None:
         """Cancel the assessment if it has begun. Raises like `run`."""

@@ -7,7 +7,8 @@ keeps finished tasks forever, lists all tasks to anyone and accepts bodies of an
 import contextlib
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,12 @@ from a2a import types
 from a2a.helpers import new_text_message
 from a2a.server.agent_execution.active_task import TERMINAL_TASK_STATES
 from a2a.server.context import ServerCallContext
-from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.tasks import DatabaseTaskStore, InMemoryTaskStore, TaskStore
 from a2a.types import AgentSkill as Skill
 from a2a.types import ListTasksRequest, ListTasksResponse, Task, TaskState, TaskStatus
 from a2a.utils.errors import UnsupportedOperationError
+from google.protobuf.json_format import MessageToDict
 from pydantic import SecretStr
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -28,8 +29,10 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
+from shared.a2a.attendance import AttendedHandler, CallContexts
+from shared.a2a.page_links import PageLinks
 from shared.a2a.serving import SHUTDOWN_GRACE_S, read_body_first, require_bearer
-from shared.a2a.tasks import TaskRuns, TextExecutor, TextHandler
+from shared.a2a.tasks import NoteOnStop, TaskRuns, TextExecutor, TextHandler, no_note
 from shared.errors import ConfigError
 
 __all__ = ["Skill", "build_app"]
@@ -58,24 +61,39 @@ def build_app(
     skills: Sequence[Skill],
     extra_routes: Sequence[BaseRoute] = (),
     auth_token: SecretStr | None = None,
+    page_links: PageLinks | None = None,
+    public_paths: Collection[str] = (),
     max_body_bytes: int = MAX_BODY_BYTES,
     task_db: Path | None = None,
     max_finished_tasks: int = 200,
     update_interval_s: float = 1.0,
     still_working_s: float = 30.0,
+    note_on_stop: NoteOnStop = no_note,
+    secret_metadata: Collection[str] = (),
+    serving: Callable[[], AbstractAsyncContextManager[None]] = contextlib.nullcontext,
 ) -> Starlette:
     """An A2A agent as an ASGI application: JSON-RPC at `/` (1.0 and 0.3), HTTP+JSON, the card.
 
     Tasks are kept in the SQLite file `task_db`, by default in memory; only the newest finished tasks are kept. With
-    `auth_token`, every path but the card requires it. Progress messages are at least `update_interval_s` and at most
-    `still_working_s` apart. `app.state.stop` ends all work in progress; give it to `serving.serve_app` as
-    `before_shutdown`. Raises `ConfigError` when `task_db` cannot be used.
+    `auth_token`, every path but the card and the `public_paths` requires it, and `page_links` open pages to browsers.
+    Progress messages are at least `update_interval_s` and at most `still_working_s` apart. `app.state.stop` ends all
+    work in progress; give it to `serving.serve_app` as `before_shutdown`. `note_on_stop` is added to the end of tasks
+    that a stop, of this process or an earlier one, has ended. `secret_metadata` are keys of tasks' metadata that are
+    not written to `task_db`. `serving` is entered while the application runs. Raises `ConfigError` when `task_db`
+    cannot be used.
     """
-    store = _TaskStore(task_db, max_finished_tasks)
+    store = _TaskStore(task_db, max_finished_tasks, note_on_stop, secret_metadata)
     card = _card(name, description, version, card_url, skills, secured=auth_token is not None)
-    runs = TaskRuns(agent, update_interval_s=update_interval_s, still_working_s=still_working_s)
+    runs = TaskRuns(
+        agent, update_interval_s=update_interval_s, still_working_s=still_working_s, note_on_stop=note_on_stop
+    )
     handler = _Handler(agent_executor=runs, task_store=store, agent_card=card)
-    options: dict[str, Any] = {"enable_v0_3_compat": True, "shutdown_grace_period": SHUTDOWN_GRACE_S}
+    handler.find = runs.attendance
+    options: dict[str, Any] = {
+        "context_builder": CallContexts(),
+        "enable_v0_3_compat": True,
+        "shutdown_grace_period": SHUTDOWN_GRACE_S,
+    }
     routes: list[BaseRoute] = [
         *(route for path in CARD_PATHS for route in create_agent_card_routes(card, card_url=path)),
         *create_jsonrpc_routes(handler, rpc_url="/", **options),
@@ -88,17 +106,21 @@ def build_app(
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         await store.open()
         try:
-            yield
+            async with serving():
+                try:
+                    yield
+                finally:
+                    await runs.stop()
         finally:
             # In this order: the last events of the work pass through the handler into the store.
-            await runs.stop()
             await handler.aclose()
             await store.close()
 
     guards = [Middleware(read_body_first)]
     if auth_token is not None:
         # Outermost, so that no body is read from a client without the token.
-        guards.insert(0, Middleware(require_bearer, token=auth_token, public=CARD_PATHS))
+        public = (*CARD_PATHS, *public_paths)
+        guards.insert(0, Middleware(require_bearer, token=auth_token, public=public, links=page_links))
     app = Starlette(routes=routes, middleware=guards, lifespan=lifespan, max_body_size=max_body_bytes)
     app.state.stop = runs.stop
     return app
@@ -130,15 +152,20 @@ def _card(
     return card
 
 
-class _Handler(DefaultRequestHandler):
+class _Handler(AttendedHandler):
     async def on_list_tasks(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
         raise UnsupportedOperationError("this agent does not list tasks: request a task by its id")
 
 
 class _TaskStore(TaskStore):
-    """Tasks in memory or in a SQLite file: a short history without files, and only the newest finished tasks."""
+    """Tasks in memory or in a SQLite file: a short history without files, and only the newest finished tasks.
 
-    def __init__(self, path: Path | None, max_finished: int) -> None:
+    The metadata under the keys `secrets` stays in memory.
+    """
+
+    def __init__(
+        self, path: Path | None, max_finished: int, note_on_stop: NoteOnStop, secrets: Collection[str]
+    ) -> None:
         self._store: InMemoryTaskStore | DatabaseTaskStore = InMemoryTaskStore()
         if path is not None:
             self._store = DatabaseTaskStore(create_async_engine(f"sqlite+aiosqlite:///{_usable_database(path)}"))
@@ -146,6 +173,9 @@ class _TaskStore(TaskStore):
         self._finished: dict[str, int] = {}
         self._max_finished = max_finished
         self._unsaved: dict[str, Task] = {}
+        self._note_on_stop = note_on_stop
+        self._secret_keys = frozenset(secrets)
+        self._secrets: dict[str, dict[str, str]] = {}
 
     async def open(self) -> None:
         """Mark tasks that an earlier process left unfinished as failed, because no work on them is running."""
@@ -156,9 +186,11 @@ class _TaskStore(TaskStore):
             page = await self._store.list(request, context)
             for task in page.tasks:
                 if task.status.state not in TERMINAL_TASK_STATES:
-                    message = new_text_message("The agent was restarted before the work was done.")
+                    note = self._note_on_stop(MessageToDict(task.metadata))
+                    message = new_text_message(note.after("The agent was restarted before the work was done."))
                     task.status.CopyFrom(TaskStatus(state=TaskState.TASK_STATE_FAILED, message=message))
                     task.status.timestamp.GetCurrentTime()
+                    task.metadata.update(note.facts)
                     await self._store.save(task, context)
                 newest_first[task.id] = task.ByteSize()
             if not page.next_page_token:
@@ -180,6 +212,9 @@ class _TaskStore(TaskStore):
             if len(texts) < len(message.parts):
                 del message.parts[:]
                 message.parts.extend(texts)
+        for key in self._secret_keys.intersection(task.metadata.keys()):
+            self._secrets.setdefault(task.id, {})[key] = str(task.metadata[key])
+            del task.metadata[key]
         try:
             await self._store.save(task, context)
             self._unsaved.pop(task.id, None)
@@ -198,10 +233,14 @@ class _TaskStore(TaskStore):
         ):
             oldest = next(iter(self._finished))
             del self._finished[oldest]
+            self._secrets.pop(oldest, None)
             await self._store.delete(oldest, context)
 
     async def get(self, task_id: str, context: ServerCallContext) -> Task | None:
-        return self._unsaved.get(task_id) or await self._store.get(task_id, context)
+        task = self._unsaved.get(task_id) or await self._store.get(task_id, context)
+        if task is not None and (secrets := self._secrets.get(task_id)):
+            task.metadata.update(secrets)
+        return task
 
     async def list(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
         return await self._store.list(params, context)

@@ -19,6 +19,7 @@ from a2a.server.tasks import TaskUpdater
 from a2a.types import Message, Part, Task, TaskState, TaskStatus
 from pydantic import Field
 
+from shared.a2a.attendance import Attendance, attendance_of
 from shared.errors import WabeError
 from shared.models import Record
 from shared.text import clip, without_surrogates
@@ -52,7 +53,35 @@ class AgentMessage(Record):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
+class Note(NamedTuple):
+    """What a client should know when a stop of the server ended its task: prose, and `facts` for programs."""
+
+    text: str = ""
+    facts: Mapping[str, str] = MappingProxyType({})
+
+    def after(self, text: str) -> str:
+        """The prose after another sentence."""
+        return f"{text} {self.text}".rstrip()
+
+
+NoteOnStop = Callable[[Mapping[str, Any]], Note]
+"""The note for a task whose metadata is given."""
+
+
+def no_note(_: Mapping[str, Any]) -> Note:
+    """Nothing to add."""
+    return Note()
+
+
 class _Update(NamedTuple):
+    text: str
+    facts: Mapping[str, Any] = _NO_FACTS
+
+
+class End(NamedTuple):
+    """How a task ends: its state, the last message, and the same for programs."""
+
+    state: TaskState
     text: str
     facts: Mapping[str, Any] = _NO_FACTS
 
@@ -68,8 +97,10 @@ class TaskSink:
         self._updater = TaskUpdater(queue, context.task_id or "", context_id)
         self._begun = context.current_task is not None
         self._ended = False
-        self.end_if_cancelled = (TaskState.TASK_STATE_FAILED, "The work was interrupted.")
+        self.end_if_cancelled = End(TaskState.TASK_STATE_FAILED, "The work was interrupted.")
+        self.attendance = attendance_of(context.call_context)
         self._metadata: dict[str, Any] = {}
+        self._secrets: dict[str, str] = {}
         # The work, the pump and a cancellation all send events; the lock keeps these in order.
         self._lock = asyncio.Lock()
         self._pending: list[_Update] = []
@@ -80,9 +111,15 @@ class TaskSink:
         async with self._lock:
             await self._begin()
 
-    def annotate(self, metadata: Mapping[str, str]) -> None:
-        """Add metadata to the task, sent with its next status and every later one."""
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What was added to the task with `annotate`."""
+        return self._metadata
+
+    def annotate(self, metadata: Mapping[str, str], *, secrets: Mapping[str, str] = _NO_FACTS) -> None:
+        """Add metadata to the task, sent with its next status and every later one; `secrets` with the next one only."""
         self._metadata.update(metadata)
+        self._secrets.update(secrets)
 
     def update(self, text: str, facts: Mapping[str, Any] = _NO_FACTS) -> None:
         """Report progress as prose, sent by `pump`. Texts that arrive faster than they are sent are joined.
@@ -110,9 +147,13 @@ class TaskSink:
         """End the task as failed: work began but could not be finished."""
         await self.end(TaskState.TASK_STATE_FAILED, text)
 
-    async def reject(self, text: str) -> None:
+    async def reject(self, text: str, facts: Mapping[str, str] = _NO_FACTS) -> None:
         """End the task as rejected: the request cannot be served."""
-        await self.end(TaskState.TASK_STATE_REJECTED, text)
+        await self.end(TaskState.TASK_STATE_REJECTED, text, facts)
+
+    async def cancelled(self, text: str) -> None:
+        """End the task as canceled: somebody other than its client stopped the work."""
+        await self.end(TaskState.TASK_STATE_CANCELED, text)
 
     async def reply(self, text: str) -> None:
         """Answer with a message and no task, which is cheapest; if the task has begun, complete it with the message."""
@@ -124,10 +165,10 @@ class TaskSink:
                 message = new_text_message(without_surrogates(text), context_id=self._updater.context_id)
                 await self._queue.enqueue_event(message)
 
-    async def end(self, state: TaskState, text: str | None) -> None:
+    async def end(self, state: TaskState, text: str | None, facts: Mapping[str, Any] = _NO_FACTS) -> None:
         """End the task in a terminal `state`."""
         async with self._lock:
-            await self._end(state, _sayable(text) if text else None)
+            await self._end(state, _sayable(text) if text else None, facts)
 
     async def pump(self, interval_s: float, still_working_s: float) -> None:
         """Send progress at most every `interval_s`, and a heartbeat after `still_working_s` without any."""
@@ -166,16 +207,18 @@ class TaskSink:
                     facts.setdefault(key, []).append(fact)
             await self._send_status(TaskState.TASK_STATE_WORKING, text, facts)
 
-    async def _end(self, state: TaskState, text: str | None) -> None:
+    async def _end(self, state: TaskState, text: str | None, facts: Mapping[str, Any] = _NO_FACTS) -> None:
         if not self._ended:
             await self._begin()
             await self._flush()
             self._ended = True
-            await self._send_status(state, text)
+            await self._send_status(state, text, facts)
 
     async def _send_status(self, state: TaskState, text: str | None, facts: Mapping[str, Any] = _NO_FACTS) -> None:
         message = None if text is None else self._updater.new_agent_message([Part(text=text)])
-        await self._updater.update_status(state, message, metadata={**self._metadata, **facts})
+        metadata = {**self._metadata, **self._secrets, **facts}
+        self._secrets = {}
+        await self._updater.update_status(state, message, metadata=metadata)
 
 
 @runtime_checkable
@@ -192,10 +235,18 @@ TextHandler = Callable[[AgentMessage], Awaitable[str]]
 
 
 class TaskRuns(AgentExecutor):
-    """Runs one agent on every message that the SDK delivers."""
+    """Runs one agent on every message that the SDK delivers. `note_on_stop` is for work that `stop` ends."""
 
-    def __init__(self, agent: TextExecutor | TextHandler, *, update_interval_s: float, still_working_s: float) -> None:
+    def __init__(
+        self,
+        agent: TextExecutor | TextHandler,
+        *,
+        update_interval_s: float,
+        still_working_s: float,
+        note_on_stop: NoteOnStop = no_note,
+    ) -> None:
         self._agent = agent
+        self._note_on_stop = note_on_stop
         self._update_interval_s = update_interval_s
         self._still_working_s = still_working_s
         self._runs: dict[str, tuple[asyncio.Task[None], TaskSink]] = {}
@@ -218,16 +269,26 @@ class TaskRuns(AgentExecutor):
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         """End a task as canceled, even if no work on it is running."""
-        end = (TaskState.TASK_STATE_CANCELED, "Cancelled on request.")
+        end = End(TaskState.TASK_STATE_CANCELED, "Cancelled on request.")
         if run := self._runs.get(context.task_id or ""):
-            await _cancel(*run, *end)
+            await _cancel(*run, end)
         else:
             await TaskSink(context, event_queue).end(*end)
 
     async def stop(self) -> None:
         """End all work in progress as failed because the server stops."""
-        end = (TaskState.TASK_STATE_FAILED, "The agent was stopped before the work was done.")
-        await asyncio.gather(*[_cancel(*run, *end) for run in self._runs.values()])
+        await asyncio.gather(*[_cancel(*run, self._stopped(run[1])) for run in self._runs.values()])
+
+    def attendance(self, task_id: str) -> Attendance | None:
+        """The attendance of a task that is being worked on."""
+        run = self._runs.get(task_id)
+        return run[1].attendance if run else None
+
+    def _stopped(self, sink: TaskSink) -> End:
+        note = self._note_on_stop(sink.metadata)
+        return End(
+            TaskState.TASK_STATE_FAILED, note.after("The agent was stopped before the work was done."), note.facts
+        )
 
     async def _work(self, turn: AgentMessage, sink: TaskSink) -> None:
         try:
@@ -256,12 +317,12 @@ def _kept(request: Message) -> Message:
     return kept
 
 
-async def _cancel(work: "asyncio.Task[None]", sink: TaskSink, state: TaskState, text: str) -> None:
-    sink.end_if_cancelled = (state, text)
+async def _cancel(work: "asyncio.Task[None]", sink: TaskSink, end: End) -> None:
+    sink.end_if_cancelled = end
     work.cancel()
     await asyncio.wait({work}, timeout=_CLEAN_UP_S)
     # If the work has not stopped by now, the client still receives the end.
-    await sink.end(state, text)
+    await sink.end(*end)
 
 
 def _turn(context: RequestContext) -> AgentMessage:

@@ -261,8 +261,9 @@ async def live_judge(
     settings = Settings.from_environ({**os.environ, **known, **(environ or {})})
     sock = listen("127.0.0.1", 0)
     url = address_of("127.0.0.1", sock.getsockname()[1])
+    service = JudgeService(settings, folder, limits or ServiceLimits(), own_address=url)
     app = build_app(
-        JudgeService(settings, folder, limits or ServiceLimits(), own_address=url),
+        service,
         name="judge",
         description="judge",
         version="1",
@@ -271,6 +272,7 @@ async def live_judge(
         auth_token=settings.auth_token,
         task_db=folder / "tasks.sqlite",
         update_interval_s=0.05,
+        serving=service.serving,
     )
     async with served(app, sock):
         yield LiveJudge(url, folder, browser_files, model, config)

@@ -13,7 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.results import a_finished_run, a_result, a_verdict
+from helpers.runs import write_synthetic_run
 from judge.commands.app import command_app
+from judge.report.build import make_report
+from judge.results.run_filters import run_filters
+from judge.results.run_notes import NotesFolder, RunNotes
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 
@@ -62,6 +66,12 @@ def test_a_run_is_listed_with_its_scenario_participant_state_and_success_rate(tm
             "model": None,
             "revision": None,
             "epochs": 1,
+            "agent": "white_agent",
+            "version": None,
+            "judge": None,
+            "tags": [],
+            "note": "",
+            "last_started_at": 1_767_225_600.0,
         }
     ]
 
@@ -72,6 +82,31 @@ def test_a_run_is_listed_with_who_played_it(tmp_path: Path) -> None:
     assert "night: my agent 2 (gemini-3)" in listed(tmp_path)
     row = rows(tmp_path)["r1"]
     assert (row["name"], row["model"], row["revision"]) == ("night", "gemini-3", "abc")
+
+
+def test_the_list_is_narrowed_by_every_declared_filter(tmp_path: Path) -> None:
+    a_run(tmp_path, "20260101-000000-aa", identity={"card_name": "mine"})
+    a_run(tmp_path, "20260301-000000-bb", identity={"card_name": "theirs"})
+    NotesFolder(tmp_path).write("20260301-000000-bb", RunNotes(tags=("best",)))
+    options = {
+        "--search": "-theirs",
+        "--scenario": "DEMO",
+        "--agent": "=mine",
+        "--state": "finished",
+        "--since": "2026-01-01",
+        "--until": "2026-01-31",
+    }
+    assert {f"--{name}" for name, _, _ in run_filters()} == {*options, "--judge", "--tag"}
+    narrowed = json.loads(listed(tmp_path, "--json", *(word for pair in options.items() for word in pair)))
+    assert [row["id"] for row in narrowed] == ["20260101-000000-aa"]
+    assert [row["id"] for row in json.loads(listed(tmp_path, "--json", "--tag", "best"))] == ["20260301-000000-bb"]
+    assert json.loads(listed(tmp_path, "--json", "--judge", "webjudge")) == []
+
+
+def test_a_day_that_is_none_is_one_line_with_the_remedy(tmp_path: Path) -> None:
+    said = CliRunner().invoke(command_app("runs"), ["--output-dir", str(tmp_path), "--since", "soon"])
+    assert isinstance(said.exception, ConfigError)
+    assert str(said.exception) == "wabe runs: key 'since': 'soon' is not a day (write it like 2026-11-23)"
 
 
 def test_a_run_as_the_judge_records_it_is_finished(tmp_path: Path) -> None:
@@ -169,6 +204,14 @@ def test_named_runs_are_deleted_and_the_freed_space_is_reported(tmp_path: Path) 
     assert list(rows(tmp_path)) == ["r2"]
 
 
+def test_the_notes_of_a_deleted_run_are_deleted_too(tmp_path: Path) -> None:
+    for run_id in ("r1", "r2"):
+        a_run(tmp_path, run_id)
+        NotesFolder(tmp_path).write(run_id, RunNotes(note="kept?"))
+    deleting(tmp_path, "rm", "r1", "--yes")
+    assert list(NotesFolder(tmp_path).read_all()) == ["r2"]
+
+
 def test_an_unknown_id_deletes_nothing(tmp_path: Path) -> None:
     a_run(tmp_path, "r1")
     said = deleting(tmp_path, "rm", "r1", "r9", "--yes")
@@ -193,6 +236,22 @@ def test_all_but_the_newest_runs_are_deleted_and_not_one_in_progress(tmp_path: P
     assert said.stdout.splitlines()[0] == "run r1 is in progress: it stays"
     assert list(rows(tmp_path)) == ["r4", "r1"]
     assert deleting(tmp_path, "prune", "--keep", "2", "--yes").stdout == "No runs to delete.\n"
+
+
+def test_comparisons_of_deleted_runs_go_with_them_and_nothing_else_does(tmp_path: Path) -> None:
+    runs = [write_synthetic_run(tmp_path, run_id, tasks=1) for run_id in ("r1", "r2", "r2--x")]
+    for compared in ([runs[0], runs[1]], [runs[1], runs[2]], [runs[0], runs[2]]):
+        make_report(compared)
+    folder = tmp_path / "comparisons"
+    # As older versions wrote it, and what is no report of ours.
+    (folder / "r2--r1" / "runs.json").unlink(missing_ok=True)
+    shutil.copytree(folder / "r1--r2", folder / "r2--r1")
+    (folder / "r2--r1" / "runs.json").unlink()
+    (folder / "r1--notes").mkdir()
+    (folder / "r1--notes" / "index.html").write_text("mine")
+    said = deleting(tmp_path, "rm", "r1", "--yes").stdout.splitlines()
+    assert said[1:4] == [f"deleted comparison {name}" for name in ("r1--r2", "r1--r2--x", "r2--r1")]
+    assert sorted(path.name for path in folder.iterdir()) == ["r1--notes", "r2--r2--x"]
 
 
 def test_of_runs_with_ids_of_any_form_the_one_that_was_worked_on_last_is_kept(tmp_path: Path) -> None:

@@ -7,14 +7,19 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
+from pydantic import SecretStr
 from starlette.applications import Starlette
 
+from helpers.a2a.agents import our_agent
 from helpers.browser.pages import WatchedPage, open_browser, watched_page
 from helpers.live_page import RUN, ServedPage, live_page, serving
 from helpers.ports import free_port
 from judge.records.events import RunDone, RunStarted, TaskDone, TaskStarted
+from judge.runner.live_page import live_page_of
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import LiveRecords
+from shared.a2a.page_links import PageLinks
+from shared.a2a.tasks import AgentMessage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
 
@@ -137,3 +142,36 @@ async def test_a_restarted_judge_continues_and_one_that_has_ended_leaves_the_res
         await page.get_by_text("Success rate 75.0 %, 3 of 4 scored tasks").wait_for()
         await page.get_by_text(f"wabe report {RUN}").wait_for()
         assert await page.locator("a[href^='/live/']").count() == 0
+
+
+async def test_a_page_behind_a_token_opens_in_a_browser_by_password_and_by_a_link(
+    browser: Browser, tmp_path: Path
+) -> None:
+    token = SecretStr("token-planted-5d1c9e22")
+    hub, links = LiveHub(), PageLinks()
+    hub.watch("r1")(RunStarted(run_id="r1", total=2))
+    app = our_agent(_unasked, auth_token=token, page_links=links, extra_routes=live_routes(hub, tmp_path, is_open=True))
+    async with serving(app) as address:
+        shown = await live_page_of(f"{address}/", token, wants_link=True)
+        assert shown.url is not None
+        assert shown.url.startswith(f"{address}/open/")
+        # By the password, as a person enters it after the browser has asked: it answers a challenge, and only then.
+        asked = await browser.new_context(http_credentials={"username": "me", "password": token.get_secret_value()})
+        linked = await browser.new_context()
+        for context, url in ((asked, f"{address}/"), (linked, shown.url)):
+            page = await context.new_page()
+            answer = await page.goto(url)
+            assert answer is not None
+            assert (answer.status, page.url) == (200, f"{address}/")
+            # The events of the page need the credentials as well.
+            await page.get_by_role("heading", name="0 of 2 tasks done").wait_for()
+            await context.close()
+        stranger = await (await browser.new_context()).new_page()
+        answer = await stranger.goto(shown.url)
+        assert answer is not None
+        assert answer.status == 410
+        await hub.close()
+
+
+async def _unasked(turn: AgentMessage) -> str:
+    raise AssertionError(turn)

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ class RecordedEnds(TaskSink):
     def __init__(self) -> None:
         self.said: list[tuple[str, Any]] = []
 
-    def annotate(self, metadata: Mapping[str, str]) -> None:
+    def annotate(self, metadata: Mapping[str, str], *, secrets: Mapping[str, str] = MappingProxyType({})) -> None:
         pass
 
     def update(self, text: str, facts: object = None) -> None:
@@ -36,7 +37,7 @@ class RecordedEnds(TaskSink):
     async def fail(self, text: str) -> None:
         self.said.append(("failed", text))
 
-    async def reject(self, text: str) -> None:
+    async def reject(self, text: str, facts: Mapping[str, str] = MappingProxyType({})) -> None:
         self.said.append(("rejected", text))
 
     async def reply(self, text: str) -> None:
@@ -106,7 +107,7 @@ async def test_an_unusable_judge_model_is_refused_before_anything_begins(tmp_pat
 
 
 class LostClient(RecordedEnds):
-    def annotate(self, metadata: Mapping[str, str]) -> None:
+    def annotate(self, metadata: Mapping[str, str], *, secrets: Mapping[str, str] = MappingProxyType({})) -> None:
         raise WabeError("the client is gone")
 
 

@@ -13,9 +13,10 @@ import pytest
 from playwright.async_api import Browser, async_playwright
 
 from helpers.browser.hostile_site import Site, hostile_site
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings, found_browser
 from helpers.interop.environments import environment
-from judge.browser.pool import BrowserPool, browser_pool
+from judge.browser.pool import BrowserPool
 from judge.plugins.webarena.package import WebArenaPackage
 from judge.records.tasks import Task
 from judge.trajectory.network import NETWORK_FILE, write_har

@@ -20,6 +20,7 @@ from starlette.routing import Route
 from helpers.a2a.agents import JPEG, SRC, cutting_proxy, our_agent, served
 from helpers.ports import free_port
 from shared.a2a.client import ArtifactTexts, AssessmentClient, Final, StatusText
+from shared.a2a.page_links import PageLinks
 from shared.a2a.serving import address_of, listen
 from shared.a2a.tasks import AgentMessage, TaskSink, as_prose
 from shared.errors import ConfigError, ParticipantError
@@ -200,6 +201,8 @@ async def test_listing_tasks_is_refused() -> None:
 async def test_with_a_token_everything_but_the_card_requires_it() -> None:
     health = Route("/health", lambda request: PlainTextResponse("ok"))
     options = {"auth_token": SecretStr("a-secret"), "extra_routes": [health]}
+    async with http_to(echo, public_paths=("/health",), **options) as client:
+        assert (await client.get("/health")).text == "ok"
     async with http_to(echo, **options) as client:
         card = await client.get("/.well-known/agent-card.json")
         assert "a-secret" not in card.text
@@ -216,13 +219,45 @@ async def test_a_browser_can_read_pages_with_the_token_as_password_but_not_send_
     async with http_to(echo, auth_token=SecretStr("a-secret"), extra_routes=[page]) as client:
         refused = await client.get("/")
         assert refused.status_code == 401
-        assert "Basic realm=" in refused.headers["WWW-Authenticate"]
+        # In lines of their own: Chromium asks for no password if both are in one.
+        schemes = refused.headers.get_list("WWW-Authenticate", split_commas=False)
+        assert schemes == ["Bearer", 'Basic realm="WABE: the token is the password"']
         assert (await client.get("/", auth=("anyone", "a-secret"))).text == "the page"
         for wrong in ("anyone:wrong", "a-secret", "anyone:a-secret:", ":"):
             header = f"Basic {base64.b64encode(wrong.encode()).decode()}"
             assert (await client.get("/", headers={"Authorization": header})).status_code == 401
         assert (await client.get("/", headers={"Authorization": "Basic %%%"})).status_code == 401
         assert (await client.post("/", json={}, auth=("anyone", "a-secret"))).status_code == 401
+
+
+async def test_a_link_opens_pages_once_and_for_one_browser_only() -> None:
+    now = [0.0]
+    links, page = PageLinks(lambda: now[0]), Route("/", lambda request: PlainTextResponse("the page"))
+    options = {"auth_token": SecretStr("a-secret"), "page_links": links, "extra_routes": [page]}
+    token = {"Authorization": "Bearer a-secret"}
+    async with http_to(echo, **options) as client:
+        assert (await client.post("/open")).status_code == 401
+        path = (await client.post("/open", headers=token)).json()["path"]
+        assert (await client.get("/")).status_code == 401, "a link opens nothing before it is followed"
+        assert (await client.head(path)).status_code == 401, "programs that look at a link do not use it up"
+        opened = await client.get(path)
+        assert (opened.status_code, opened.headers["Location"]) == (303, "/")
+        cookie = opened.headers["Set-Cookie"].lower()
+        assert all(word in cookie for word in ("httponly", "samesite=lax", "path=/"))
+        client.cookies.clear()
+        assert (await client.get(path)).status_code == 410
+        held = {"Cookie": f"other=x; {opened.headers['Set-Cookie'].partition(';')[0]}"}
+        assert (await client.get("/", headers=held)).text == "the page"
+        assert (await client.post("/", json={}, headers=held)).status_code == 401, "pages only"
+        assert (await client.post("/open", headers=held)).status_code == 401
+        for wrong in ("", "wabe_page=x", held["Cookie"][:-1], "wabe_page_=;;;=\xe9"):
+            assert (await client.get("/", headers={"Cookie": wrong.encode("latin-1")})).status_code == 401
+        late = (await client.post("/open", headers=token)).json()["path"]
+        now[0] += 601
+        assert (await client.get(late)).status_code == 410
+        assert (await client.get("/", headers=held)).text == "the page"
+        now[0] += 43_200
+        assert (await client.get("/", headers=held)).status_code == 401
 
 
 async def test_a_client_with_the_token_is_served_and_one_without_gets_an_error() -> None:
