@@ -272,8 +272,10 @@ def played(bench: Bench, name: str, way: Callable[[Path], tuple[FinishedCommand,
     begun = time.monotonic()
     ended, note = way(output)
     seconds = time.monotonic() - begun
+    folder = next((path for path in output.glob("runs/*") if path.is_dir()), None)
+    if folder is None:
+        sys.exit(f"{name}: exit code {ended.code}, {note}\n{ended.stdout}{ended.stderr}")
     verified = run_command(bench.temp, "wabe", "verify", "latest", "--output-dir", output)
-    (folder,) = (path for path in (output / "runs").iterdir() if path.is_dir())
     found = Played(folder, ended, verified, seconds, note)
     if not (folder / "results.json").exists():
         return found
