@@ -204,10 +204,12 @@ async def test_runs_are_continued_one_after_the_other_where_there_is_little_room
             for _ in range(2):
                 async with AssessmentClient(judge) as client:
                     runs.append((await first_update(client, a_request(url, site.url)))[0])
-        script.may_go_on.set()
         async with a_judge(tmp_path, max_assessments=1) as (judge, service):
+            while service.health == "ready":
+                await asyncio.sleep(0.02)
             outcome = await request_assessment(judge, a_request(url, site.url), lambda _: None)
             seen = service.health, outcome.state
+            script.may_go_on.set()
             details = [await completed(tmp_path / "runs" / run_id) for run_id in runs]
     assert seen == ("full", "rejected")
     assert [detail["judged_successes"] for detail in details] == [2, 2]
