@@ -257,9 +257,9 @@ def row(name: str, mode: str, one: Counts) -> str:
 def installed(names: Sequence[str]) -> list[str]:
     """The applications that are installed, of those that are named. Raises `WabeError` for a named one that is not."""
     settings = Settings.from_environ()
-    known = load_apps(settings)
+    known = load_apps(settings.scenarios_folder)
     chosen = [the_app(name, known) for name in names] or list(known.values())
-    ready = [app.name for app in chosen if is_installed(app, apps_folder(settings) / app.name)]
+    ready = [app.name for app in chosen if is_installed(app, apps_folder(settings.cache_folder) / app.name)]
     if missing := [app.name for app in chosen if app.name not in ready]:
         print(f"Not installed (wabe apps install all): {', '.join(missing)}", file=sys.stderr)
         if names or not ready:

@@ -40,7 +40,7 @@ class Row:
 def run_suites(only: str | None, report: Path, workers: int, settle: str, *, every_task: list[str]) -> int:
     """Run the tests, their progress on standard error; gives pytest's exit code."""
     command = [sys.executable, "-m", "pytest", *SUITES, "-q", f"--junitxml={report}"]
-    command += ["-p", "no:cacheprovider", "-o", "junit_family=xunit1", "--settle", settle]
+    command += ["--nightly", "-p", "no:cacheprovider", "-o", "junit_family=xunit1", "--settle", settle]
     command += ["-k", only] if only else []
     command += every_task
     # By file, since a file may hold a fixed port or a machine-wide limit for itself.

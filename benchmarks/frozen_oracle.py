@@ -1,16 +1,20 @@
-"""Looks for wrong answers that the matcher of frozen sites gives without a flag, on many simulated small sites.
+"""Looks for wrong answers that frozen sites give without a flag, on many simulated small sites.
 
-    python benchmarks/frozen_oracle.py [--sites 20000] [--seed 0]
+    python benchmarks/frozen_oracle.py [--sites 20000] [--seed 0] [--changing]
 
 The sites and servers are those of `tests/plugins/frozen/test_matching_oracle.py`. Each is recorded in one to three
 walks and then visited in another one: new requests, recorded requests in any order, or a recorded walk with gaps. A
 plain generator makes them, because Hypothesis keeps what it has tried, and ends long runs with errors of its own.
+
+With `--changing`, they are those of `tests/plugins/frozen/changing_sites.py`: their entities have new identifiers in
+each play, and they talk over a socket. They are recorded in one or two plays.
 
 Prints the number of answers by grade, and each wrong one with the shortest walks that still lead to it. Exit code 1 if
 there is any.
 """
 
 import argparse
+import asyncio
 import random
 import sys
 import time
@@ -24,6 +28,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.matching.matcher import MATCHER, Matcher
+from plugins.frozen import changing_sites
 from plugins.frozen.made import request
 from plugins.frozen.test_matching_oracle import SURE, VARIABLES, Page, Server, Site, Write, recorded
 
@@ -114,9 +119,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sites", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0, help="the number of the first site")
+    parser.add_argument("--changing", action="store_true", help="sites with new identifiers in each play, and sockets")
     options = parser.parse_args()
-    began, grades, bad = time.monotonic(), Counter[str](), 0
-    for seed in range(options.seed, options.seed + options.sites):
+    began, grades = time.monotonic(), Counter[str]()
+    seeds = range(options.seed, options.seed + options.sites)
+    bad = asyncio.run(changing(seeds, grades)) if options.changing else plain(seeds, grades)
+    sure = sum(grades[grade] for grade in SURE)
+    print(f"matcher {MATCHER}: {options.sites} sites, {bad} wrong of {sure} certain answers; {dict(grades)}")
+    print(f"{time.monotonic() - began:.0f} s")
+    return 1 if bad else 0
+
+
+def plain(seeds: Iterable[int], grades: Counter[str]) -> int:
+    """How many of these sites got a wrong answer."""
+    bad = 0
+    for seed in seeds:
         if wrong(made(seed), grades):
             bad += 1
             case = shortened(made(seed))
@@ -124,10 +141,20 @@ def main() -> int:
             print(
                 "\n".join([f"  recorded: {told(one)}" for one in case.walks if one] + [f"  asked: {told(case.asked)}"])
             )
-    sure = sum(grades[grade] for grade in SURE)
-    print(f"matcher {MATCHER}: {options.sites} sites, {bad} wrong of {sure} certain answers; {dict(grades)}")
-    print(f"{time.monotonic() - began:.0f} s")
-    return 1 if bad else 0
+    return bad
+
+
+async def changing(seeds: Iterable[int], grades: Counter[str]) -> int:
+    """As `plain`, for sites that change."""
+    bad = 0
+    for seed in seeds:
+        case = changing_sites.made(seed)
+        if found := await changing_sites.wrong(case, grades):
+            bad += 1
+            walks = [("recorded", one) for one in case.walks] + [("asked", case.asked)]
+            print(f"wrong, seed {seed}, {case.plays} plays: {found}\n  {case.site}")
+            print("\n".join(f"  {name}: {', '.join(f'{op.do} {op.of}' for op in one)}" for name, one in walks))
+    return bad
 
 
 if __name__ == "__main__":

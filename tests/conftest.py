@@ -8,7 +8,8 @@ import atexit
 import gc
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from inspect import signature
 from pathlib import Path
 
 import certifi
@@ -53,12 +54,15 @@ vars(shared.seams)["_of_others"] = lambda group: []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--settle real-time`: whole attempts in a real browser wait for pages in real time.
+    """`--nightly`: all cases of tables of which the suite takes each mechanism once (`helpers.cases`).
+
+    `--settle real-time`: whole attempts in a real browser wait for pages in real time.
 
     `--hold`: every task holds requests, so that the guard answers for its attempts, and ends their TLS. `--attack`:
     every task is played under an attack, whose content is put into all its pages. `--headed`: browsers have a window.
     `--upstream tinyproxy`, `microsocks`: browsers reach sites through that proxy, with a password.
     """
+    parser.addoption("--nightly", action="store_true", help="also the cases that are left to the nightly run")
     parser.addoption("--settle", default="auto", choices=["auto", "page-time", "real-time"])
     parser.addoption("--hold", action="store_true")
     parser.addoption("--attack", action="store_true")
@@ -108,6 +112,10 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files with a real browser come first, so that no worker is left with the longest of them at the end."""
+    if not config.getoption("--nightly"):
+        left_out = [item for item in items if item.get_closest_marker("nightly")]
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=left_out)
     if config.getoption("--attack"):
         # Content is put into pages of real browsers only.
         items[:] = [item for item in items if "text_browser" not in getattr(item, "fixturenames", ())]
@@ -115,8 +123,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # Whole assessments take half a second each, and there are many.
         if "text_browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("e2e") and isinstance(item, pytest.Function):
+            item.fixturenames.insert(0, "kept_browsers")
     first = {item.path for item in items if item.get_closest_marker("e2e")}
     items.sort(key=lambda item: item.path not in first)
+
+
+@pytest.fixture(scope="session")
+async def kept_browsers() -> AsyncIterator[None]:
+    """Judges of tests with a real browser borrow theirs from the process that runs the tests."""
+    from helpers.browser.kept import KEPT
+    from judge.server import service
+
+    KEPT.loop = asyncio.get_running_loop()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(service, "browser_pool", KEPT.pool)
+        yield
+    await KEPT.end()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests that look at processes, or at the files of browsers, start and end their own."""
+    if item.get_closest_marker("e2e") and isinstance(item, pytest.Function):
+        from helpers.browser.kept import KEPT
+
+        is_own = item.get_closest_marker("own_browser") or "browser_files" in signature(item.function).parameters
+        KEPT.is_lending = not is_own
 
 
 @pytest.fixture

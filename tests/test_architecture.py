@@ -7,12 +7,12 @@ import subprocess
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from itertools import chain
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-SRC = ROOT / "src"
+from helpers.paths import ROOT
+from helpers.sources import PATHS, SRC, module_name, trees
+
 MAX_FILE_LINES = 800
 MAX_ENTRIES = 20
 
@@ -51,11 +51,6 @@ SDK_PACKAGES: dict[str, str | tuple[str, ...]] = {
 }
 
 
-def module_name(path: Path) -> str:
-    parts = path.relative_to(SRC).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
 def package_of(module: str) -> str:
     """`judge` is divided into packages; the others are one package each."""
     return ".".join(module.split(".")[: 2 if module.startswith("judge.") else 1])
@@ -76,16 +71,6 @@ def imports_of(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-PATHS = sorted(SRC.rglob("*.py"))
-
-
-# Not at import: every test process imports this file, and one runs its tests.
-@functools.cache
-def trees() -> dict[str, ast.Module]:
-    """The modules of `src`, by name."""
-    return {module_name(path): ast.parse(path.read_text()) for path in PATHS}
 
 
 @functools.cache

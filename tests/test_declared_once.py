@@ -32,7 +32,7 @@ def add_below(path: Path, line: str, added: str) -> None:
 
 def run_in(copy: Path, program: str, *arguments: object) -> Any:
     """What a program prints as JSON in its last line."""
-    environ = {**os.environ, "PYTHONPATH": str(copy)}
+    environ = {**os.environ, "PYTHONPATH": f"{copy}:{ROOT / 'tests'}"}
     command = [sys.executable, "-c", program, *map(str, arguments)]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -140,3 +140,82 @@ def test_a_file_of_a_run_is_one_line_and_is_uploaded_merged_signed_and_removed(c
     assert merged == "".join(f"{each}\n" for each in fetched)
     assert changed == ["notes.jsonl: changed since it was signed"]
     assert not is_there
+
+
+PLAY_WITH_A_QUOTA = """
+import json, sys
+from pathlib import Path
+from helpers.episode.scripted import ScriptedBrowser, play_episode
+from shared.models import Action
+visit = Action(tool="browser_navigate", params={"url": "https://shop.example/next"})
+
+async def goes(browser, tool, params):
+    browser.goes_to(params["url"])
+
+def play(name, task_id):
+    end = play_episode(Path(sys.argv[1]) / name, ScriptedBrowser(goes), *[visit] * 5, task_id=task_id)
+    return [end.stop_reason, len(end.steps)]
+
+print(json.dumps([play("one", "quota"), play("other", "t")]))
+"""
+QUOTA_NETWORK = '''
+class QuotaNetwork(_Network):
+    """The sites, for three pages only."""
+
+    pages = 0
+
+    def land(self, url: str) -> None:
+        """See `_Network`."""
+        super().land(url)
+        self.pages += 1
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no more pages are allowed."""
+        return self.pages >= 3
+
+'''
+
+
+@pytest.mark.slow
+def test_a_kind_of_network_is_a_class_and_its_condition_in_one_file(copy: Path, tmp_path: Path) -> None:
+    networks = copy / "judge" / "network" / "attempt.py"
+    add_below(networks, '    """The sites themselves."""\n', QUOTA_NETWORK)
+    add_below(networks, "AttemptNetwork = LiveNetwork", " | QuotaNetwork")
+    chosen = '    if task.task_id == "quota":\n        return QuotaNetwork(site, policy)\n'
+    add_below(networks, "    site, policy = config.sites.of(task), policy_of(task, config, closed)\n", chosen)
+    assert run_in(copy, PLAY_WITH_A_QUOTA, tmp_path) == [["ended_by_page", 2], ["finished", 6]]
+
+
+RANK_GUSTS = """
+import json, sys
+from pathlib import Path
+from judge.results.leaderboard import rows
+from judge.results.rows import ENTRY_COLUMNS
+
+old, new = map(Path, sys.argv[1:])
+submission = json.loads(old.read_text())
+for result in submission["results"]:
+    for entry in result["detail"]["tasks"]:
+        entry["gusts"] = 7
+submission["participants"]["white_agent"] = "windy"
+new.write_text(json.dumps(submission))
+columns, ranked = rows([old, new])
+print(json.dumps([columns[-1], sorted([row[0], row[-1]] for row in ranked), ENTRY_COLUMNS[-1].entry]))
+"""
+
+
+@pytest.mark.slow
+def test_a_leaderboard_column_is_one_line_in_the_row_and_one_in_the_query(copy: Path, tmp_path: Path) -> None:
+    last = "    claimed_cost_usd: float | None = column(lambda it: it.claimed.cost_usd if it.claimed else None)\n"
+    declared = "    gusts: int = column(lambda it: it.attempt.number, entry=True, added=True)\n"
+    add_below(copy / "judge" / "results" / "rows.py", last, declared)
+    query = copy / "judge" / "results" / "queries" / "overall.sql"
+    ranked = ", LIST_SUM(CAST(json_extract(result, '$.detail.tasks[*].gusts') AS BIGINT[]))"
+    add_below(query, "         left_out.excluded\n", f"         {ranked} AS gusts\n")
+    add_below(query, 'excluded AS "Excluded"', ', gusts AS "Gusts"')
+    old = tmp_path / "results.json"
+    shutil.copy(RUN / "results.json", old)
+    column, found, entry = run_in(copy, RANK_GUSTS, old, tmp_path / "new.json")
+    assert (column, entry) == ("Gusts", "gusts")
+    assert found == [["recorded", None], ["windy", 42]]

@@ -9,14 +9,11 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from helpers.paths import ROOT
-
-SRC = ROOT / "src"
+from helpers.sources import trees
 
 _METHODS = frozenset(
     "startswith endswith removeprefix removesuffix partition rpartition find rfind index count replace split".split()
@@ -78,25 +75,27 @@ def _runs(pattern: str) -> Iterator[str]:
         yield from _sentences(re.sub(r"\\(.)", r"\1", run))
 
 
-def _literals(node: ast.AST, constants: Mapping[str, ast.AST]) -> Iterator[ast.Constant]:
+def _literals(
+    node: ast.AST, constants: Mapping[str, ast.AST], seen: frozenset[str] = frozenset()
+) -> Iterator[ast.Constant]:
     """The literals of a value: of a table its keys, since those are what is looked up."""
     match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name) if name in constants:
+        case ast.Name(id=name) | ast.Attribute(attr=name) if name in constants and name not in seen:
             # Not with its own name: a constant may be defined by an older one that is called the same.
-            yield from _literals(constants[name], {key: value for key, value in constants.items() if key != name})
+            yield from _literals(constants[name], constants, seen | {name})
         case ast.Constant(value=str()):
             yield node
         case ast.Dict():
             for key in node.keys:
-                yield from _literals(key, constants) if key is not None else ()
+                yield from _literals(key, constants, seen) if key is not None else ()
         case ast.Tuple() | ast.List() | ast.Set() | ast.JoinedStr() | ast.BinOp():
             for child in ast.iter_child_nodes(node):
-                yield from _literals(child, constants)
+                yield from _literals(child, constants, seen)
         case ast.Call(func=ast.Name(id="frozenset" | "MappingProxyType" | "tuple" | "set")):
             for child in node.args:
-                yield from _literals(child, constants)
+                yield from _literals(child, constants, seen)
         case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr="compile")):
-            yield from _literals(node.args[0], constants)
+            yield from _literals(node.args[0], constants, seen)
         case ast.FormattedValue():
             pass
 
@@ -109,8 +108,9 @@ class _Reader(ast.NodeVisitor):
         self._constants = constants
 
     def _match(self, node: ast.AST, *, is_pattern: bool = False) -> None:
-        own = {id(each) for each in ast.walk(node)}
-        for literal in _literals(node, self._constants):
+        literals = list(_literals(node, self._constants))
+        own = {id(each) for each in ast.walk(node)} if literals else set()
+        for literal in literals:
             self.used |= {id(literal)} & own
             read = _runs if is_pattern else _sentences
             self.matched += [Match(self._module, getattr(node, "lineno", 0), run) for run in read(str(literal.value))]
@@ -158,7 +158,11 @@ def _docstrings(tree: ast.Module) -> Iterator[int]:
 
 def read_modules(sources: Mapping[str, str]) -> dict[str, Module]:
     """What each module matches and writes; `sources` by the modules' names."""
-    trees = {name: ast.parse(text) for name, text in sources.items()}
+    return read_trees({name: ast.parse(text) for name, text in sources.items()})
+
+
+def read_trees(trees: Mapping[str, ast.Module]) -> dict[str, Module]:
+    """The same of modules that are parsed."""
     own = {name: _constants_of(tree) for name, tree in trees.items()}
     found = {}
     for name, tree in trees.items():
@@ -183,8 +187,11 @@ def read_modules(sources: Mapping[str, str]) -> dict[str, Module]:
 def parsed_prose(modules: Mapping[str, Module]) -> dict[tuple[str, str], str]:
     """The texts that a module matches and another one writes, each with the place and the other module."""
     found = {}
+    everything = "".join(module.written for module in modules.values())
     for name, module in modules.items():
         for match in module.matched:
+            if not _writes(everything, match.text):
+                continue
             writers = [other for other, its in modules.items() if other != name and _writes(its.written, match.text)]
             if writers:
                 found[name, match.text] = f"{name}:{match.line} matches {match.text!r}, which {writers[0]} writes"
@@ -198,20 +205,21 @@ def _writes(written: str, text: str) -> bool:
 
 @cache
 def our_modules() -> Mapping[str, Module]:
-    return read_modules({_name(path): path.read_text() for path in SRC.rglob("*.py")})
+    return read_trees(trees())
 
 
-def _name(path: Path) -> str:
-    return ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
+@cache
+def our_parsed_prose() -> Mapping[tuple[str, str], str]:
+    return parsed_prose(our_modules())
 
 
 def test_no_module_matches_a_sentence_that_another_one_writes() -> None:
-    found = parsed_prose(our_modules())
+    found = our_parsed_prose()
     assert [text for key, text in sorted(found.items()) if key not in ALLOWED and key[0] not in FOREIGN] == []
 
 
 def test_everything_that_is_allowed_is_needed() -> None:
-    found = parsed_prose(our_modules())
+    found = our_parsed_prose()
     # A plug-in may have been taken away.
     there = {key for key in ALLOWED if key[0] in our_modules() or not key[0].startswith("judge.plugins.")}
     assert there - found.keys() == set()

@@ -74,16 +74,23 @@ def serve(
     port: int = 9019,
     card_url: str | None = None,
     description: str = _DESCRIPTION,
+    version: str | None = None,
 ) -> None:
     """Serve `decide` over A2A until SIGTERM or SIGINT. `card_url` is the address in the agent card.
 
+    `version` tells the agent's versions apart in reports and tables; without it, the card has that of WABE.
+
     Raises `ConfigError` when the port is taken.
     """
-    app = build_participant(decide, name=name, card_url=card_url or address_of(host, port), description=description)
+    app = build_participant(
+        decide, name=name, card_url=card_url or address_of(host, port), description=description, version=version
+    )
     run_server(app, host, port, before_shutdown=app.state.stop)
 
 
-def build_participant(decide: Decide, *, name: str, card_url: str, description: str = _DESCRIPTION) -> Starlette:
+def build_participant(
+    decide: Decide, *, name: str, card_url: str, description: str = _DESCRIPTION, version: str | None = None
+) -> Starlette:
     """The ASGI application that `serve` serves."""
     skill = Skill(
         id="web-task", name="Web task", description="Chooses the next action on a page.", tags=("web", "browser")
@@ -92,7 +99,7 @@ def build_participant(decide: Decide, *, name: str, card_url: str, description: 
         _Participant(decide),
         name=name,
         description=description,
-        version=metadata.version("wabe"),
+        version=version or metadata.version("wabe"),
         card_url=card_url,
         skills=[skill],
     )

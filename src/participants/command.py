@@ -1,30 +1,20 @@
-"""`wabe participant`: finds the bundled participants and serves one of them over A2A.
+"""`wabe participant`: serves one of the bundled participants over A2A."""
 
-Participants are entry points of `wabe.participants`, ours as well as those of other packages, and every provider of
-models is one under its own name. A module that is put into this package is found without an entry point, if it has a
-function `create(options) -> Decide`.
-"""
-
-import ast
 import functools
 import importlib
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import participants
 from shared.dates import day_in
 from shared.errors import ConfigError, WabeError
-from shared.fields import closest, shown
-from shared.llm.opening import find_provider, provider
-from shared.llm.provider import Provider
-from shared.llm.providers import provider_names
+from shared.fields import shown
+from shared.llm.opening import find_provider
 from shared.logs import configure_logging
-from shared.seams import Seam
+from shared.participants import PARTICIPANTS, list_participants, module_of
 from shared.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,44 +22,9 @@ if TYPE_CHECKING:
     from participants.base import Decide, ParticipantOptions
 
 
-# The modules of this package, which are described by their docstrings.
-_OWN = "participants."
-# Functions `create(options) -> Decide`, under names of Python modules.
-PARTICIPANTS: "Seam[Callable[[ParticipantOptions], Decide]]" = Seam("participants", "participant")
-
-
-def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
-    """All participants with what they do: providers of models, and modules with the first lines of their docstrings.
-
-    Modules are parsed, not imported: a broken one is left out and hides no other.
-    """
-    found = {each.name: _description(each) for each in map(provider, provider_names())} if folders is None else {}
-    folders = participants.__path__ if folders is None else folders
-    paths = [path for folder in folders for path in Path(folder).glob("*.py")]
-    for path in sorted(paths, key=lambda path: path.stem):
-        try:
-            tree = ast.parse(path.read_bytes())
-        except (OSError, SyntaxError, ValueError):
-            continue
-        if any(isinstance(node, ast.FunctionDef) and node.name == "create" for node in tree.body):
-            found[path.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
-    # Not imported, as modules are not.
-    others = {name: entry for name, entry in PARTICIPANTS.entries().items() if not entry.module.startswith(_OWN)}
-    return dict(sorted({**{name: f"Of the package {each.package}." for name, each in others.items()}, **found}.items()))
-
-
-def _description(provider: Provider) -> str:
-    endpoint = f" (or {provider.url_note})" if provider.url_note else ""
-    receives = "the page's snapshot and its screenshot" if provider.images else "the page's snapshot"
-    return f"Asks a model of {provider.title}{endpoint}, which receives {receives}."
-
-
 def load(name: str) -> "Callable[[ParticipantOptions], Decide]":
     """The function that creates the participant `name`. Raises `ConfigError` if it is unknown or cannot be imported."""
-    known = list_participants()
-    module_name = name.replace("-", "_")
-    if module_name not in known:
-        raise ConfigError(f"unknown participant {name!r}", remedy=f"{closest(name, known)}one of: {', '.join(known)}")
+    module_name = module_of(name)
     if found := find_provider(module_name):
         from participants.model import model_participant
 

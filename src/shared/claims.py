@@ -1,11 +1,15 @@
-"""What a participant says that its model used, in the metadata of its A2A replies: untrusted, never a measurement."""
+"""What a participant says about its model and its own work, in the metadata of its A2A replies: untrusted claims, which
+are shown as such, and are neither measurements nor evidence.
+"""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
-from shared.models import Record
+from shared.models import Record, RecordedLimit, omit_default
+from shared.text import one_line
 
 # The key in a reply's metadata; its value is a table such as `{"input_tokens": 812, "output_tokens": 64}`.
 USAGE_KEY = "usage"
@@ -67,3 +71,64 @@ class ClaimedUsage(Record):
             # Rounded, so that the sum does not depend on the order.
             cost_usd=None if costs[0] is None or costs[1] is None else round(costs[0] + costs[1], 9),
         )
+
+
+# What the participant did for one reply: a list of tables, and the W3C header's value (Trace Context, level 1).
+SPANS_KEY = "spans"
+TRACEPARENT_KEY = "traceparent"
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+MAX_SPANS = 50
+_MAX_NAME_CHARS = 100
+_MAX_TEXT_CHARS = 500
+_Seconds = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
+
+
+class ClaimedSpan(Record):
+    """A piece of the participant's work. `start` and `end` are seconds since 1970, by its own clock."""
+
+    name: Annotated[str, RecordedLimit(400)]
+    start: _Seconds
+    end: _Seconds
+    input_tokens: _Tokens | None = omit_default(None)
+    output_tokens: _Tokens | None = omit_default(None)
+    text: Annotated[str, RecordedLimit(2_000)] = omit_default("")
+
+    @model_validator(mode="after")
+    def _ends_after_its_start(self) -> Self:
+        if self.end < self.start:
+            raise ValueError("a span ends before it starts")
+        return self
+
+
+class ClaimedTrace(Record):
+    """What the participant says it did for one reply."""
+
+    traceparent: str | None = omit_default(None)
+    spans: tuple[ClaimedSpan, ...] = omit_default(())
+
+    @classmethod
+    def in_reply(cls, metadata: Mapping[str, Any]) -> Self | None:
+        """The first `MAX_SPANS` spans that can be read, with texts cut; `None` if there is nothing to read."""
+        parent, listed = metadata.get(TRACEPARENT_KEY), metadata.get(SPANS_KEY)
+        found = filter(None, map(_span, listed[:MAX_SPANS] if isinstance(listed, list) else ()))
+        is_parent = isinstance(parent, str) and _TRACEPARENT.fullmatch(parent)
+        trace = cls(traceparent=parent if is_parent else None, spans=tuple(found))
+        return trace if trace.traceparent or trace.spans else None
+
+    @property
+    def begins(self) -> float:
+        """The start of the first span."""
+        return min((span.start for span in self.spans), default=0.0)
+
+
+def _span(value: object) -> ClaimedSpan | None:
+    if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
+        return None
+    known = {name: value[name] for name in ClaimedSpan.model_fields if name in value}
+    known["name"] = one_line(known["name"], _MAX_NAME_CHARS)
+    if isinstance(known.get("text"), str):
+        known["text"] = known["text"][:_MAX_TEXT_CHARS]
+    try:
+        return ClaimedSpan.model_validate(known)
+    except ValidationError:
+        return None

@@ -41,7 +41,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
-from shared.claims import ClaimedUsage
+from shared.claims import ClaimedTrace, ClaimedUsage
 from shared.errors import ObservationError
 from shared.models import Action, ObservationMessage, Page, ParsedReply, Tab, ToolSpec
 from shared.quotations import JSON_RUN, JSON_STRING, outside_quotations
@@ -96,11 +96,15 @@ _MESSAGE = re.compile(
 
 
 @runtime_checkable
-class ReportsUsage(Protocol):
-    """A participant whose replies may say what its model used."""
+class ReportsItsWork(Protocol):
+    """A participant whose replies may say what its model used and what it did."""
 
     def claimed(self, context_id: str) -> ClaimedUsage | None:
         """What its replies in a conversation have reported; `None` if none has."""
+        ...
+
+    def trace(self, context_id: str) -> ClaimedTrace | None:
+        """What its last reply in a conversation says that it did."""
         ...
 
 

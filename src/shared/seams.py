@@ -67,7 +67,7 @@ class SeamEntry:
     @functools.cached_property
     def has_code(self) -> bool:
         """Whether its module exists. Imports neither the module nor the packages that it is in."""
-        return _file_of(self.module) is not None
+        return file_of(self.module) is not None
 
     def plugin(self) -> PluginInfo | None:
         """The plug-in that it belongs to; `None` for the core."""
@@ -182,7 +182,7 @@ def installed_plugins() -> dict[str, PluginInfo]:
     return {plugin.name: plugin for plugin in found if plugin is not None}
 
 
-def _file_of(module: str) -> Path | None:
+def file_of(module: str) -> Path | None:
     """The file of a module, or the folder of a namespace package, without importing anything."""
     path: list[str] | None = None
     name, origin = "", None
@@ -204,7 +204,7 @@ def _file_of(module: str) -> Path | None:
 def _checksum(module: str, *, is_own: bool) -> str:
     """SHA-256 over the Python files and texts of a plug-in: of its folder, of its package, or of its only module."""
     parts = module.split(".")
-    file = _file_of(".".join(parts[:3]) if is_own else parts[0])
+    file = file_of(".".join(parts[:3]) if is_own else parts[0])
     if file is None:
         return "unknown"
     root = file.parent if file.name == "__init__.py" else file

@@ -36,10 +36,12 @@ class Settings(Record):
     archive_formats: str = Field("", validation_alias="WABE_ARCHIVE_FORMATS")
     redis_url: SecretStr | None = Field(None, validation_alias="WABE_REDIS_URL")
     webarena_python: str | None = Field(None, validation_alias="WABE_WEBARENA_PYTHON")
+    container_engine: str = Field("docker", validation_alias="WABE_ENGINE")
     home: str | None = Field(None, validation_alias="HOME")
     path: str = Field("", validation_alias="PATH")
     in_container: bool = False
     trust_config: bool = False
+    record_trace: bool = False
     # Files of a run that a CI service keeps may be public.
     is_ci: bool = False
     # Set for the shards of a run whose sites were started once for all of them.
@@ -61,6 +63,7 @@ class Settings(Record):
         values["in_container"] = any(source.get(name) for name in ("WABE_IN_CONTAINER", "container"))
         # Only "1" counts: any other value must not make the judge trust a request's configuration.
         values["trust_config"] = source.get("WABE_TRUST_CONFIG") == "1"
+        values["record_trace"] = source.get("WABE_RECORD_TRACE") == "1"
         values["is_ci"] = source.get("CI", "").lower() not in ("", "0", "false")
         values["sites_run"] = source.get("WABE_SITES_RUN") == "1"
         values["agents_run"] = tuple(source.get("WABE_AGENTS_RUN", "").split())

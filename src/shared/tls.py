@@ -6,7 +6,7 @@ A site may have a certificate of the user's own authority. Browsers that connect
 import functools
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shared.errors import ConfigError
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
 _REMEDY = "correct it, or unset it"
 
 
-def site_trust(settings: Settings | None = None) -> ssl.SSLContext:
+def site_trust(environ: Mapping[str, str] | None = None) -> ssl.SSLContext:
     """Accepts the public authorities, those of this machine, and those in `SSL_CERT_FILE` and `SSL_CERT_DIR`.
 
-    `settings` are by default the process's own. Raises `ConfigError` for a variable that cannot be used.
+    `environ` is by default the process's own. Raises `ConfigError` for a variable that cannot be used.
     """
-    settings = settings or Settings.from_environ()
-    require_certificates(settings)
-    return _context(settings.environ.get("SSL_CERT_FILE"), settings.environ.get("SSL_CERT_DIR"))
+    environ = Settings.from_environ().environ if environ is None else environ
+    require_certificates(environ)
+    return _context(environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR"))
 
 
-def site_client(settings: Settings | None = None, **options: Any) -> "httpx.AsyncClient":
+def site_client(environ: Mapping[str, str] | None = None, **options: Any) -> "httpx.AsyncClient":
     """A client for a site, without the proxies of the environment; `options` as for `httpx.AsyncClient`.
 
     Raises `ConfigError`, as `site_trust`.
     """
     import httpx
 
-    return httpx.AsyncClient(trust_env=False, verify=site_trust(settings), **options)
+    return httpx.AsyncClient(trust_env=False, verify=site_trust(environ), **options)
 
 
-def require_certificates(settings: Settings) -> None:
+def require_certificates(environ: Mapping[str, str]) -> None:
     """Raises `ConfigError` naming the variable with certificates that cannot be used."""
-    for variable, problem in _problems(settings):
+    for variable, problem in _problems(environ):
         raise ConfigError(problem, key=variable, remedy=_REMEDY)
 
 
@@ -58,13 +58,13 @@ def _context(file: str | None, folders: str | None) -> ssl.SSLContext:
     return context
 
 
-def _problems(settings: Settings) -> Iterator[tuple[str, str]]:
-    if file := settings.environ.get("SSL_CERT_FILE"):
+def _problems(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    if file := environ.get("SSL_CERT_FILE"):
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=file)
         except ssl.SSLError:
             yield "SSL_CERT_FILE", f"{file} contains no certificate"
         except OSError as error:
             yield "SSL_CERT_FILE", f"{file}: {error.strerror}"
-    if (folder := settings.environ.get("SSL_CERT_DIR")) and not any(map(os.path.isdir, folder.split(os.pathsep))):
+    if (folder := environ.get("SSL_CERT_DIR")) and not any(map(os.path.isdir, folder.split(os.pathsep))):
         yield "SSL_CERT_DIR", f"{folder}: no such folder"

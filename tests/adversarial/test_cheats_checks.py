@@ -325,7 +325,7 @@ EXPECTED = {
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+async def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
     def goes_elsewhere(turn: ParticipantTurn) -> str:
         if turn.n == 0:
             return tool_call("browser_navigate", url=f"http://localhost:{site.server_port}/")
@@ -337,7 +337,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
         return await play_tasks(judge, tasks, judge_model="offline", off_site="allow")
 
     with hostile_site({"/": PAGE}) as site:
-        return with_judge(tmp_path_factory.mktemp("run"), play)
+        return await with_judge(tmp_path_factory.mktemp("run"), play)
 
 
 @pytest.mark.e2e

@@ -37,7 +37,7 @@ def doing(*calls: str) -> Script:
 
 
 @pytest.fixture(scope="module")
-def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+async def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
     """Attempts that come to a page of another site which lets nothing through."""
 
     def at_the_second_visit(handler: Handler) -> None:
@@ -83,7 +83,7 @@ def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedT
         elsewhere.pages["/late"] = at_the_second_visit
         partner = f"{partners.url}partner"
         site.pages["/"] = f"{HOME}<a href='{partner}'>Partner</a>"
-        return with_judge(tmp_path_factory.mktemp("run"), play)
+        return await with_judge(tmp_path_factory.mktemp("run"), play)
 
 
 @pytest.mark.e2e

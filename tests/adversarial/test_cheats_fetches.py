@@ -94,7 +94,7 @@ CHEATS = (
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+async def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     async def play(judge: LiveJudge) -> dict[str, Any]:
         own, near = evil.url.rstrip("/"), f"http://localhost:{evil.server_port}"
         tasks = {
@@ -127,7 +127,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         **moving({}),
     }
     with hostile_site(pages) as shop, hostile_site({"/api": always}) as evil:
-        return with_judge(tmp_path_factory.mktemp("run"), play)
+        return await with_judge(tmp_path_factory.mktemp("run"), play)
 
 
 def task(played: dict[str, Any], name: str) -> PlayedTask:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from helpers.browser.hostile_site import HOME, Handler, Site, hostile_site, tripwire
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import a_guarded_browser, browser_settings
 from helpers.episode.live_judge import (
     AssessedRun,
@@ -24,7 +25,7 @@ from helpers.episode.live_judge import (
     tool_call,
 )
 from judge.browser import chromium
-from judge.browser.pool import BrowserPool, browser_pool
+from judge.browser.pool import BrowserPool
 from judge.browser.session import ToolResult
 from judge.network import guard
 

@@ -49,7 +49,7 @@ TYPED_SCRIPT = "a script that runs"
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+async def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
         heading = {"kind": "probe", "expression": "document.querySelector('h1').textContent", "expected": "paid"}
         tasks = {name: Play(plays(*replies), game.url, [ENDS]) for name, (replies, _) in ONE_EPISODE.items()}
@@ -60,7 +60,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
         return await play_tasks(judge, tasks, judge_model="offline", off_site="allow")
 
     with hostile_site({"/": GAME, "/won": WON}) as game, hostile_site({"/won": WON}) as own:
-        return with_judge(tmp_path_factory.mktemp("run"), play)
+        return await with_judge(tmp_path_factory.mktemp("run"), play)
 
 
 @pytest.mark.e2e

@@ -3,16 +3,18 @@
 import asyncio
 import json
 from collections.abc import Callable
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from helpers.browser.hostile_site import Page, Site, hostile_site
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings, found_browser, with_flags
+from helpers.cases import each
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.browser import requests
-from judge.browser.pool import browser_pool
 from judge.browser.session import Traffic
 from judge.browser.settle import SettleMode
 from judge.evaluators.base import Assertion
@@ -97,8 +99,10 @@ FLOODS = {
 }
 
 
-@pytest.mark.parametrize("is_plain", [False, True], ids=["with fetch metadata", "without"])
-@pytest.mark.parametrize("flood", FLOODS)
+@pytest.mark.parametrize(
+    ("flood", "is_plain"),
+    each(product(FLOODS, (False, True)), suite=list(zip(FLOODS, cycle((False, True)), strict=False))),
+)
 async def test_a_form_of_its_own_does_not_count_even_if_the_log_is_full(
     tmp_path: Path, settle: SettleMode, little_room: None, record_property: Record, flood: str, is_plain: bool
 ) -> None:
@@ -111,7 +115,7 @@ async def test_a_form_of_its_own_does_not_count_even_if_the_log_is_full(
     assert assertion.passed is False
 
 
-@pytest.mark.parametrize("flood", FLOODS)
+@pytest.mark.parametrize("flood", each(FLOODS, suite=("many requests", "large bodies", "frames of the site")))
 async def test_a_flood_elsewhere_does_not_push_out_the_order_on_the_site(
     tmp_path: Path, settle: SettleMode, little_room: None, record_property: Record, flood: str
 ) -> None:
@@ -143,8 +147,10 @@ WITHOUT_ORIGIN = {
 }
 
 
-@pytest.mark.parametrize("is_plain", [False, True], ids=["with fetch metadata", "without"])
-@pytest.mark.parametrize("way", WITHOUT_ORIGIN)
+@pytest.mark.parametrize(
+    ("way", "is_plain"),
+    each(product(WITHOUT_ORIGIN, (False, True)), suite=list(zip(WITHOUT_ORIGIN, cycle((False, True)), strict=False))),
+)
 async def test_a_form_without_an_origin_does_not_count(
     tmp_path: Path, settle: SettleMode, record_property: Record, way: str, is_plain: bool
 ) -> None:
@@ -185,7 +191,21 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("way", BROKEN)
+@pytest.mark.parametrize(
+    "way",
+    each(
+        BROKEN,
+        suite=(
+            "a method of 101 characters",
+            "20,001 fields",
+            "20,001 parts",
+            "deep JSON",
+            "half a character",
+            "large bodies",
+            "a long address",
+        ),
+    ),
+)
 async def test_no_request_makes_the_trace_unreadable_or_the_task_unscored(
     tmp_path: Path, settle: SettleMode, record_property: Record, way: str
 ) -> None:
@@ -211,8 +231,13 @@ SAVES = {
 }
 
 
-@pytest.mark.parametrize("way", SAVES)
-@pytest.mark.parametrize("written", ["right", "wrong"])
+@pytest.mark.parametrize(
+    ("way", "written"),
+    each(
+        product(SAVES, ("right", "wrong")),
+        suite=[*((way, "right") for way in SAVES), ("a Blob", "wrong"), ("a form with a file", "wrong")],
+    ),
+)
 async def test_what_a_site_saves_is_compared_however_it_sends_it(
     tmp_path: Path, settle: SettleMode, record_property: Record, way: str, written: str
 ) -> None:
@@ -230,15 +255,23 @@ SESSION = "f7d0a8b1c2e3f4a5b6c7d8e9f0a1b2c3"
 
 @pytest.mark.parametrize(
     ("keep", "secrets", "kept"),
-    [
-        (("Cookie",), (), ("engine_long_name_car", SESSION)),
-        (("cookie",), (), ("engine_long_name_car", SESSION)),
-        (("_engine",), (), ("engine_long_name_car",)),
-        (("_ENGINE",), (), ("engine_long_name_car",)),
-        (("_session",), (), (SESSION,)),
-        (("Cookie",), (SESSION,), ("engine_long_name_car",)),
-        ((), (), ()),
-    ],
+    each(
+        [
+            (("Cookie",), (), ("engine_long_name_car", SESSION)),
+            (("cookie",), (), ("engine_long_name_car", SESSION)),
+            (("_engine",), (), ("engine_long_name_car",)),
+            (("_ENGINE",), (), ("engine_long_name_car",)),
+            (("_session",), (), (SESSION,)),
+            (("Cookie",), (SESSION,), ("engine_long_name_car",)),
+            ((), (), ()),
+        ],
+        suite=[
+            (("cookie",), (), ("engine_long_name_car", SESSION)),
+            (("_ENGINE",), (), ("engine_long_name_car",)),
+            (("Cookie",), (SESSION,), ("engine_long_name_car",)),
+            ((), (), ()),
+        ],
+    ),
     ids=str,
 )
 async def test_a_cookie_that_an_evaluator_reads_is_kept_and_no_other(

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import Site, hostile_site
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings
+from helpers.cases import each
 from helpers.network.web_sockets import echoing, saying
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.browser import requests
-from judge.browser.pool import browser_pool
 from judge.browser.session import Traffic
 from judge.browser.settle import SettleMode
 from judge.evaluators.base import Assertion
@@ -96,7 +97,7 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("document", OWN)
+@pytest.mark.parametrize("document", each(OWN, suite=("the page", "an empty frame", "a worker", "a tab")))
 async def test_what_a_document_of_the_site_says_counts(
     tmp_path: Path, settle: SettleMode, document: str, record_property: Record
 ) -> None:
@@ -123,7 +124,10 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize("document", FOREIGN)
+@pytest.mark.parametrize(
+    "document",
+    each(FOREIGN, suite=("a page", "a srcdoc frame", "a sandboxed frame", "a worker", "a data frame", "a tab")),
+)
 async def test_what_a_foreign_document_says_to_the_site_does_not_count(
     tmp_path: Path, settle: SettleMode, document: str, record_property: Record
 ) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import hostile_site
+from helpers.browser.kept import browser_pool
 from helpers.browser.server_tools import SERVER_TOOLS
 from helpers.browser.sessions import a_guarded_browser, browser_settings
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish
 from judge.browser.action_lines import action_line
-from judge.browser.pool import browser_pool
 from judge.browser.replies import understand
 from judge.browser.tools import CheckedAction, Complaint, check_action, offered_tools
 from judge.records.tools import tools

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import Handler, Page, hostile_site, self_signed
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, participant, ref, some_tasks, tool_call
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
-from judge.browser.pool import browser_pool
 from judge.evaluators.checks import evaluate
 from judge.network.holding import Holding
 from judge.network.policy import NetworkPolicy

@@ -61,7 +61,7 @@ class Injected:
 
 
 @pytest.fixture(scope="module")
-def injected(tmp_path_factory: pytest.TempPathFactory) -> Injected:
+async def injected(tmp_path_factory: pytest.TempPathFactory) -> Injected:
     """They are judged by a model that quotes the order and decides failure."""
 
     async def play(judge: LiveJudge) -> Injected:
@@ -70,7 +70,7 @@ def injected(tmp_path_factory: pytest.TempPathFactory) -> Injected:
         return Injected({vector: played[TASK.format(vector)] for vector in VECTORS}, judge.model)
 
     with hostile_site({f"/{vector}": page for vector, page in PAGES.items()}) as site:
-        return with_judge(tmp_path_factory.mktemp("run"), play, quoting)
+        return await with_judge(tmp_path_factory.mktemp("run"), play, quoting)
 
 
 @pytest.mark.e2e

@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from itertools import cycle, product
 from typing import Any
 
 import httpx
@@ -12,6 +13,7 @@ import pytest
 
 from helpers.a2a.agents import our_agent, served
 from helpers.a2a.envelopes import encode, places, raw, replaced
+from helpers.cases import each
 from helpers.episode.live_judge import LiveJudge
 from shared.a2a.tasks import AgentMessage, TaskSink
 from shared.logs import BoundedHandler, CleanRecords
@@ -65,6 +67,7 @@ CALLS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "/message:stream": ("1.0", "/message:stream", SEND_10),
     "/v1/message:send": ("0.3", "/v1/message:send", SEND_03),
 }
+KINDS = ("participant", "judge")
 ODD_TEXTS: tuple[Any, ...] = ("\ud800", "a\udfffb", "\udc00\ud800", {"\ud800": "v"}, {"k": {"\udfff": 1}}, ["\ud800"])
 ODD_VALUES: tuple[Any, ...] = (
     "\x00",
@@ -159,7 +162,7 @@ def is_clean(log: io.StringIO) -> bool:
     return all(line.isprintable() and not line.startswith("  | ") for line in log.getvalue().split("\n"))
 
 
-@pytest.mark.parametrize("kind", ["participant", "judge"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["SendMessage", "message/stream"])
 async def test_an_odd_id_is_an_invalid_request(kind: str, name: str, log: io.StringIO, record_property: Record) -> None:
     async with client_of(kind) as client:
@@ -171,8 +174,9 @@ async def test_an_odd_id_is_an_invalid_request(kind: str, name: str, log: io.Str
     assert is_clean(log)
 
 
-@pytest.mark.parametrize("kind", ["participant", "judge"])
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    ("kind", "name"), each(product(KINDS, CALLS), suite=list(zip(cycle(KINDS), CALLS, strict=False)))
+)
 async def test_half_a_surrogate_pair_anywhere_is_an_invalid_request(
     kind: str, name: str, log: io.StringIO, record_property: Record
 ) -> None:
@@ -191,7 +195,9 @@ async def test_half_a_surrogate_pair_anywhere_is_an_invalid_request(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    "name", each(CALLS, suite=("SendMessage", "message/stream", "tasks/get", "/message:send", "/v1/message:send"))
+)
 async def test_no_odd_value_is_an_internal_error(name: str, log: io.StringIO, record_property: Record) -> None:
     document, counts = document_of(name), Counter[tuple[int, Any]]()
     async with client_of("participant") as client:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from helpers.browser.hostile_site import HOME, Handler
+from helpers.cases import each, selected
 from helpers.episode.blame_plays import ELSEWHERE, OWN
 from helpers.episode.blame_plays_live import fault_of, two_sites
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, kill, ref, tool_call
@@ -79,7 +80,7 @@ def plants(text: str, keys: str = "") -> Script:
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+async def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
     """An attempt for each way of planting the address."""
 
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
@@ -110,6 +111,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
         )
         plays["the site's way back"] = Play(lambda turn: goes_back[turn.n](turn), own.url)
         plays[OTHERS[2]] = Play(lambda _: tool_call("browser_navigate", url=f"{own.url}moved"), own.url)
+        plays = {name: play for name, play in plays.items() if name in selected(request, "way")}
         # One after the other, because the trap kills all browsers.
         return await play_tasks(judge, plays, max_steps=8, max_task_retries=1)
 
@@ -117,11 +119,18 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
         own, elsewhere = sites[OWN], sites[ELSEWHERE]
         # The port by keys comes without a path.
         elsewhere.pages["/"] = lambda handler: elsewhere.pages["/trap"](handler)  # type: ignore[operator]
-        return with_judge(tmp_path_factory.mktemp("run"), play)
+        return await with_judge(tmp_path_factory.mktemp("run"), play)
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("way", [*LINKED, *MADE, *OTHERS])
+@pytest.mark.own_browser
+@pytest.mark.parametrize(
+    "way",
+    each(
+        [*LINKED, *MADE, *OTHERS],
+        suite=("the address", "backslashes and a tab in the host", "base64", "frame", "script", "form", *OTHERS),
+    ),
+)
 def test_an_address_that_the_participant_planted_is_its_own_fault_and_final(
     planted: dict[str, PlayedTask], way: str, record_property: Told
 ) -> None:

@@ -36,7 +36,7 @@ LED_ON = {
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+async def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
     """An attempt for each way to another site, which kills the browser or sends no page."""
 
     def to_trap(handler: Handler) -> None:
@@ -89,7 +89,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
         monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
         monkeypatch.setattr("judge.network.guard.is_this_machine", lambda _: False)
         site.pages["/script"] = f"<title>Script</title><script>location.replace('{elsewhere.url}trap')</script>"
-        return with_judge(tmp_path_factory.mktemp("run"), play)
+        return await with_judge(tmp_path_factory.mktemp("run"), play)
 
 
 def once(script: Script) -> Script:
@@ -103,6 +103,7 @@ def navigations_of(task: PlayedTask) -> list[dict[str, Any]]:
 
 
 @pytest.mark.e2e
+@pytest.mark.own_browser
 @pytest.mark.parametrize("way", KILLED)
 def test_a_way_to_a_site_that_kills_the_browser(played: dict[str, PlayedTask], way: str, record_property: Told) -> None:
     task = played[way]
@@ -120,6 +121,7 @@ def test_a_way_to_a_site_that_kills_the_browser(played: dict[str, PlayedTask], w
 
 
 @pytest.mark.e2e
+@pytest.mark.own_browser
 @pytest.mark.parametrize("way", LED_ON)
 def test_a_way_to_a_site_from_which_no_page_comes(
     played: dict[str, PlayedTask], way: str, record_property: Told

@@ -72,7 +72,7 @@ def _is_dark(url: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+async def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
     """One attempt in each way, judged by a model that would say success to all of them."""
 
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
@@ -107,7 +107,7 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
         monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
         monkeypatch.setattr("judge.network.guard.is_this_machine", lambda _: False)
         site.pages["/"] = HOME.format(elsewhere=f"{elsewhere.url}dark")
-        return with_judge(tmp_path_factory.mktemp("run"), play, filtered)
+        return await with_judge(tmp_path_factory.mktemp("run"), play, filtered)
 
 
 @pytest.mark.e2e

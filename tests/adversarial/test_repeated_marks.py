@@ -48,13 +48,13 @@ def repeating(call: ModelCall, _: int) -> Any:
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, PlayedTask], ModelServer]:
+async def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, PlayedTask], ModelServer]:
     async def play(judge: LiveJudge) -> tuple[dict[str, PlayedTask], ModelServer]:
         plays = {TASK.format(vector): Play(script_of(vector), f"{site.url}{vector}") for vector in VECTORS}
         return await play_tasks(judge, plays, judge_sees_answer=True), judge.model
 
     with hostile_site({f"/{vector}": page for vector, page in PAGES.items()}) as site:
-        return with_judge(tmp_path_factory.mktemp("run"), play, repeating)
+        return await with_judge(tmp_path_factory.mktemp("run"), play, repeating)
 
 
 @pytest.mark.e2e

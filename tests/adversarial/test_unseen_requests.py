@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from helpers.browser.hostile_site import Page, hostile_site, self_signed
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings
 from helpers.browser.ways_judged import Outcome, four_servers, outcomes
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, participant, some_tasks, tool_call
-from judge.browser.pool import browser_pool
 from judge.network import guard
 from judge.network import policy as network_policy
 from judge.results.verify import verify_run

@@ -26,7 +26,8 @@ def test_a_crash_of_a_scripted_browser_is_the_fault_of_who_led_it_there(
 
 
 @pytest.mark.e2e
-def test_a_crash_of_a_real_browser_is_the_fault_of_who_led_it_there(
+@pytest.mark.own_browser
+async def test_a_crash_of_a_real_browser_is_the_fault_of_who_led_it_there(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     chance = random.Random(25)
@@ -36,6 +37,6 @@ def test_a_crash_of_a_real_browser_is_the_fault_of_who_led_it_there(
         return [fault_of(task) for task in await play_live(judge, plays, sites)]
 
     with two_sites() as sites:
-        found = with_judge(tmp_path, play)
+        found = await with_judge(tmp_path, play)
     record_property("outcome", "; ".join(f"{each.name}: {what}" for each, what in zip(plays, found, strict=True)))
     assert found == [each.fault_of for each in plays]

@@ -13,7 +13,8 @@ from participants.replay import create
 from shared.settings import Settings
 
 APPS = ROOT / "scenarios" / "apps"
-pytestmark = pytest.mark.e2e
+# A whole application is `test_hire.py` in the suite.
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly]
 
 
 @pytest.mark.parametrize(("scripts", "verdict"), [("replay.toml", "success"), ("wrong.toml", "failure")])
@@ -22,7 +23,7 @@ async def test_right_scripts_succeed_and_subtly_wrong_ones_fail(
     name: str, scripts: str, verdict: str, tmp_path: Path
 ) -> None:
     settings = Settings.from_environ()
-    if not is_installed(load_apps(settings)[name], apps_folder(settings) / name):
+    if not is_installed(load_apps(settings.scenarios_folder)[name], apps_folder(settings.cache_folder) / name):
         pytest.skip(f"{name} is not installed: wabe apps install {name}")
     scenario = load_scenario(APPS / "scenario.toml")
     (site,) = (site for site in scenario.sites if site.name == name)

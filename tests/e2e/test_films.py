@@ -10,7 +10,8 @@ from helpers.scenario.copies import scenario_on_free_ports
 from judge.results.film import FILM_FORMATS, MAX_BYTES, SHOWN_MS
 from judge.store import load_trajectory
 
-pytestmark = pytest.mark.e2e
+# That a browser plays a film, and how large one of fifteen steps can be, `judge/results/test_film.py` shows.
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly]
 # Its script scrolls until no step is left.
 TASK = "everything_in_the_shop"
 STEPS = 15

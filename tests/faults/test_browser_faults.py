@@ -19,7 +19,7 @@ from helpers.episode.live_judge import (
     to_the_goal,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.own_browser]
 
 KINDS = ("browser", "server")
 

@@ -4,6 +4,7 @@ import pytest
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.odd_pages import odd_site_pages
+from helpers.cases import each
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, kill, tool_call
 
 pytestmark = pytest.mark.e2e
@@ -38,7 +39,26 @@ PAGES: dict[str, frozenset[str] | None] = {
 }
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name",
+    each(
+        PAGES,
+        suite=(
+            "svg",
+            "shorter_than_its_length",
+            "bad_chunks",
+            "reloads_at_once",
+            "20000_buttons",
+            "nested_frames",
+            "30_popups",
+            "console_flood",
+            "history_flood",
+            "endless_script",
+            "alerts_without_end",
+            "file_chooser_without_end",
+        ),
+    ),
+)
 async def test_the_attempt_goes_on_after(judge: LiveJudge, name: str) -> None:
     def script(turn: ParticipantTurn) -> str:
         if turn.n == 0:
@@ -56,6 +76,7 @@ async def test_the_attempt_goes_on_after(judge: LiveJudge, name: str) -> None:
         assert assessed.result()["steps"][1]["notice"]["code"] in told
 
 
+@pytest.mark.own_browser
 async def test_the_attempt_goes_on_after_the_process_of_its_page_was_killed(judge: LiveJudge) -> None:
     def script(turn: ParticipantTurn) -> str:
         if turn.n == 0:

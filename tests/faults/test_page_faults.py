@@ -80,6 +80,7 @@ async def test_a_page_that_eats_all_memory_costs_its_tab_only(
     assert assessed.result()["steps"][1]["notice"]["code"] == "tab_crashed"
 
 
+@pytest.mark.own_browser
 async def test_what_a_page_does_on_the_way_is_waited_for_told_or_bounded(judge: LiveJudge, dice: random.Random) -> None:
     strike = dice.randrange(3)
     told: list[str | None] = []

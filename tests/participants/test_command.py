@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 import participants
 from helpers.participants import observed
 from participants.base import ParticipantOptions
-from participants.command import list_participants, load, main, participant
+from participants.command import load, main, participant
 from shared.errors import ConfigError
 from shared.models import Action, Page
+from shared.participants import list_participants
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +29,8 @@ IMPORT_ALL = """
 import sys
 import participants.__main__
 from wabe import Action, Observation, serve
-from participants.command import list_participants, load
+from participants.command import load
+from shared.participants import list_participants
 for name in list_participants():
     load(name)
 print(*sorted({name.split(".")[0] for name in sys.modules}))

@@ -25,9 +25,10 @@ from judge.results.leaderboard import query_names, rows
 from judge.scenario.request import parse_request
 from judge.scenario.toml import bundled_tasks, load_scenario
 from participants.base import ParticipantOptions
-from participants.command import list_participants, load
+from participants.command import load
 from shared.llm.opening import provider
 from shared.llm.providers import provider_names
+from shared.participants import list_participants
 from shared.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent.parent

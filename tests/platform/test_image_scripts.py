@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from participants.command import list_participants
+from shared.participants import list_participants
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPTS = sorted([*ROOT.glob("scripts/*.sh"), *ROOT.glob("docker/*.sh")])

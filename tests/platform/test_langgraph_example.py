@@ -3,11 +3,6 @@
 import runpy
 from typing import Any
 
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatResult
-from pydantic import Field
-
 from helpers.participants import serving_agent
 from helpers.paths import ROOT
 from shared.a2a.client import ParticipantClient
@@ -26,19 +21,27 @@ FIRST = ObservationMessage(
 NEXT = FIRST.model_copy(update={"instruction": None, "website": None})
 
 
-class Scripted(GenericFakeChatModel):
+def scripted(*texts: str) -> Any:
     """A model that says what it is told to, and keeps what it was asked."""
+    # Not at import: every process imports the tests, and one runs this.
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage, BaseMessage
+    from langchain_core.outputs import ChatResult
+    from pydantic import Field
 
-    asked: list[list[Any]] = Field(default_factory=list)
+    class Scripted(GenericFakeChatModel):
+        asked: list[list[Any]] = Field(default_factory=list)
 
-    def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> ChatResult:
-        self.asked.append(messages[-1].content_blocks)
-        return super()._generate(messages, *args, **options)
+        def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> ChatResult:
+            self.asked.append(messages[-1].content_blocks)
+            return super()._generate(messages, *args, **options)
+
+    return Scripted(messages=iter(AIMessage(text) for text in texts))
 
 
 async def test_the_example_plays_an_attempt_and_remembers_it() -> None:
     build_app = runpy.run_path(str(ROOT / "examples" / "purple-langgraph" / "agent.py"))["build_app"]
-    model = Scripted(messages=iter(AIMessage(text) for text in ("I click e1.", CLICK, FINISH)))
+    model = scripted("I click e1.", CLICK, FINISH)
     async with serving_agent(lambda url: build_app(model, url)) as url, ParticipantClient(url) as client:
         replies = [
             parse_reply(await client.send(render_observation(seen), image=b"\xff\xd8\xff", context_id="c")).action

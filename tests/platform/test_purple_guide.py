@@ -26,9 +26,9 @@ from helpers.participants import serving_participant
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
 from judge.scenario.toml import load_scenario
-from participants.command import list_participants
 from shared.a2a.client import ParticipantClient
 from shared.models import ObservationMessage, Page, ToolSpec
+from shared.participants import list_participants
 from shared.protocol import parse_observation, parse_reply, render_observation
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -55,7 +55,7 @@ def test_every_task_on_an_application_has_a_right_script_and_a_wrong_one(name: s
 
 def test_every_application_of_the_scenario_can_be_installed() -> None:
     sites = load_scenario(SCENARIOS / "apps" / "scenario.toml").sites
-    assert sorted(site.name for site in sites) == sorted(load_apps(Settings()))
+    assert sorted(site.name for site in sites) == sorted(load_apps(Settings().scenarios_folder))
     assert all(f"apps.serve {site.name} --port " in (site.cmd or "") for site in sites)
 
 

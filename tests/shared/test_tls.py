@@ -13,7 +13,6 @@ from cryptography.x509.name import _ASN1Type
 from helpers.frozen.wire import Authority, listening
 from helpers.ports import free_ports
 from shared.errors import ConfigError
-from shared.settings import Settings
 from shared.tls import site_client
 
 
@@ -47,7 +46,7 @@ def in_a_folder(authority: Authority, folder: Path) -> Path:
 
 
 async def answer_of(site: str, environ: dict[str, str]) -> str:
-    async with site_client(Settings.from_environ(environ), timeout=10.0) as client:
+    async with site_client(environ, timeout=10.0) as client:
         return (await client.get(site)).text
 
 
@@ -66,5 +65,5 @@ async def test_any_other_authority_is_refused(site: str) -> None:
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("none")
     with pytest.raises(ConfigError) as caught:
-        site_client(Settings.from_environ({"SSL_CERT_FILE": str(tmp_path / "ca.pem")}))
+        site_client({"SSL_CERT_FILE": str(tmp_path / "ca.pem")})
     assert str(caught.value) == f"SSL_CERT_FILE: {tmp_path}/ca.pem contains no certificate (correct it, or unset it)"

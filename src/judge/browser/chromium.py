@@ -318,14 +318,14 @@ class BrowserSettings(Record):
                 mcp_cli=_mcp_cli(settings),
             )
         found = find_browser(config.browser_path, settings, wanted=wanted_by(config))
-        require_display(config, settings)
-        is_own = config.browser == "headed" and has_display(settings)
+        require_display(config, settings.environ)
+        is_own = config.browser == "headed" and has_display(settings.environ)
         return cls(
             found=found,
             version=version_of(found, environment),
             config=config,
-            environment={**environment, **(display_environ(settings) if is_own else {})},
-            xvfb=xvfb(settings) if config.browser == "headed" and not is_own else None,
+            environment={**environment, **(display_environ(settings.environ) if is_own else {})},
+            xvfb=xvfb(settings.environ) if config.browser == "headed" and not is_own else None,
             compile_cache=compile_cache,
             mcp_cli=_mcp_cli(settings),
         )

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from judge.config import RunConfig
 from shared.errors import BrowserFault, ConfigError
-from shared.settings import Settings
 
 _START_TIMEOUT_S = 15.0
 # Around the page: the frame, tabs and address bar of a window.
@@ -20,25 +19,25 @@ _NEEDED = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR")
 _REMEDY = 'install Xvfb (apt-get install xvfb), set DISPLAY, or write browser = "headless"'
 
 
-def has_display(settings: Settings, *, system: str = sys.platform) -> bool:
+def has_display(environ: Mapping[str, str], *, system: str = sys.platform) -> bool:
     """Whether this machine has a display of its own; only Linux may be without."""
-    return system != "linux" or bool(settings.environ.get("DISPLAY"))
+    return system != "linux" or bool(environ.get("DISPLAY"))
 
 
-def display_environ(settings: Settings) -> dict[str, str]:
+def display_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment variables by which a browser finds this machine's display."""
-    return {name: value for name in _NEEDED if (value := settings.environ.get(name))}
+    return {name: value for name in _NEEDED if (value := environ.get(name))}
 
 
-def xvfb(settings: Settings) -> Path | None:
+def xvfb(environ: Mapping[str, str]) -> Path | None:
     """The program, if it is installed."""
-    found = shutil.which("Xvfb", path=settings.path)
+    found = shutil.which("Xvfb", path=environ.get("PATH", ""))
     return Path(found) if found else None
 
 
-def require_display(config: RunConfig, settings: Settings) -> None:
+def require_display(config: RunConfig, environ: Mapping[str, str]) -> None:
     """Raises `ConfigError` if the browser needs a display, and there is none here and no Xvfb."""
-    if config.browser == "headed" and not has_display(settings) and xvfb(settings) is None:
+    if config.browser == "headed" and not has_display(environ) and xvfb(environ) is None:
         raise ConfigError(
             "a browser with a window needs a display, and there is none here", key="config.browser", remedy=_REMEDY
         )

@@ -73,7 +73,7 @@ async def log_in(
     """
     config = config or RunConfig()
     found = find_browser(config.browser_path, settings, wanted=wanted_by(config))
-    require_display(config, settings)
+    require_display(config, settings.environ)
     async with AsyncExitStack() as stack:
         options: dict[str, Any] = {}
         if interceptor:
@@ -85,7 +85,7 @@ async def log_in(
             options = proxy_options(guard.url)
         is_headed = config.browser == "headed"
         launch = launch_options(found, settings, is_headed=is_headed)
-        if is_headed and not has_display(settings) and (program := xvfb(settings)):
+        if is_headed and not has_display(settings.environ) and (program := xvfb(settings.environ)):
             display = virtual_display(program, config, launch["env"])
             launch["env"] |= {"DISPLAY": await stack.enter_async_context(display)}
         playwright = await stack.enter_async_context(async_playwright())

@@ -53,7 +53,7 @@ from judge.records.tasks import Task
 from judge.records.tools import HOLD, tool_of, writes
 from judge.sites import Site
 from judge.trajectory import fetched
-from shared.errors import InternalFault, SiteFault, SiteUnreachable, is_shortage
+from shared.errors import InternalFault, SiteFault, SiteUnreachable, WabeError, is_shortage
 from shared.models import DocumentKind, Notice, Page, Tab, ToolSpec
 
 # A page may navigate, or open a dialog, between its snapshot and its screenshot.
@@ -432,6 +432,12 @@ class PlaywrightBrowser:
             return answer
         # `JSON.stringify` writes a single line; the server adds others.
         return ToolResponse(ok=True, text=answer.text.removeprefix(_RETURNED).partition("\n")[0])
+
+    async def run_own(self, code: str) -> None:
+        """Run the judge's own code, a function of the page, in the server's process. Raises `WabeError`."""
+        answer = await self._run(code)
+        if not answer.ok:
+            raise WabeError(f"the browser refused the judge's own code: {self._clean(answer.text)[:300]}")
 
     async def _cancel_chooser(self) -> None:
         """Uploads are not allowed, and an open file chooser blocks every other tool."""

@@ -8,10 +8,11 @@ from importlib import metadata
 from typing import Annotated, Any, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from judge.commands import COMMANDS, Command, plain_app
 from judge.commands.examples import EXAMPLES
+from judge.commands.summary import summary_of
 from judge.runner.boundary import run_command
 from shared.imports import collector_paused
 
@@ -38,16 +39,33 @@ def find_command(name: str) -> Command:
     """The named command. Raises `ConfigError` for an unknown one."""
     if name not in EXAMPLES:
         return COMMANDS.load(name)
-    function = name.replace("-", "_")
-    module = "participants.command" if name == "participant" else f"judge.commands.{function}"
+    module, function = _place_of(name)
     # Imported on demand, so that each command only waits for its own libraries.
     # Garbage collection would take a fifth of the import time and find nothing.
     with collector_paused():
         return Command(getattr(importlib.import_module(module), function), EXAMPLES[name])
 
 
+def _place_of(name: str) -> tuple[str, str]:
+    """The module of a command of the core, and its function or group there."""
+    function = name.replace("-", "_")
+    return "participants.command" if name == "participant" else f"judge.commands.{function}", function
+
+
 class _LazyGroup(TyperGroup):
     """Imports a command when it is looked up."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands. Imports those only whose source does not say what they do."""
+        rows = []
+        for name in self._named():
+            entry = None if name in EXAMPLES else COMMANDS.entry(name)
+            summary = summary_of(*((entry.module, name) if entry else _place_of(name)))
+            command = self.get_command(ctx, name) if summary is None else TyperCommand(name, help=summary)
+            rows.append((name, command))
+        width = formatter.width - 6 - max(len(name) for name, _ in rows)
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(width)) for name, command in rows])
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self._named())

@@ -28,8 +28,8 @@ def install_apps(
 ) -> None:
     """Install applications from their package registries, with pinned versions, into the cache folder."""
     settings = Settings.from_environ()
-    known = load_apps(settings)
-    folder = apps_folder(settings)
+    known = load_apps(settings.scenarios_folder)
+    folder = apps_folder(settings.cache_folder)
     if not names:
         shown = table("Applications", ("Name", "Version", "Registry", "Installed", "What it is"), ("About MB",))
         for name, app in known.items():

@@ -71,7 +71,11 @@ def doctor(
     """Report what is missing to run, and how to get it. Looks at the browser, keys, ports and the disk."""
     settings = Settings.from_environ()
     if agent is not None:
-        headers = {} if scenario is None else _headers_at(agent, scenario_file(scenario, settings), settings)
+        headers = (
+            {}
+            if scenario is None
+            else _headers_at(agent, scenario_file(scenario, settings.bundled_scenarios), settings)
+        )
         findings = [asyncio.run(check_agent(agent, wait, headers))]
     elif browser:
         findings = [check_browser(settings)]
@@ -82,7 +86,7 @@ def doctor(
         if scenario is not None:
             # The scenario's own judge model is checked, so drop the finding about the default one.
             findings = [finding for finding in findings if finding.subject != _JUDGE_MODEL]
-            findings += check_scenario(scenario_file(scenario, settings), settings)
+            findings += check_scenario(scenario_file(scenario, settings.bundled_scenarios), settings)
     if not quiet:
         for state, subject, text in findings:
             mark, style = _MARKS[state]
@@ -145,10 +149,10 @@ def check_headed(settings: Settings) -> Finding:
     headed = RunConfig(browser="headed")
     try:
         found = find_browser(None, settings, wanted=wanted_by(headed))
-        require_display(headed, settings)
+        require_display(headed, settings.environ)
     except ConfigError as error:
         return Finding("note", "headed", f'{error}; only browser = "headed" needs it')
-    return Finding("ok", "headed", f"{found.path}, {'own display' if has_display(settings) else 'under Xvfb'}")
+    return Finding("ok", "headed", f"{found.path}, {'own display' if has_display(settings.environ) else 'under Xvfb'}")
 
 
 def check_model(settings: Settings) -> Finding:
@@ -178,7 +182,7 @@ def check_scenario(path: Path, settings: Settings) -> list[Finding]:
             model = settings.judge_model or scenario.config.judge_model
             config = scenario.config.model_copy(update={"judge_model": model})
             check_config(config, Settings.from_environ({**settings.environ, **members[-1].env}))
-            asyncio.run(require_upstream(with_addresses(scenario, settings).config))
+            asyncio.run(require_upstream(with_addresses(scenario, settings.environ).config))
     except ConfigError as error:
         return [Finding("missing", "scenario", str(error))]
     ports = {port for each in members if each.cmd and (port := urlsplit(each.endpoint).port)}

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -62,13 +62,13 @@ def login(
     elif url is not None:
         if origin_of(url) is None:
             raise ConfigError(f"{shown(url)} is not an address", remedy="write it like https://www.example.org/login")
-        account = Account(url, url, user, _password(password_env, settings))
+        account = Account(url, url, user, _password(password_env, settings.environ))
         asyncio.run(_log_in(account, allowed_site or (), output, settings))
 
 
-def _password(variable: str | None, settings: Settings) -> str:
+def _password(variable: str | None, environ: Mapping[str, str]) -> str:
     if variable is not None:
-        if not (found := settings.environ.get(variable)):
+        if not (found := environ.get(variable)):
             raise ConfigError(f"--password-env: {shown(variable)} is not set", remedy=f"export {variable}=…")
         return found
     if sys.stdin.isatty():

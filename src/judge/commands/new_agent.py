@@ -32,4 +32,6 @@ def new_agent(
             template = environment.from_string((templates / f"{file}.j2").read_text("utf-8"))
             (folder / file).write_text(template.render(name=name, version=metadata.version("wabe")), "utf-8")
     typer.echo(f"{folder}: {', '.join(FILES)}")
-    typer.echo(f"next: wabe run {shlex.quote(str(folder / 'scenario.toml'))}")
+    # A plain name could also be that of a bundled participant or a file.
+    agent = folder if folder.is_absolute() or len(folder.parts) > 1 else f"./{folder}"
+    typer.echo(f"next: wabe run demo --agent {shlex.quote(str(agent))}")

@@ -1,8 +1,9 @@
 """`wabe run` and `agentbeats-run`: an assessment from a scenario file or a bundled task set."""
 
 # Only imports that the help needs; the rest takes a second.
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -10,9 +11,6 @@ from judge.commands.options import with_options
 from judge.runner.boundary import run_interruptible
 from judge.runner.options import RunOptions
 from shared.errors import ConfigError
-
-if TYPE_CHECKING:
-    from shared.settings import Settings
 
 
 def _bundled() -> list[str]:
@@ -26,21 +24,25 @@ def _bundled() -> list[str]:
 def run(
     context: typer.Context,
     scenario: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            help="A scenario file, or a bundled task set such as demo.",
-            metavar="SCENARIO.toml",
+            help="A scenario file, or a bundled task set such as demo; or several.",
+            metavar="SCENARIO.toml…",
             autocompletion=lambda incomplete: [name for name in _bundled() if name.startswith(incomplete)],
         ),
     ],
     **given: Any,
 ) -> None:
-    """Run an assessment. Starts the agents of a scenario, drives them, judges, writes results, stops everything."""
+    """Run an assessment. Starts the agents of a scenario, drives them, judges, writes results, stops everything.
+
+    With several scenarios or agents, each agent plays each scenario, and a table shows the results.
+    """
     from rich.console import Console
 
     console = Console(quiet=given["display"] in ("json", "none"))
     # Importing the rest takes a second, several on a busy machine.
     with console.status("Loading"):
+        from judge.runner.matrix import asked_for, find_matrix, run_matrix
         from judge.store.layout import output_folder
         from shared.engines import player_of
         from shared.files import require_writable, write_errors
@@ -53,14 +55,21 @@ def run(
     chosen["output_dir"] = output_folder(given["output_dir"], settings)
     if "name" in chosen:
         chosen["name"] = one_line(chosen["name"])
-    options = RunOptions(
-        scenario=scenario_file(scenario, settings), command=(*context.command_path.split(), scenario), **chosen
-    )
+    scenarios = {each: scenario_file(each, settings.bundled_scenarios) for each in scenario}
+    start = tuple(context.command_path.split())
+    options = RunOptions(scenario=scenarios[scenario[0]], command=(*start, scenario[0]), **chosen)
     if options.fail_under is not None and not 0 <= options.fail_under <= 100:
         raise ConfigError(f"--fail-under {options.fail_under:g} is not a percentage", remedy="give 0 to 100")
     if options.baseline_p is not None and (options.baseline is None or not 0 < options.baseline_p <= 1):
         remedy = "give a number above 0, at most 1, together with --baseline RUN"
         raise ConfigError(f"--baseline-p {options.baseline_p:g} is not usable", remedy=remedy)
+    asked = asked_for(scenarios, options.agent) if options.agent or len(scenarios) > 1 else []
+    if len(asked) > 1:
+        options = options.model_copy(update={"command": start})
+        raise typer.Exit(run_interruptible(run_matrix(options, asked, settings, console)))
+    if matrix := find_matrix(options.resume or "", options.output_dir):
+        problem = f"--resume {options.resume} is a matrix of {len(matrix.cells)} runs, and this command asks for one"
+        raise ConfigError(problem, remedy="repeat the scenarios and agents of its start, or give the id of one run")
     for option, path in (("--output", options.output), ("--junit", options.junit)):
         if path is not None:
             with write_errors(f"{option} {path}", "choose a file you can write"):
@@ -68,10 +77,9 @@ def run(
     raise typer.Exit(run_interruptible(player_of(options.engine)(options, settings, console)))
 
 
-def scenario_file(argument: str, settings: "Settings") -> Path:
+def scenario_file(argument: str, bundled: Mapping[str, Path]) -> Path:
     """The scenario file: an existing file takes precedence over a bundled task set of the same name."""
     path = Path(argument)
-    bundled = settings.bundled_scenarios
     if path.is_file():
         return path
     if argument in bundled:

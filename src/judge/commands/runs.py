@@ -2,65 +2,26 @@
 
 import json
 import sys
-from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
-from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from judge.commands import AsJson, OutputDir, plain_app
-from judge.results.identity import identity_in, player
+from judge.commands.filters import with_filters
+from judge.results.listing import ListedRun, worked_on
 from judge.results.removal import removable, remove, size_of
-from judge.results.run_record import epochs_of
+from judge.results.run_filters import read_filters
+from judge.results.run_index import RunIndex
+from judge.results.run_notes import NotesFolder
 from judge.store.layout import RunStore, output_folder, runs_in
 from shared.errors import ConfigError
-from shared.files import read_json
 from shared.text import counted, one_line
 
 _COLUMNS = ("Run", "Scenario", "Participant", "State", "Success rate")
-_STATES = {"completed": "finished", "cancelled": "interrupted", "stopped": "interrupted", "failed": "failed"}
 _STYLES = {"finished": "green", "running": "cyan", "interrupted": "yellow"}
-
-
-class _ListedRun(NamedTuple):
-    """A run as listed; values that could not be read are `None`."""
-
-    id: str
-    scenario: str | None = None
-    participant: str | None = None
-    state: str = "damaged"
-    success_rate: float | None = None
-    name: str | None = None
-    model: str | None = None
-    revision: str | None = None
-    epochs: int = 1
-
-
-class _Record(BaseModel):
-    """The listed values in `run.json`."""
-
-    state: str
-    participants: dict[str, Any]
-    scenario: str | None = Field(
-        default=None, validation_alias=AliasChoices(AliasPath("scenario", "name"), AliasPath("config", "scenario"))
-    )
-
-
-class _ListedSubmission(BaseModel):
-    """The listed values in `results.json`. Older files lack the number of scored tasks."""
-
-    success_rate: float | None = Field(validation_alias=AliasPath("results", 0, "detail", "success_rate"))
-    scored_tasks: int | None = Field(default=None, validation_alias=AliasPath("results", 0, "detail", "scored_tasks"))
-
-    @property
-    def rate(self) -> float | None:
-        """The success rate; `None` if nothing was scored."""
-        return None if self.scored_tasks == 0 else self.success_rate
-
 
 runs = plain_app()
 
@@ -68,19 +29,25 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 
 
 @runs.callback(invoke_without_command=True)
-def list_runs(context: typer.Context, output_dir: OutputDir = None, as_json: AsJson = False) -> None:
+@with_filters
+def list_runs(context: typer.Context, output_dir: OutputDir = None, as_json: AsJson = False, **filters: object) -> None:
     """List local runs, newest first, or delete some of them. Shows id, scenario, participant, state, success rate."""
     if context.invoked_subcommand is not None:
         # `wabe runs --output-dir DIR rm ID` must not delete anything elsewhere.
         context.obj = output_dir
         return
     folder = output_folder(output_dir)
-    found = [_listed(store) for store in sorted(runs_in(folder), key=_worked_on, reverse=True)]
+    chosen = read_filters(filters, "wabe runs")
+    known = RunIndex(folder).listed()
+    found = chosen.keep(known)
     if as_json:
-        typer.echo(json.dumps([{"run_id": run.id, **run._asdict()} for run in found], indent=2))
+        typer.echo(json.dumps([_as_json(run) for run in found], indent=2))
+        return
+    if not known:
+        typer.echo(f"No runs under {folder / 'runs'}. Start one, such as: wabe run demo", err=True)
         return
     if not found:
-        typer.echo(f"No runs under {folder / 'runs'}. Start one, such as: wabe run demo", err=True)
+        typer.echo(f"None of {counted(len(known), 'run')} matches.", err=True)
         return
     rows = [[one_line(cell, 60) for cell in _cells(run)] for run in found]
     console = Console()
@@ -122,7 +89,7 @@ def prune(
 ) -> None:
     """Delete all runs but the newest. Runs in progress stay."""
     folder = output_folder(output_dir or context.obj)
-    found = sorted(runs_in(folder), key=_worked_on)
+    found = sorted(runs_in(folder), key=worked_on)
     old = []
     for store in found[: max(0, len(found) - keep)]:
         try:
@@ -148,6 +115,7 @@ def _remove(stores: list[RunStore], *, yes: bool) -> None:
     freed = 0
     for store in stores:
         freed += remove(store)
+        NotesFolder(store.output_dir).remove(store.run_id)
         typer.echo(f"deleted {store.run_id}")
     # Imported here, because a list needs no report.
     from judge.report.build import remove_comparisons
@@ -161,53 +129,19 @@ def _megabytes(size: int) -> str:
     return f"{size / 1_000_000:.1f} MB"
 
 
-def _worked_on(store: RunStore) -> float:
-    """When the run was last started or resumed, in seconds since 1970. Not from the id, which the user may choose."""
-    times = []
-    for part in (store, *store.shards()):
-        # A newer version's record is not read.
-        with suppress(ConfigError):
-            record = part.read_run() or {}
-            times += [time for key in ("started_at", "resumed_at") if isinstance(time := record.get(key), int | float)]
-    if times:
-        return max(times)
-    with suppress(ValueError):
-        # Ids that we choose begin with the time.
-        return datetime.strptime(store.run_id[:15], "%Y%m%d-%H%M%S").replace(tzinfo=UTC).timestamp()
-    record_file = store.folder / "run.json"
-    return (record_file if record_file.exists() else store.folder).stat().st_mtime
-
-
-def _cells(run: _ListedRun) -> tuple[str, ...]:
-    rate = "-" if run.success_rate is None else f"{run.success_rate:.1f} %"
+def _cells(run: ListedRun) -> tuple[str, ...]:
+    rate = "-" if run.rate is None else f"{run.rate:.1f} %"
     rate += f", {run.epochs} epochs" if run.epochs > 1 else ""
     return run.id, run.scenario or "-", run.participant or "-", run.state, rate
 
 
-def _listed(store: RunStore) -> _ListedRun:
-    if not store.has_begun:
-        return _ListedRun(store.run_id, state=f"{counted(len(store.shards()), 'shard')}, not merged")
-    try:
-        run = store.read_run() or {}
-        record = _Record.model_validate(run)
-        results = store.folder / "results.json"
-        # A run that did not finish has no results yet.
-        rate = _ListedSubmission.model_validate(read_json(results)).rate if results.exists() else None
-    except ConfigError:
-        return _ListedRun(store.run_id, state="newer version")
-    except (ValidationError, OSError, ValueError):
-        return _ListedRun(store.run_id)
-    state = _STATES.get(record.state, "damaged")
-    if record.state == "running":
-        # A killed judge could not record its end, but it has lost its lock.
-        state = "running" if store.is_being_judged else "interrupted"
-    known = identity_in(run)
-    return _ListedRun(
-        store.run_id,
-        scenario=record.scenario,
-        participant=player(known, ", ".join(record.participants)),
-        state=state,
-        success_rate=rate,
-        epochs=epochs_of(run),
-        **{key: known[key] for key in ("name", "model", "revision")},
-    )
+def _as_json(run: ListedRun) -> dict[str, Any]:
+    listed = ("id", "scenario", "participant", "state")
+    more = ("name", "model", "revision", "epochs", "agent", "version", "judge", "tags", "note")
+    return {
+        "run_id": run.id,
+        **{name: getattr(run, name) for name in listed},
+        "success_rate": run.rate,
+        **{name: getattr(run, name) for name in more},
+        "last_started_at": run.worked_on,
+    }

@@ -30,7 +30,7 @@ from judge.scenario.models import Scenario
 from judge.scenario.references import reference_problems
 from judge.scenario.sources import host_of, hub_tasks, reached, read_dataset, scenario_toml, statistics, tasks_toml
 from judge.scenario.sources import sample as draw
-from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, select
+from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, require_sites, select
 from shared.errors import ConfigError
 from shared.files import decode, write_atomic, write_errors
 from shared.settings import Settings
@@ -108,7 +108,10 @@ def validate(
         if not problems:
             tried = ", and no task passes when nothing is done" if try_ else ""
             left_out = f", {len(scenario.excluded)} excluded" if scenario.excluded else ""
-            typer.echo(f"{path}: valid, {counted(len(scenario.tasks), 'task')}{left_out}{tried}")
+            played = (
+                counted(len(scenario.tasks), "task") if scenario.tasks else f"the tasks of {scenario.config.scenario}"
+            )
+            typer.echo(f"{path}: valid, {played}{left_out}{tried}")
         for line in statistics(scenario.tasks) if verbose else ():
             typer.echo(f"{'    ' if line.startswith(' ') else '  '}{one_line(line)}")
     if bad:
@@ -267,8 +270,13 @@ def _examine(path: Path) -> tuple[Scenario | None, list[str], list[str]]:
             update={name: None for name, value in paths.items() if value and not Path(value).exists()}
         )
     # Without the model's key, for the same reason: a scenario is often written on another machine.
+    settings = Settings.from_environ()
     try:
-        check_config(config, Settings.from_environ(), with_key=False)
+        require_sites(scenario, settings.scenarios_folder)
+    except ConfigError as error:
+        problems.append(str(error))
+    try:
+        check_config(config, settings, with_key=False)
         warnings += _archive_warnings(scenario)
     except ConfigError as error:
         problems.append(f"{path}: {error}")

@@ -1,28 +1,51 @@
-"""`wabe view`: the report of a stored run, at the live page's addresses."""
+"""`wabe view`: all local runs on one page, or the report of one of them at the live page's addresses."""
 
 import asyncio
 import webbrowser
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from judge.commands import OutputDir
-from judge.server.view import report_address, serve_run
+from judge.server.view import report_address, serve_run, serve_runs
 from judge.store.layout import output_folder, resolve_run
 from shared.a2a.connections import raise_descriptor_limit
 from shared.a2a.serving import listen
+from shared.errors import ConfigError
 
 
 def view(
-    run: Annotated[str, typer.Argument(metavar="[RUN]", help="A run id or a run's folder.")] = "latest",
+    run: Annotated[
+        str, typer.Argument(metavar="[RUN]", help="A run id, a run's folder or `latest`. Without it, all runs.")
+    ] = "",
+    submissions: Annotated[
+        list[Path] | None,
+        typer.Option(help="Also list the submission files in this folder; repeatable.", metavar="DIR"),
+    ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; only this machine is answered.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free one.")] = 9009,
     output_dir: OutputDir = None,
-    open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Serve a stored run's report and task pages at the addresses of the live page, until Ctrl-C."""
-    store = resolve_run(run, output_folder(output_dir))
+    """Serve all local runs on one page, or a stored run at the addresses of the live page, until Ctrl-C."""
+    folder = output_folder(output_dir)
     raise_descriptor_limit()
+    if not run:
+        for each in submissions or ():
+            if not each.is_dir():
+                raise ConfigError(f"--submissions {each}: not a folder", remedy="name a folder with results.json files")
+
+        def listed(address: str, count: int) -> None:
+            typer.echo(f"{count} in {folder}: {address}\nCtrl-C stops.")
+            if open_:
+                webbrowser.open(address)
+
+        asyncio.run(serve_runs(folder, listen(host, port), listed, folders=submissions or (), named=host))
+        return
+    if submissions:
+        raise ConfigError("--submissions is for the page of all runs", remedy="leave RUN out")
+    store = resolve_run(run, folder)
 
     def told(address: str) -> None:
         typer.echo(f"Run {store.run_id}: {address}\nReport: {report_address(address, store)}\nCtrl-C stops.")

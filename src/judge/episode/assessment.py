@@ -36,8 +36,9 @@ from judge.records.events import (
     TaskStarted,
 )
 from judge.records.steps import BlameFacts, Step
-from judge.records.tasks import Task
+from judge.records.tasks import Task, key_of
 from judge.records.verdicts import Verdict
+from judge.results.metering import LEDGER, AttemptStart
 from judge.results.progress import with_verdict
 from judge.results.submission import TaskSummary
 from judge.store.bounds import bounded
@@ -73,6 +74,7 @@ class Assessment:
     recorder: InterceptorFactory | None = None
 
     def __post_init__(self) -> None:
+        self._since = time.time()
         holds = self.archives.holds if self.archives else lambda _: False
         self._sites = SiteTurns(self.config, self._policy, holds)
         for task in self.tasks:
@@ -299,6 +301,10 @@ class Assessment:
             redaction=Redaction((*self.config.secrets, *task.secrets), keep=task.named_fields, salt=self._salt),
             network=network_of(task, self.config, closed=self.closed, archives=self.archives, recorder=self.recorder),
         )
+        if self.config.meter:
+            key = key_of(store.name, store.epoch)
+            start = AttemptStart(attempt=episode.context_id, task=key, began=time.time(), since=self._since)
+            start.write(self.store.folder / LEDGER)
         return await episode.run()
 
     def _unplayed(

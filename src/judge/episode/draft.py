@@ -8,6 +8,7 @@ from typing import Self
 from judge.episode.blame import shortened
 from judge.records.steps import Navigation, Outcome, Step, Timings
 from judge.records.user import Asked
+from shared.claims import ClaimedTrace
 from shared.models import Action, SettleTime
 
 
@@ -56,6 +57,7 @@ class StepDraft:
         self.action: Action | None = None
         self.outcome: Outcome | None = None
         self.asked: Asked | None = None
+        self.claimed_trace: ClaimedTrace | None = None
         self.flags: tuple[str, ...] = observed.flags
         self.refused: tuple[str, ...] = observed.refused
         self.downloads: tuple[str, ...] = observed.downloads
@@ -68,6 +70,7 @@ class StepDraft:
             "action": self.action,
             "outcome": self.outcome,
             "asked": self.asked,
+            "claimed_trace": self.claimed_trace,
             "flags": tuple(dict.fromkeys(self.flags)),
             "refused": self.refused,
             "downloads": self.downloads,

@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -38,7 +38,7 @@ from judge.trajectory.console import write_console
 from judge.trajectory.network import write_har
 from judge.trajectory.record import CURRENT_RULES, JUDGED_ENDS, Attempt, NetworkTrace
 from judge.trajectory.redaction import Redaction
-from shared.claims import ClaimedUsage
+from shared.claims import ClaimedTrace, ClaimedUsage
 from shared.errors import (
     BrowserFault,
     EnvironmentFault,
@@ -50,7 +50,7 @@ from shared.errors import (
     WabeError,
 )
 from shared.models import Notice, ObservationMessage, Page, Tab, ToolSpec
-from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, ReportsUsage, render_observation
+from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, ReportsItsWork, render_observation
 from shared.snapshot import as_shown, cut_snapshot, parse_snapshot, with_own_names
 from shared.text import excerpt, without_surrogates
 
@@ -140,6 +140,8 @@ class Episode:
     stepped: Callable[[Step], None]
     redaction: Redaction
     network: AttemptNetwork
+    # Of the conversation with the participant.
+    context_id: str = field(default_factory=lambda: uuid4().hex)
     number: int = 1
     in_real_time: bool = False
     # Whether the task's sites can be brought back to their initial state, so that an attempt in page time may be played
@@ -153,7 +155,6 @@ class Episode:
         self._network_unwritten = False
         self._settle: SettleMode | None = None
         self._frozen: Frozen | None = None
-        self._context_id = uuid4().hex
         self._claimed: ClaimedUsage | None = None
         self._steps: list[Step] = []
         self._feedback: str | None = None
@@ -212,7 +213,7 @@ class Episode:
         return EpisodeEnd(
             task=self.task,
             max_steps=self.config.max_steps,
-            context_id=self._context_id,
+            context_id=self.context_id,
             number=self.number,
             epoch=self.store.epoch,
             steps=tuple(self._steps),
@@ -378,7 +379,7 @@ class Episode:
             self.observed(draft.observed)
             message = render_observation(self._observation(index, page, browser))
             with times.replying:
-                text = await self._ask(participant, message, page)
+                text, draft.claimed_trace = await self._ask(participant, message, page)
             draft.reply = text
             used_s = limit.used_s
             with times.acting:
@@ -481,14 +482,16 @@ class Episode:
             # The browser left the site meanwhile.
             self._clock.charge(limit.used_s - used_s)
 
-    async def _ask(self, participant: Participant, message: str, page: Page) -> str:
+    async def _ask(self, participant: Participant, message: str, page: Page) -> tuple[str, ClaimedTrace | None]:
         async with self._clock.running():
             text = await participant.send(
-                message, image=page.screenshot, media_type=page.media_type, context_id=self._context_id
+                message, image=page.screenshot, media_type=page.media_type, context_id=self.context_id
             )
-        if isinstance(participant, ReportsUsage):
-            self._claimed = participant.claimed(self._context_id)
-        return without_surrogates(text)
+        trace = None
+        if isinstance(participant, ReportsItsWork):
+            self._claimed = participant.claimed(self.context_id)
+            trace = participant.trace(self.context_id)
+        return without_surrogates(text), trace
 
     def _record_page(
         self, index: int, page: Page, probed: tuple[ProbeValue, ...], browser: Browser, files: dict[str, str | None]

@@ -183,7 +183,7 @@ def check_judge_model(config: RunConfig, settings: Settings) -> None:
             remedy=f'set {found.key_variables[0]}, or use "offline"',
         )
     found.require_sdk(config.judge_model, "judge model")
-    require_network(settings)
+    require_network(settings.environ)
 
 
 def _namespace(prompts: str, config: RunConfig, settings: Settings) -> str:

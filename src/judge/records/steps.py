@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from judge.records.attacks import Inserted
 from judge.records.user import Asked
+from shared.claims import ClaimedTrace
 from shared.models import Action, Address, Notice, Record, RecordedLimit, Tab, Title, Vanished, omit_default
 
 StopReason = Literal[
@@ -105,6 +106,7 @@ class Step(Record):
     those of frames (`judge.browser.provenance`). `is_mixed`, in recordings of version 2: what has no reference in the
     snapshot may have been typed. `notice`: why the page was not observed as usual.
     `asked`: the participant's question to the user, with the answer. `inserted`: what the snapshot shows of the attack.
+    `claimed_trace` is what the participant says that it did for its reply.
     `vanished` is text only in recordings up to version 2.
     """
 
@@ -134,6 +136,7 @@ class Step(Record):
     notice: Notice | None = omit_default(None)
     asked: Asked | None = omit_default(None)
     inserted: Inserted | None = omit_default(None)
+    claimed_trace: ClaimedTrace | None = omit_default(None)
     timings: Timings = Timings()
 
     @property

@@ -114,9 +114,9 @@ def _write_single_file(stores: list[RunStore], target: Path, *, contents: bool) 
             part.unlink(missing_ok=True)
 
 
-def write_report(store: RunStore, out: Output) -> None:
-    """Write the report of one run to `out`."""
-    _write([store], out, Renderer())
+def write_report(stores: Sequence[RunStore], out: Output) -> None:
+    """Write the report of one run, or the comparison of several, to `out`."""
+    _write(list(stores), out, Renderer())
 
 
 def open_page(page: Path) -> bool:

@@ -37,7 +37,9 @@ from shared.text import counted, show_hidden, usd, without_surrogates
 # Outcomes that need attention first.
 FAILURES_FIRST: tuple[RowOutcome, ...] = ("failure", "unscored", "aborted", "unfinished", "success")
 _STYLES = ("report.css", "labels.css", "viewer.css")
-_LIVE_STYLES = ("report.css", "live.css")
+_STYLES_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"live.html": ("report.css", "live.css"), "runs.html": ("report.css", "runs.css")}
+)
 _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "index.html": ("theme.js", "table.js"),
@@ -45,6 +47,7 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "compare.html": ("theme.js", "table.js"),
         "compare_task.html": ("theme.js", "compare.js"),
         "live.html": ("theme.js", "live.js"),
+        "runs.html": ("theme.js", "runs.js"),
     }
 )
 _SCRIPTS_OF_OTHERS = ("theme.js",)
@@ -176,15 +179,19 @@ class Renderer:
 
     def live(self) -> tuple[str, str]:
         """The live page and its Content-Security-Policy, which allows connections to its own server only."""
-        policy = self._policy(_script("live.html"), css=_css("live.html"), connect=True)
-        return self._page("live.html", connect=True), policy
+        return self.of_server("live.html")
+
+    def of_server(self, name: str, **values: Any) -> tuple[str, str]:
+        """A page that is served, and its Content-Security-Policy: it may ask its own server for more."""
+        policy = self._policy(_script(name), css=_css(name), connect=True)
+        return self._page(name, connect=True, **values), policy
 
     def _policy(self, *scripts: str, css: str, connect: bool = False) -> str:
         images = "data:" if self._bundled else "'self' data:"
         parts = ["default-src 'none'", f"img-src {images}", f"style-src '{_hash(css)}'"]
         hashes = " ".join(f"'{_hash(script)}'" for script in dict.fromkeys(scripts))
-        parts += [f"script-src {hashes}", "base-uri 'none'", "form-action 'none'"]
-        return "; ".join(parts + (["connect-src 'self'"] if connect else []))
+        parts += [f"script-src {hashes}", "base-uri 'none'"]
+        return "; ".join(parts + (["form-action 'self'", "connect-src 'self'"] if connect else ["form-action 'none'"]))
 
     def _page(self, name: str, *, package: str = "judge.report", connect: bool = False, **values: Any) -> str:
         script, css = _script(name), _css(name)
@@ -267,7 +274,7 @@ def _environment(package: str = "judge.report") -> Environment:
 
 @cache
 def _css(page: str) -> str:
-    return "\n".join(map(_asset, _LIVE_STYLES if page == "live.html" else _STYLES))
+    return "\n".join(map(_asset, _STYLES_OF.get(page, _STYLES)))
 
 
 @cache

@@ -31,16 +31,23 @@ def identity_of_launch(launch: Launch | None, role: str, agentbeats_id: str, nam
 def resumed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The identity of a resumed run: earlier values are kept where none is known now, and all revisions are listed."""
     made = {key: before.get(key) if value is None else value for key, value in now.items()}
-    revisions = [text for text in (before.get("revision"), now.get("revision")) if isinstance(text, str)]
-    return made | {"revision": ", ".join(dict.fromkeys(", ".join(revisions).split(", "))) or None}
+    return made | {"revision": _all_of(before.get("revision"), now.get("revision")) or None}
 
 
 def record_card(store: RunStore, name: str, version: str) -> None:
-    """Add the participant's agent card (untrusted text) to `run.json`. Raises `OSError`."""
+    """Add the participant's agent card (untrusted text) to `run.json`, with all its versions. Raises `OSError`."""
     record = store.read_run()
     if record is not None:
-        card = {"card_name": clip(name, _MAX_CHARS), "card_version": clip(version, _MAX_CHARS)}
-        store.write_run({**record, "identity": {**as_mapping(record.get("identity")), **card}})
+        known = as_mapping(record.get("identity"))
+        versions = _all_of(known.get("card_version"), clip(version, _MAX_CHARS))
+        card = {"card_name": clip(name, _MAX_CHARS), "card_version": clip(versions, _MAX_CHARS)}
+        store.write_run({**record, "identity": {**known, **card}})
+
+
+def _all_of(*listed: object) -> str:
+    """The parts of lists with commas, each once: a run that is resumed with another version has both."""
+    texts = [text for text in listed if isinstance(text, str) and text]
+    return ", ".join(dict.fromkeys(", ".join(texts).split(", ")))
 
 
 def identity_in(record: Mapping[str, Any]) -> dict[str, Any]:

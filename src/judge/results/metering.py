@@ -1,16 +1,18 @@
 """What a participant's model calls cost, as a meter on this machine saw them: the ledger of a run, read and added up.
 
 `metering.jsonl` has two lines for each call, one when it is sent and one when it has ended, so that a meter that is
-killed loses none. What a provider does not report is unknown, never zero. A participant can also call a model without
-the meter, so every figure is a lower bound.
+killed loses none. The judge adds one for each attempt that begins, so that calls of an attempt that was cut off are not
+taken for those of another one. What a provider does not report is unknown, never zero. A participant can also call a
+model without the meter, so every figure is a lower bound.
 """
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError
 
@@ -68,6 +70,20 @@ class CallEnd(Record):
     unknown: Unknown | None = None
     cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     price_date: str | None = Field(default=None, max_length=40)
+
+
+class AttemptStart(Record):
+    """An attempt at a `task` begins, of a judge that plays since then, in seconds since 1970."""
+
+    attempt: str = Field(max_length=200)
+    task: str = Field(max_length=400)
+    began: float
+    since: float
+
+    def write(self, ledger: Path) -> None:
+        """Append the line in one write, because the meter appends to the file as well. Raises `OSError`."""
+        with ledger.open("ab", buffering=0) as stream:
+            stream.write(self.model_dump_json().encode() + b"\n")
 
 
 @dataclass(frozen=True)
@@ -167,6 +183,13 @@ class InProgress:
     began: float
     ended: float
 
+    @classmethod
+    def unrecorded(cls, start: AttemptStart, starts: Iterable[AttemptStart]) -> Self:
+        """An attempt whose end is not recorded: it was over when its task, or another judge, began again."""
+        again = [each.began for each in starts if each.task == start.task and each.began > start.began]
+        again += [each.since for each in starts if each.since > start.since]
+        return cls(start.attempt, start.began, min(again, default=math.inf))
+
 
 @dataclass(frozen=True)
 class Metering:
@@ -184,11 +207,15 @@ class Metering:
         found = [own] if own.exists() else sorted(store.folder.glob(f"shards/*/{LEDGER}"))
         if not found:
             return None
-        calls = tuple(call for path in found for call in read_ledger(path))
+        ledgers = [read_ledger(path) for path in found]
+        starts = [start for ledger in ledgers for start in ledger.starts]
+        played = list(_played(store.folder))
+        recorded = {each.context_id for each in played}
+        played += [InProgress.unrecorded(each, starts) for each in starts if each.attempt not in recorded]
         record = store.read_run() or {}
         participants = record.get("participants")
         role = next(iter(participants), None) if isinstance(participants, dict) else None
-        return cls(calls, tuple(_played(store.folder)), role)
+        return cls(tuple(call for ledger in ledgers for call in ledger.calls), tuple(played), role)
 
     @property
     def total(self) -> MeteredUsage | None:
@@ -240,13 +267,21 @@ def _played(folder: Path) -> Iterator[InProgress]:
             continue
 
 
-def read_ledger(path: Path) -> Iterator[Call]:
-    """The calls of a ledger in the order in which they began. Lines that cannot be read are left out.
+class LedgerContent(NamedTuple):
+    """The calls of a ledger, in the order in which they began, and the attempts that began."""
+
+    calls: tuple[Call, ...]
+    starts: tuple[AttemptStart, ...]
+
+
+def read_ledger(path: Path) -> LedgerContent:
+    """Read a ledger. Lines that cannot be read are left out.
 
     Raises `ConfigError` for a ledger that is not a file, or too large.
     """
     begun: dict[str, CallStart] = {}
     ended: dict[str, CallEnd] = {}
+    starts: list[AttemptStart] = []
     remedy = "remove it: the run is then one without a meter"
     with read_errors(path, remedy), opened(path, max_bytes=_MAX_BYTES) as stream:
         while line := stream.readline(_MAX_LINE_BYTES):
@@ -255,14 +290,18 @@ def read_ledger(path: Path) -> Iterator[Call]:
                 if "at" in value:
                     first = CallStart.model_validate(value)
                     begun.setdefault(first.call, first)
+                elif "attempt" in value:
+                    starts.append(AttemptStart.model_validate(value))
                 else:
                     last = CallEnd.model_validate(value)
                     ended.setdefault(last.call, last)
             except (ValueError, ValidationError, TypeError, RecursionError):
                 # A line that was torn when the machine stopped.
                 continue
-    for name, each in begun.items():
-        yield Call(each, ended.get(name) or CallEnd(call=name, seconds=0.0, unknown="lost"))
+    calls = (
+        Call(each, ended.get(name) or CallEnd(call=name, seconds=0.0, unknown="lost")) for name, each in begun.items()
+    )
+    return LedgerContent(tuple(calls), tuple(starts))
 
 
 def with_metering(submission: dict[str, Any] | None, store: RunStore | None) -> dict[str, Any] | None:

@@ -249,6 +249,14 @@ def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
     return found[max(found)] if found else None
 
 
+def is_finished(store: RunStore) -> bool:
+    """Whether the run has nothing left to play or to judge."""
+    # A newer version's record is not read.
+    with contextlib.suppress(ConfigError):
+        return _is_finished(store.read_run() or {})
+    return False
+
+
 def _is_finished(record: Mapping[str, Any]) -> bool:
     outcomes = record.get("outcomes") or {}
     # Excluded tasks are counted as aborted, but there is nothing to play.
@@ -432,9 +440,9 @@ def _without_unset(task: Task) -> dict[str, Any]:
     return task.declared(exclude={"attacks", *(key for key in later if not getattr(task, key))})
 
 
-def settings_checksum(settings: Mapping[str, Any]) -> str:
+def settings_checksum(config: Mapping[str, Any]) -> str:
     """SHA-256 of those settings in a `run.json`, of any version, that can affect a result."""
-    return sha256_of({key: value for key, value in settings.items() if key not in NO_RESULT})
+    return sha256_of({key: value for key, value in config.items() if key not in NO_RESULT})
 
 
 def package_versions() -> dict[str, str]:

@@ -82,22 +82,23 @@ def _explained(error: OSError) -> WabeError:
     return ConfigError(f"{error.filename!s}: {reason}", remedy=remedy)
 
 
-def run_interruptible(main: Coroutine[Any, Any, int]) -> int:
+def run_interruptible(main: Coroutine[Any, Any, int], *, says: bool = True) -> int:
     """Run `main`; the first SIGINT or SIGTERM cancels it and lets it clean up, later ones are ignored.
 
-    Raises `Interrupted` if a signal ended it.
+    `says`: a line on standard error tells the user. Raises `Interrupted` if a signal ended it.
     """
-    return asyncio.run(_until_signalled(main))
+    return asyncio.run(_until_signalled(main, says))
 
 
-async def _until_signalled(main: Coroutine[Any, Any, int]) -> int:
+async def _until_signalled(main: Coroutine[Any, Any, int], says: bool) -> int:
     loop = asyncio.get_running_loop()
     task = loop.create_task(main)
     signalled: list[int] = []
 
     def on_signal(number: int) -> None:
-        if not signalled:
+        if not signalled and says:
             print("stopping …", file=sys.stderr)  # noqa: T201
+        if not signalled:
             task.cancel()
         signalled.append(number)
 

@@ -52,7 +52,7 @@ async def check_tasks(scenario: Scenario, settings: Settings, today: date) -> li
 
 
 async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings, today: date) -> list[AttemptOutcome]:
-    scenario = with_addresses(scenario, settings)
+    scenario = with_addresses(scenario, settings.environ)
     tasks = with_logins(scenario, chosen, settings.environ)
     # The trace has the status of the first page.
     changes = {"attacks": "off", "judge_model": OFFLINE, "epochs": 1, "record_network": True}

@@ -30,7 +30,7 @@ def configured(start: Start) -> RunConfig:
         where = f"{scenario.path}: [config], key 'secrets'"
         config["secrets"] = tuple(resolved(text, settings.environ, where) for text in secrets)
     if start.is_ours:
-        found = with_addresses(scenario, settings).config
+        found = with_addresses(scenario, settings.environ).config
         config |= {key: value for key in OPERATORS_ADDRESSES if (value := getattr(found, key)) is not None}
     else:
         config = {key: value for key, value in config.items() if key not in settings_of_the_host(scenario.config)}
@@ -77,7 +77,7 @@ def check_judge(start: Start, config: RunConfig) -> None:
     if [Path(word).name for word in shlex.split(judge_cmd)[:2]] == ["wabe", "serve"]:
         # Any other command may run the browser elsewhere, such as in a container.
         find_browser(config.browser_path, judge_settings, wanted=wanted_by(config))
-        require_display(config, judge_settings)
+        require_display(config, judge_settings.environ)
 
 
 def _with_source(error: ConfigError, start: Start) -> ConfigError:

@@ -23,6 +23,7 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
+from judge.runner.ports import turn_at
 from judge.scenario.credentials import resolved_headers
 from judge.scenario.models import ParticipantEntry, Ready, Scenario, SiteEntry, resolved_env
 from shared.a2a.client import fetch_card
@@ -219,11 +220,26 @@ async def launched(
     environ: Mapping[str, str],
     logs: Path,
     is_up: Callable[[str], None] = lambda _: None,
+    waits: Callable[[str], None] = lambda line: print(line, file=sys.stderr),  # noqa: T201
 ) -> AsyncIterator[list[Child]]:
     """Start every member with a `cmd` and wait until all are up. However the body ends, stop all that were started.
 
-    `is_up` is called with the name of each member that is up.
+    `is_up` is called with the name of each member that is up, `waits` with a line about a site for which this waits
+    because another run has started it.
     """
+    sites = [(each.name, each.endpoint) for each in members if not each.is_agent and each.cmd is not None]
+    async with turn_at(sites, waits), _launched(members, scenario_dir, environ, logs, is_up) as children:
+        yield children
+
+
+@asynccontextmanager
+async def _launched(
+    members: Sequence[Member],
+    scenario_dir: Path,
+    environ: Mapping[str, str],
+    logs: Path,
+    is_up: Callable[[str], None],
+) -> AsyncIterator[list[Child]]:
     for member in members:
         if member.cmd is not None:
             require_free_port(member.name, member.endpoint)

@@ -28,7 +28,8 @@ class RunOptions(Record):
     """The command line. `command` is the part with the command and scenario, for messages to the user.
 
     An option that has a setting of `[config]` is declared there, and is given here by the name of the setting: see
-    `chosen`. `player` is the trivial agent that plays in the place of the scenario's participant.
+    `chosen`. `player` is the trivial agent that plays in the place of the scenario's participant. `cell` is the id that
+    a matrix has given to this run, which begins under it or continues.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -36,7 +37,22 @@ class RunOptions(Record):
     scenario: Path
     command: tuple[str, ...] = ()
     player: str | None = None
+    cell: str | None = None
 
+    agent: Annotated[
+        tuple[str, ...],
+        Setting(
+            option=Option(
+                "Play with this agent: an address, image:NAME, a folder, a .toml file, a bundled participant, or a"
+                " command with {port}; repeatable.",
+                metavar="[ROLE=]AGENT",
+            ),
+            of_trivial=False,
+        ),
+    ] = ()
+    parallel_agents: Annotated[
+        int, Setting(option=Option("Play N agents at once.", is_repeated=False), **_OF_A_START)
+    ] = Field(default=1, ge=1, le=100)
     show_logs: Annotated[
         bool,
         Setting(option=Option("Show the agents' logs while they run.", is_repeated=False), of_each=False),
@@ -60,7 +76,9 @@ class RunOptions(Record):
         str | None,
         Setting(
             option=Option(
-                "Resume a run; without an id, the newest unfinished one.", metavar="[RUN_ID]", is_repeated=False
+                "Resume a run or a matrix; without an id, the newest unfinished one.",
+                metavar="[ID]",
+                is_repeated=False,
             ),
             **_OF_A_START,
         ),
@@ -129,6 +147,13 @@ class RunOptions(Record):
         Path | None,
         Setting(option=Option("Play on recorded sites: this archive answers instead of the network.", metavar="FILE")),
     ] = None
+    record_trace: Annotated[
+        bool,
+        Setting(
+            option=Option("Keep Playwright's own trace of each attempt, with passwords and cookies as they were."),
+            of_trivial=False,
+        ),
+    ] = False
     shards: Annotated[
         str | None,
         Setting(

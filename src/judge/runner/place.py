@@ -26,6 +26,9 @@ def store_of(start: Start, launch: Launch) -> tuple[RunStore, bool]:
     if options.player is not None:
         store = RunStore(options.output_dir, options.player)
         return store, store.has_begun
+    if options.cell is not None:
+        store = RunStore(options.output_dir, options.cell)
+        return store, store.has_begun
     if launch.shard is None:
         if options.resume is None:
             return RunStore(options.output_dir, new_run_id()), False
@@ -63,7 +66,7 @@ def launch_of(start: Start, members: Sequence[Member]) -> Launch:
         return LaunchedProcess(
             # Digests only, because commands and variables may contain secrets.
             cmd_sha256=_sha256(entry.cmd),
-            endpoint=entry.endpoint if options.shards is not None else None,
+            endpoint=entry.endpoint if start.has_moved else None,
             env_sha256=_sha256(json.dumps(entry.env, sort_keys=True)) if entry.env else None,
             model=Settings.from_environ({**settings.environ, **chosen, **env[entry.role]}).participant_model,
         )

@@ -22,8 +22,8 @@ from judge.records.tasks import Task
 from judge.results.submission import TaskSummary
 from judge.runner.launch import Child, Member, child_environ, launched
 from judge.runner.playable import require_first_pages, require_folders
+from judge.runner.ports import free_port
 from judge.runner.restarts import restarts_of
-from judge.runner.shards import free_port
 from judge.runner.site_logins import LogInArchives, SiteLogins
 from judge.scenario.days import day_of
 from judge.scenario.models import Scenario

@@ -62,11 +62,12 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     """Run the scenario. Returns the exit code; raises `Interrupted` with the command that resumes the run."""
     plan = make_plan(options, settings)
     uploads = None
+    if plan.store is not None and plan.draft is not None and (plan.shard is not None or options.cell is not None):
+        await _until_released(plan.store)
     if plan.shard is not None and plan.store is not None:
         if plan.draft is None:
             console.out(f"Shard {plan.shard.name} has no tasks.", highlight=False)
             return EXIT_DONE
-        await _until_released(plan.store)
         if settings.redis_url:
             await _check_shared_limits(settings.redis_url, plan.store.run_id)
         if settings.object_store:
@@ -134,7 +135,7 @@ async def linger(plan: Plan, console: Console) -> None:
 
 
 async def _until_released(store: RunStore) -> None:
-    """Wait until the runner and judge of a killed shard have ended, because engines restart a shard immediately."""
+    """Wait until the runner and judge of a killed shard or cell have ended: both are started again immediately."""
     for _ in range(_JUDGE_ENDS_S):
         if not store.is_in_progress:
             return
@@ -182,6 +183,9 @@ async def _play(
     output_dir = plan.store.output_dir if plan.store else options.output_dir
     today, model = day_of(plan.scenario.config), options.participant_model
     environ = child_environ(settings, output_dir=output_dir, participant_model=model, today=today)
+    if options.record_trace:
+        # Not in the request: it is this machine's user who may keep what traces contain.
+        environ["WABE_RECORD_TRACE"] = "1"
     scenario_dir = plan.scenario.path.resolve().parent
     require_folders(plan.members, scenario_dir)
     if plan.members[-1].cmd is None and not options.serve_only:
@@ -190,7 +194,14 @@ async def _play(
     progress.waiting_for(member.name for member in members)
     logins = SiteLogins(plan.scenario, settings, plan.archives)
     async with (
-        launched(members, scenario_dir=scenario_dir, environ=environ, logs=logs, is_up=progress.is_up) as children,
+        launched(
+            members,
+            scenario_dir=scenario_dir,
+            environ=environ,
+            logs=logs,
+            is_up=progress.is_up,
+            waits=progress.phase,
+        ) as children,
         shown_logs(children if options.show_logs else (), console),
         restarts_of(plan.scenario.sites if plan.store else (), children, logins) as restarts,
     ):

@@ -1,33 +1,24 @@
-"""Divides a run's tasks into shards, finds this process's shard, and assigns ports to share a machine with others.
+"""Divides a run's tasks into shards, and finds the shard of this process.
 
 Engines that run one program many times give each copy a number: Kubernetes' Indexed Jobs, Slurm's job arrays, and any
 engine that sets `WABE_SHARD` and `WABE_SHARDS`.
 """
 
 import heapq
-import random
 import re
-import socket
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
 from types import MappingProxyType
-from typing import TypeVar
-from urllib.parse import urlsplit
 
 from judge.records.tasks import Level, Task
-from judge.scenario.models import AgentEntry, Scenario, Shard
+from judge.scenario.models import Shard
 from shared.errors import ConfigError
 
 MAX_SHARDS = 9999
 _SLURM = "SLURM_ARRAY_TASK_ID"
 # Ours first, because it is only set on purpose.
 _INDEXES = ("WABE_SHARD", "JOB_COMPLETION_INDEX", _SLURM)
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_PORTS = range(16_000, 32_000)
 # From Online-Mind2Web, where easy tasks take humans up to 5 steps, medium ones up to 10, and hard ones more.
 _STEPS: Mapping[Level | None, int] = MappingProxyType({"easy": 4, "medium": 8, "hard": 13, None: 8})
-
-A = TypeVar("A", bound=AgentEntry)
 
 
 def shard_of(option: str, environ: Mapping[str, str]) -> Shard:
@@ -81,46 +72,6 @@ def run_id_of(environ: Mapping[str, str]) -> str:
     raise ConfigError(
         "--shards: nothing says which run the shards belong to", remedy="set WABE_RUN_ID to the same id for all of them"
     )
-
-
-def on_free_ports(scenario: Scenario) -> Scenario:
-    """The scenario with a free port for each agent that is started here, so that shards can share a machine.
-
-    The port is only replaced if it occurs in the agent's `cmd`. Sites keep their ports, because tasks name them.
-    """
-    with ExitStack() as held:
-        return scenario.model_copy(
-            update={
-                "green_agent": _moved(scenario.green_agent, held),
-                "participants": tuple(_moved(agent, held) for agent in scenario.participants),
-            }
-        )
-
-
-def free_port(held: ExitStack) -> int:
-    """A free port below the ephemeral range, from which the system could take it before the agent binds it."""
-    # Not seeded, because shards that start together must not draw the same ports.
-    draw = random.SystemRandom()
-    for port in draw.sample(_PORTS, 100):
-        probe = held.enter_context(socket.socket())
-        with suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise ConfigError(f"no free port among {_PORTS.start} to {_PORTS.stop - 1}", remedy="end other programs")
-
-
-def _moved(agent: A, held: ExitStack) -> A:
-    parts = urlsplit(agent.endpoint or "")
-    if agent.cmd is None or parts.hostname not in LOOPBACK:
-        return agent
-    # Kept bound until all agents have a port, so that no two get the same one.
-    port = free_port(held)
-    # The port as a whole word: 9009 is not part of 19009.
-    cmd, found = re.subn(rf"(?<![\w.-]){parts.port}(?![\w.-])", str(port), agent.cmd)
-    if not found:
-        return agent
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return agent.model_copy(update={"cmd": cmd, "endpoint": parts._replace(netloc=f"{host}:{port}").geturl()})
 
 
 def expected_steps(task: Task, max_steps: int) -> int:

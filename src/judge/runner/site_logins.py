@@ -35,7 +35,7 @@ class SiteLogins:
 
     def __init__(self, scenario: Scenario, settings: Settings, archives: LogInArchives | None = None) -> None:
         self._archives = archives
-        self._scenario = with_addresses(scenario, settings)
+        self._scenario = with_addresses(scenario, settings.environ)
         self._settings = settings
         self._logins = {
             site.name: login

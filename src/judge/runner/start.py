@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 
+from judge.runner.agents import BundledAgent, agents_of, is_container, with_agents
 from judge.runner.launch import Member, members_of
 from judge.runner.options import RunOptions
-from judge.runner.players import played_by
-from judge.runner.shards import on_free_ports
+from judge.runner.ports import on_free_ports
 from judge.scenario.frozen import on_archives
 from judge.scenario.models import Scenario
-from judge.scenario.toml import load_scenario
+from judge.scenario.toml import load_scenario, require_sites
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -30,6 +31,11 @@ class Start:
     is_ours: bool
 
     @property
+    def has_moved(self) -> bool:
+        """Whether agents listen on other ports than those of the file."""
+        return self.scenario is not self.declared
+
+    @property
     def is_recorded_here(self) -> bool:
         """Whether the judge is ours and receives a request from here."""
         return self.is_ours and not self.options.serve_only
@@ -38,8 +44,10 @@ class Start:
 def start_of(options: RunOptions, settings: Settings, today: date | None = None, now: datetime | None = None) -> Start:
     """The scenario and its processes. Raises `ConfigError` for options that do not go with them."""
     loaded = on_running_agents(load_scenario(options.scenario, today=today, now=now), settings.agents_run)
-    declared = on_archives(played_by(loaded, options.player) if options.player else loaded, options.archive)
-    scenario = declared if options.shards is None else on_free_ports(declared)
+    require_sites(loaded, settings.scenarios_folder)
+    declared = on_archives(_played(loaded, options, settings), options.archive)
+    shares_ports = not (options.agent or options.player or options.cell or options.shards)
+    scenario = declared if shares_ports else on_free_ports(declared)
     # With WABE_TRUST_CONFIG, as in containers, the judge trusts this runner and writes to the same folder.
     is_ours = scenario.green_agent.cmd is not None or settings.trust_config
     start = Start(options, settings, declared, scenario, members_of(scenario, settings), is_ours)
@@ -61,14 +69,28 @@ def on_running_agents(scenario: Scenario, endpoints: Sequence[str]) -> Scenario:
             f"WABE_AGENTS_RUN: {len(endpoints)} addresses for {1 + len(scenario.participants)} agents",
             remedy="give the judge's address, then one for each of the scenario's participants, with blanks between",
         )
-    judge, *participants = [{"endpoint": endpoint, "cmd": None, "env": {}} for endpoint in endpoints]
+    running: list[dict[str, Any]] = [{"endpoint": endpoint, "cmd": None, "env": {}} for endpoint in endpoints]
+    judge, *participants = running
     changed = zip(scenario.participants, participants, strict=True)
     return scenario.model_copy(
         update={
             "green_agent": scenario.green_agent.model_copy(update=judge),
-            "participants": tuple(agent.model_copy(update=running) for agent, running in changed),
+            "participants": tuple(agent.model_copy(update=own) for agent, own in changed),
         }
     )
+
+
+def _played(scenario: Scenario, options: RunOptions, settings: Settings) -> Scenario:
+    """The scenario with the agents that the options name. Raises `ConfigError`."""
+    roles = [each.role for each in scenario.participants]
+    trivial = options.player and BundledAgent(options.player)
+    agents = dict.fromkeys(roles, trivial) if trivial else agents_of(options.agent, roles)
+    if (scenario.config.meter or options.chosen.get("meter")) and any(map(is_container, agents.values())):
+        raise ConfigError(
+            "--meter cannot count the calls of an agent in a container, which does not reach the meter",
+            remedy="run the agent's command, or leave --meter out",
+        )
+    return with_agents(scenario, agents, settings.container_engine)
 
 
 def _require_own_judge(start: Start) -> None:
@@ -85,6 +107,7 @@ def _require_own_judge(start: Start) -> None:
         )
     for problem in (
         "--baselines needs" if options.baselines else "",
+        "--record-trace needs" if options.record_trace else "",
         "frozen sites need" if start.declared.config.archives else "",
     ):
         if problem:

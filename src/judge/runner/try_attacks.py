@@ -36,7 +36,7 @@ async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str]
         return [], [*notes, "no task with an attack has a reference: nothing was tried"], []
     # A scenario on frozen sites is tried on the live ones.
     tasks = planned(with_logins(scenario, chosen, settings.environ), "both")
-    scenario = with_addresses(scenario, settings)
+    scenario = with_addresses(scenario, settings.environ)
     config = scenario.config.model_copy(update={"attacks": "off", "judge_model": OFFLINE, "epochs": 1})
     folder = scenario.path.resolve().parent
     sites = site_members(scenario, settings)

@@ -42,7 +42,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     archives = open_archives(declared.config)
     if now := recorded_at(declared, archives):
         declared = on_archives(load_scenario(scenario.path, now=now))
-    scenario = with_addresses(declared, settings)
+    scenario = with_addresses(declared, settings.environ)
     config = scenario.config
     tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks or task.policies], settings.environ)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)

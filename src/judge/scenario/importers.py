@@ -43,9 +43,9 @@ class Importer:
     """A source of tasks.
 
     `run` raises `ConfigError`. `takes` are the fields of `ImportRequest` that it reads besides `output`, `level` and
-    `limit`; others are refused. `warnings` are about tasks of a scenario, by their ids. `log_in` logs in to the sites that
-    a file names, and saves what tasks on them need to a folder. `check_kind` is the kind of check that its tasks have
-    and others hardly do: `wabe agreement --truth NAME` compares with the checks of tasks that have it.
+    `limit`; others are refused. `warnings` are about tasks of a scenario, by their ids. `log_in` logs in to the sites
+    that a file names, and saves what tasks on them need to a folder. `check_kind` is the kind of check that its tasks
+    have and others hardly do: `wabe agreement --truth NAME` compares with the checks of tasks that have it.
     """
 
     run: Callable[[ImportRequest], ImportedTasks]

@@ -19,7 +19,6 @@ from shared.declarations import names_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, shown
 from shared.files import read_json, reason_of
-from shared.settings import Settings
 from shared.text import counted
 from shared.toml_lines import KeyPath
 from shared.validation import Problem, mistake, validated
@@ -58,7 +57,7 @@ def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str,
     return tuple(found)
 
 
-def with_addresses(scenario: Scenario, settings: Settings) -> Scenario:
+def with_addresses(scenario: Scenario, environ: Mapping[str, str]) -> Scenario:
     """The scenario with the variables of its `upstream_proxy` and `cdp_url` resolved.
 
     Raises `ConfigError`, which shows no value.
@@ -67,10 +66,7 @@ def with_addresses(scenario: Scenario, settings: Settings) -> Scenario:
     given = {key: value for key in OPERATORS_ADDRESSES if (value := getattr(config, key)) is not None}
     if not given:
         return scenario
-    found = {
-        key: resolved(value, settings.environ, f"{scenario.path}: [config], key '{key}'")
-        for key, value in given.items()
-    }
+    found = {key: resolved(value, environ, f"{scenario.path}: [config], key '{key}'") for key, value in given.items()}
     changed = {**config.model_dump(exclude_unset=True), **found}
     return scenario.model_copy(update={"config": validated(CONFIG, changed, str(scenario.path), under=("config",))})
 

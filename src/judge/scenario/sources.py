@@ -21,6 +21,7 @@ from judge.scenario.models import EXAMPLES, TASKS, VARIABLE, SiteEntry
 from shared.errors import ConfigError
 from shared.fields import shown
 from shared.files import decode, read_errors, read_file, reason_of
+from shared.participants import module_of
 from shared.strict_json import parse_json
 from shared.tls import site_client
 from shared.validation import mistake, validated
@@ -160,8 +161,7 @@ def scenario_toml(
     site: SiteEntry | None = None,
 ) -> str:
     """A scenario for this machine with these tasks and settings and the bundled participant of that name."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", participant):
-        raise ConfigError(f"unknown participant {shown(participant)}", remedy="see wabe participant --list")
+    module_of(participant)
     return f"""[green_agent]
 endpoint = "http://127.0.0.1:9009"
 cmd = "wabe serve --host 127.0.0.1 --port 9009"

@@ -34,13 +34,35 @@ def bundled_tasks(name: str, folder: Path) -> tuple[Task, ...]:
 
     Raises `ConfigError`.
     """
-    known = sorted(path.parent.name for path in folder.glob("*/scenario.toml"))
+    known = bundled_names(folder)
     if name not in known:
         raise ConfigError(
             f"config.scenario: unknown task set {shown(name)}", remedy=f"one of: {', '.join(known) or 'none here'}"
         )
     scenario = load_scenario(folder / name / "scenario.toml")
     return (*scenario.tasks, *scenario.excluded)
+
+
+def require_sites(scenario: Scenario, folder: Path) -> None:
+    """Raises `ConfigError` if a scenario names a bundled set in `folder` whose sites its own judge would not have.
+
+    A judge that is started elsewhere may have other sets, and their sites.
+    """
+    name = scenario.config.scenario
+    if scenario.tasks or name is None or scenario.green_agent.cmd is None:
+        return
+    where = f"{scenario.path}: config.scenario: {shown(name)}"
+    known = bundled_names(folder)
+    if name not in known:
+        raise ConfigError(f"{where} is not a bundled task set", remedy=did_you_mean(name, known))
+    if load_scenario(folder / name / "scenario.toml").sites:
+        remedy = f"wabe run {name} --agent AGENT plays it with your agent"
+        raise ConfigError(f"{where} needs sites, which only its own scenario starts", remedy=remedy)
+
+
+def bundled_names(folder: Path) -> list[str]:
+    """The names of the bundled task sets in `folder`."""
+    return sorted(path.parent.name for path in folder.glob("*/scenario.toml"))
 
 
 def read_scenario_bytes(path: Path, *, what: str = "a scenario TOML file") -> bytes:

@@ -58,9 +58,9 @@ def serve_judge(
     descriptors = descriptors_for_work()
     if descriptors < _MIN_DESCRIPTORS:
         raise ConfigError("this process may not open enough files to run a browser", remedy="set `ulimit -n 1024`")
-    tracing = open_tracing(settings, version=version)
+    tracing = open_tracing(settings.environ, version=version)
     audience: Audience = "token" if settings.auth_token else "everyone" if public_live else "machine"
-    hub = LiveHub(LiveRecords(output_dir, audience) if ui else None)
+    hub = LiveHub(LiveRecords(output_dir, audience, address_of(host, port)) if ui else None)
     service = JudgeService(
         settings,
         output_dir,

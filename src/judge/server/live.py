@@ -30,7 +30,8 @@ from judge.results.submission import rate_text
 from judge.server.live_records import LiveRecords, LiveTask, RunRecord, steps_of
 from judge.server.reports import Reports
 from judge.store.layout import RunStore, TaskStore
-from shared.a2a.serving import SHUTDOWN_GRACE_S, loopback_only
+from shared.a2a.local_pages import PAGE_HEADERS, local_only
+from shared.a2a.serving import SHUTDOWN_GRACE_S
 from shared.errors import ConfigError
 
 # Per run: the running tasks and those that ended last. Limited to bound memory, because anyone on this machine may open
@@ -54,17 +55,7 @@ _REFUSAL = (
     "The live page is shown on the judge's own machine only, at a loopback address: open it there, or start the judge"
     " with WABE_AUTH_TOKEN set or with --public-live.\n"
 )
-# Screenshots and texts come from hostile pages: no other site may frame or load them, and no browser may reinterpret
-# them.
-_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
-_MISSING = PlainTextResponse("not found", status_code=404, headers=_HEADERS)
+_MISSING = PlainTextResponse("not found", status_code=404, headers=PAGE_HEADERS)
 
 
 @dataclass
@@ -297,7 +288,7 @@ def live_routes(hub: LiveHub, output_dir: Path, *, is_open: bool = False) -> lis
     Unless `is_open`, they answer requests from this machine only.
     """
     pages = _Pages(hub, output_dir)
-    guards = [] if is_open else [Middleware(loopback_only, refusal=_REFUSAL)]
+    guards = [] if is_open else [Middleware(local_only, refusal=_REFUSAL)]
     return [
         Route(path, endpoint, methods=["GET"], middleware=guards)
         for path, endpoint in (
@@ -322,7 +313,7 @@ class _Pages:
         self._reports = Reports()
         html, policy = self._renderer.live()
         self._front = HTMLResponse(
-            html, headers=_HEADERS | {"Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
+            html, headers={**PAGE_HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
         )
 
     async def front(self, _: Request) -> Response:
@@ -330,7 +321,7 @@ class _Pages:
 
     async def events(self, _: Request) -> Response:
         if self._hub.is_full:
-            return PlainTextResponse("too many viewers", status_code=503, headers=_HEADERS)
+            return PlainTextResponse("too many viewers", status_code=503, headers=PAGE_HEADERS)
         updates = (ServerSentEvent(data=json.dumps(update, allow_nan=False)) async for update in self._hub.changes())
         return EventSourceResponse(
             updates,
@@ -338,7 +329,7 @@ class _Pages:
             send_timeout=_SEND_TIMEOUT_S,
             # Long enough for viewers to see the runs end after a signal; the hub is closed then.
             shutdown_grace_period=SHUTDOWN_GRACE_S,
-            headers=_HEADERS,
+            headers=PAGE_HEADERS,
         )
 
     async def newest_screenshot(self, request: Request) -> Response:
@@ -357,17 +348,17 @@ class _Pages:
             return _MISSING
         async with self._rendering:
             steps = await asyncio.to_thread(steps_of, store, int(after))
-        return JSONResponse(steps, headers=_HEADERS)
+        return JSONResponse(steps, headers=PAGE_HEADERS)
 
     async def report(self, request: Request) -> Response:
         store, name = self._hub.reported(request.path_params["run_id"]), request.path_params["name"]
         if store is None:
             return _MISSING
         try:
-            path = await self._reports.file(store, name)
+            path = await self._reports.file([store], name)
         except ConfigError as error:
-            return PlainTextResponse(f"{error}\n", status_code=500, headers=_HEADERS)
-        return FileResponse(path, headers=_HEADERS) if path is not None else _MISSING
+            return PlainTextResponse(f"{error}\n", status_code=500, headers=PAGE_HEADERS)
+        return FileResponse(path, headers=PAGE_HEADERS) if path is not None else _MISSING
 
     async def image(self, request: Request) -> Response:
         return _screenshot(self._shown_task(request), request.path_params["name"])
@@ -380,7 +371,7 @@ class _Pages:
         async with self._rendering:
             task = await asyncio.to_thread(read_task, store)
             html = await asyncio.to_thread(self._renderer.task, task, home="/")
-        return HTMLResponse(html, headers=_HEADERS)
+        return HTMLResponse(html, headers=PAGE_HEADERS)
 
     def _shown_task(self, request: Request) -> TaskStore | None:
         """The folder of a task whose run is shown; no other folder can be requested."""
@@ -395,4 +386,4 @@ def _screenshot(store: TaskStore | None, name: str) -> Response:
     if store is None or not (image := _IMAGE.fullmatch(name)):
         return _MISSING
     path = store.folder / ("final" if image[1] else "trajectory") / name
-    return FileResponse(path, headers=_HEADERS) if path.is_file() and not path.is_symlink() else _MISSING
+    return FileResponse(path, headers=PAGE_HEADERS) if path.is_file() and not path.is_symlink() else _MISSING

@@ -5,6 +5,7 @@ Damaged or partly written files are left out.
 
 import contextlib
 import itertools
+import re
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +23,10 @@ from shared.text import clip, one_line, show_hidden
 # Who may see the live page: users on the judge's machine, holders of its token, or everyone who can reach its port.
 Audience = Literal["machine", "token", "everyone"]
 
-_MAX_MARK_BYTES = 100
+_MAX_MARK_BYTES = 400
 _MARK = ".live"
+# A judge's own address: nothing else that a mark may contain becomes a link.
+_ADDRESS = re.compile(r"http://(?:[A-Za-z0-9.-]{1,255}|\[[0-9a-f:]{2,45}\]):[0-9]{1,5}/")
 _SHOWN_ACTIONS = 8
 _TEXT_CHARS = 300
 _THOUGHT_CHARS = 1000
@@ -103,15 +106,19 @@ class RunRecord:
 class LiveRecords:
     """The runs below one output folder that the live page shows to one audience."""
 
-    def __init__(self, output_dir: Path, audience: Audience = "machine") -> None:
+    def __init__(self, output_dir: Path, audience: Audience = "machine", address: str = "") -> None:
         self._output_dir = output_dir
         self._audience = audience
+        self._address = address
 
     def remember(self, run_id: str) -> None:
-        """Mark a run as shown to this audience: a restarted judge shows it again, but to no other audience."""
+        """Mark a run as shown to this audience: a restarted judge shows it again, but to no other audience.
+
+        The mark also has the address of the live page, for `live_address`.
+        """
         # A full or read-only disk must not stop the run.
         with contextlib.suppress(OSError):
-            (self._store(run_id).folder / _MARK).write_text(self._audience)
+            (self._store(run_id).folder / _MARK).write_text(f"{self._audience}\n{self._address}")
 
     def remembered(self, limit: int) -> list[str]:
         """The newest runs that were shown to this audience, oldest first; none that another process is judging."""
@@ -155,11 +162,27 @@ class LiveRecords:
 
     def _is_marked(self, store: RunStore) -> bool:
         with contextlib.suppress(OSError, ValueError):
-            return read_text(store.folder / _MARK, max_bytes=_MAX_MARK_BYTES) == self._audience
+            return _mark_of(store)[0] == self._audience
         return False
 
     def _store(self, run_id: str) -> RunStore:
         return RunStore(self._output_dir, run_id)
+
+
+def live_address(store: RunStore) -> str | None:
+    """The address of the live page on which a run that is being played can be followed; `None` if it has none."""
+    # Only the judge that holds the run can have written it: whoever copies a run here does not hold its lock.
+    if store.is_being_judged:
+        with contextlib.suppress(OSError, ValueError):
+            address = _mark_of(store)[1]
+            return address if _ADDRESS.fullmatch(address) else None
+    return None
+
+
+def _mark_of(store: RunStore) -> tuple[str, str]:
+    """The audience and the address in a mark, `""` in those of earlier versions. Raises `OSError` or `ValueError`."""
+    audience, _, address = read_text(store.folder / _MARK, max_bytes=_MAX_MARK_BYTES).partition("\n")
+    return audience, address
 
 
 def steps_of(store: TaskStore, after: int) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import browser_pool
+from judge.browser.traces import traced
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.preflight import check_config
@@ -389,7 +390,7 @@ class JudgeService:
             assessment = Assessment(
                 tasks,
                 config,
-                browser=pool.browser,
+                browser=traced(pool.browser, store.traces) if self.settings.record_trace else pool.browser,
                 connect=connect,
                 judge=judge,
                 store=store,

@@ -10,7 +10,7 @@ The provider is private to this module instead of the process-wide one, so no li
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,7 +36,6 @@ from judge.records.steps import Step
 from shared.errors import WabeError
 from shared.llm.model import Completion, Model, ModelRequest
 from shared.llm.opening import find_provider
-from shared.settings import Settings
 from shared.text import one_line
 
 if TYPE_CHECKING:
@@ -49,9 +48,8 @@ _FLUSH_MS = 5000
 _STOPPED = "the run was stopped"
 
 
-def open_tracing(settings: Settings, *, version: str) -> "Tracing":
+def open_tracing(environ: Mapping[str, str], *, version: str) -> "Tracing":
     """Tracing as configured by the environment: off without an endpoint, and off with a warning without the extra."""
-    environ = settings.environ
     endpoint = environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     if not endpoint and (base := environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")):
         endpoint = f"{base.rstrip('/')}/v1/traces"

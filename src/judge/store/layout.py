@@ -214,6 +214,11 @@ class RunStore:
         """Whether a run was recorded here; a run that never started leaves only logs."""
         return any((self.folder / each.name).exists() for each in RUN_FILES if each.begins)
 
+    @property
+    def traces(self) -> Path:
+        """The folder of `--record-trace`: beside the runs, because nothing that covers a run may cover it."""
+        return self.output_dir / "traces" / self.run_id
+
     def create(self) -> None:
         """Create the folders and point `<output_dir>/results` at this run, unless it is a shard."""
         with self._writing():

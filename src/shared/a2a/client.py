@@ -43,7 +43,7 @@ from shared.a2a.replies import (
     reply_text,
 )
 from shared.a2a.transport import Bounds, bounded_client
-from shared.claims import ClaimedUsage
+from shared.claims import ClaimedTrace, ClaimedUsage
 from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnreachable
 from shared.models import Record
 from shared.text import clip, excerpt, without_surrogates
@@ -221,6 +221,7 @@ class ParticipantClient(_AgentClient):
         self._way: Literal["send", "stream"] | None = None
         self._open: dict[str, OpenTask] = {}
         self._claimed: dict[str, ClaimedUsage] = {}
+        self._traces: dict[str, ClaimedTrace] = {}
 
     async def __aenter__(self) -> Self:
         """Read the card. Raises a `ParticipantError` with the reason why it cannot be used."""
@@ -232,8 +233,18 @@ class ParticipantClient(_AgentClient):
         """What the replies in a conversation say that the agent's model used; `None` if none says anything."""
         return self._claimed.get(context_id)
 
+    def trace(self, context_id: str) -> ClaimedTrace | None:
+        """What the last reply in a conversation says that the agent did for it."""
+        return self._traces.get(context_id)
+
     def _claim(self, context_id: str, attached: Struct) -> None:
-        found = ClaimedUsage.in_reply(_metadata(attached))
+        metadata = _metadata(attached)
+        self._traces.pop(context_id, None)
+        if (trace := ClaimedTrace.in_reply(metadata)) is not None:
+            self._traces[context_id] = trace
+            if len(self._traces) > _MAX_OPEN_TASKS:
+                del self._traces[next(iter(self._traces))]
+        found = ClaimedUsage.in_reply(metadata)
         if found is None:
             return
         before = self._claimed.pop(context_id, None)

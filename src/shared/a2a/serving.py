@@ -1,18 +1,16 @@
-"""Serves an ASGI application on a socket until a signal, and restricts who may call it."""
+"""Serves an ASGI application on a socket until a signal, to the holders of a token if it has one."""
 
 import asyncio
 import base64
 import contextlib
 import hmac
-import re
 import socket
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from urllib.parse import urlsplit
 
 import uvicorn
 from pydantic import SecretStr
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.a2a.connections import (
@@ -26,7 +24,6 @@ from shared.a2a.connections import (
 from shared.a2a.envelopes import refusal_of, refusal_of_head
 from shared.a2a.page_links import PageLinks
 from shared.errors import ConfigError
-from shared.hosts import is_loopback
 
 SHUTDOWN_GRACE_S = 10.0
 # Longer than clients usually keep an idle connection (httpx: 5 s), so that they close it and not the server.
@@ -34,9 +31,6 @@ _KEEP_ALIVE_S = 30
 _BACKLOG = 128
 _LARGE_BODY_BYTES = 100_000
 _TICKS_PER_S = 10  # uvicorn's
-# Headers that proxies and gateways add: Forwarded, X-Forwarded-For, Via, X-Real-IP, CF-Connecting-IP, True-Client-IP,
-# X-Envoy-External-Address and the like.
-_FORWARDING = re.compile(r"forwarded|^via$|(?:real|client|connecting)-ip|external-address|original-(?:host|url)")
 
 
 def require_bearer(app: ASGIApp, token: SecretStr, public: Collection[str], links: PageLinks | None = None) -> ASGIApp:
@@ -79,37 +73,6 @@ def _bearer_of_basic(encoded: bytes) -> bytes:
         return b"Bearer " + base64.b64decode(encoded, validate=True).partition(b":")[2]
     except ValueError:
         return b""
-
-
-def loopback_only(app: ASGIApp, refusal: str) -> ASGIApp:
-    """Admit requests from a user on this machine; all others get a 403 with the text `refusal`.
-
-    Both the peer and the `Host` header must be loopback, because a remote page can point its own host name to a
-    loopback address (DNS rebinding). Requests forwarded by a proxy are refused: its address hides the peer's.
-    """
-
-    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        admitted = app if _is_from_this_machine(scope) else PlainTextResponse(refusal, 403)
-        await admitted(scope, receive, send)
-
-    return guarded
-
-
-def _is_from_this_machine(scope: Scope) -> bool:
-    hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-    is_forwarded = any(_FORWARDING.search(name.decode("latin-1")) for name, _ in scope["headers"])
-    peer = scope["client"][0] if scope.get("client") else ""
-    # With two `Host` headers it is unclear which one a browser or proxy meant.
-    return len(hosts) == 1 and not is_forwarded and is_loopback(peer) and is_loopback(_host_of(hosts[0]))
-
-
-def _host_of(header: str) -> str:
-    """The name or address in a `Host` header; empty if it is malformed."""
-    try:
-        parts = urlsplit(f"//{header}")
-        return (parts.hostname or "") if parts.netloc == header and "@" not in header else ""
-    except ValueError:
-        return ""
 
 
 def read_body_first(app: ASGIApp) -> ASGIApp:

@@ -4,9 +4,9 @@ A mistake in one of them makes an SDK fail with an error that does not name it, 
 """
 
 import ssl
+from collections.abc import Mapping
 
 from shared.errors import ConfigError
-from shared.settings import Settings
 from shared.tls import require_certificates
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
@@ -15,34 +15,34 @@ _REMEDY = "correct it, or unset it"
 _MAX_PORT = 65_535
 
 
-def require_network(settings: Settings) -> None:
+def require_network(environ: Mapping[str, str]) -> None:
     """Raises `ConfigError` naming the variable with a proxy or with certificates that cannot be used.
 
     A proxy's address is not shown: it may contain a password.
     """
-    if "*" not in (entry.strip() for entry in _value(settings, "no_proxy")[1].split(",")):
+    if "*" not in (entry.strip() for entry in _value(environ, "no_proxy")[1].split(",")):
         for name in _PROXIES:
-            variable, value = _value(settings, name)
+            variable, value = _value(environ, name)
             if problem := _proxy_problem(value):
                 remedy = f"use {', '.join(f'{scheme}://' for scheme in _SCHEMES)}, or unset it"
                 raise ConfigError(problem, key=variable, remedy=remedy)
-    require_key_log(settings)
-    require_certificates(settings)
+    require_key_log(environ)
+    require_certificates(environ)
 
 
-def require_key_log(settings: Settings) -> None:
+def require_key_log(environ: Mapping[str, str]) -> None:
     """Raises `ConfigError` if Python could set up no TLS at all, because it cannot write the log of TLS keys."""
-    if log := settings.environ.get("SSLKEYLOGFILE"):
+    if log := environ.get("SSLKEYLOGFILE"):
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).keylog_filename = log
         except OSError as error:
             raise ConfigError(f"{log}: {error.strerror}", key="SSLKEYLOGFILE", remedy=_REMEDY) from None
 
 
-def _value(settings: Settings, name: str) -> tuple[str, str]:
+def _value(environ: Mapping[str, str], name: str) -> tuple[str, str]:
     """The variable and its value; in lower case it has precedence."""
-    found = next((each for each in (name, name.upper()) if settings.environ.get(each)), name)
-    return found, settings.environ.get(found, "")
+    found = next((each for each in (name, name.upper()) if environ.get(each)), name)
+    return found, environ.get(found, "")
 
 
 def _proxy_problem(value: str) -> str:

@@ -38,7 +38,7 @@ def open_model(
     """
     found = provider(name)
     found.require_sdk(name, purpose)
-    require_network(settings)
+    require_network(settings.environ)
     key = found.key(settings)
     # An SDK takes most of a second to import, partly only when its client is created.
     with collector_paused():

@@ -8,9 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from helpers.browser.kept import browser_pool
 from judge.browser.chromium import BrowserSettings, FoundBrowser
 from judge.browser.playwright import PlaywrightBrowser
-from judge.browser.pool import BrowserPool, browser_pool
+from judge.browser.pool import BrowserPool
 from judge.browser.processes import Process, family, list_processes
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig

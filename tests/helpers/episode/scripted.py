@@ -148,6 +148,7 @@ def play_episode(
     told: list[str] | None = None,
     loop: Callable[[], asyncio.AbstractEventLoop] = SkippingLoop,
     checks: Sequence[dict[str, Any]] = (),
+    task_id: str = "t",
     **config: Any,
 ) -> EpisodeEnd:
     """Play the actions; `closing` is what it takes to close the browser. The judge's messages are added to `told`."""
@@ -160,7 +161,7 @@ def play_episode(
             if closing:
                 await closing()
 
-    known = {"task_id": "t", "website": HOME, "task": "Reach the goal.", "checks": checks}
+    known = {"task_id": task_id, "website": HOME, "task": "Reach the goal.", "checks": checks}
     task = Task.model_validate(known)
     # A thread would take no time on a loop that skips it, and run into every limit.
     settings = RunConfig(**{"judge_model": "offline", "settle": "real-time", "record_network": False} | config)

@@ -1,6 +1,5 @@
 """Several hostile participants and pages as tasks of one assessment, since judges and browsers take time to start."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,17 +88,13 @@ def _script_by_task(plays: Mapping[str, Play]) -> Script:
     return script
 
 
-def with_judge(folder: Path, play: Callable[[LiveJudge], Awaitable[T]], plan: Plan = always_no) -> T:
+async def with_judge(folder: Path, play: Callable[[LiveJudge], Awaitable[T]], plan: Plan = always_no) -> T:
     """Call `play` with a judge of its own: for fixtures of a module, what several tests look at."""
-
-    async def played(browser_files: Path) -> T:
-        async with live_judge(folder, browser_files, model) as judge:
-            return await play(judge)
-
     model = ModelServer(plan)
     model.start()
     try:
         with pytest.MonkeyPatch.context() as monkeypatch, browser_temp_dir(monkeypatch) as browser_files:
-            return asyncio.run(played(browser_files))
+            async with live_judge(folder, browser_files, model) as judge:
+                return await play(judge)
     finally:
         model.stop()

@@ -19,7 +19,7 @@ from judge.scenario.attacks import planned
 from judge.scenario.toml import load_scenario
 from judge.trajectory.fetched import Fetched
 from judge.trajectory.record import Attempt, NetworkTrace
-from shared.claims import ClaimedUsage
+from shared.claims import ClaimedSpan, ClaimedTrace, ClaimedUsage
 from shared.models import Action, Notice, NoticeCode, Tab, TokenUsage, Vanished
 from shared.seams import PluginInfo
 
@@ -123,6 +123,7 @@ def steps() -> st.SearchStrategy[Step]:
         "snapshot_sha256": _DIGESTS,
         "dialog": _maybe(TEXTS),
         "reply": TEXTS,
+        "claimed_trace": _maybe(st.just(ClaimedTrace(spans=(ClaimedSpan(name="plan", start=1, end=2),)))),
         "action": st.builds(Action, tool=TEXTS, params=parameters, thought=TEXTS),
         "outcome": outcome,
         "feedback": _maybe(TEXTS),

@@ -44,7 +44,7 @@ async def test_it_opens_a_window_on_the_display() -> None:
         find_browser(None, here, wanted="full")
     except ConfigError as error:
         pytest.skip(error.message)
-    if (drawn := xvfb(here)) is None:
+    if (drawn := xvfb(here.environ)) is None:
         pytest.skip("Xvfb is not installed")
     asked: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 

@@ -73,16 +73,16 @@ def test_without_a_full_browser_the_error_says_what_is_missing(tmp_path: Path) -
 
 def test_a_window_without_display_needs_xvfb(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="needs a display") as caught:
-        require_display(HEADED, settings(tmp_path))
+        require_display(HEADED, settings(tmp_path).environ)
     assert "apt-get install xvfb" in caught.value.remedy
-    require_display(RunConfig(), settings(tmp_path))
-    require_display(HEADED, settings(tmp_path, DISPLAY=":0"))
+    require_display(RunConfig(), settings(tmp_path).environ)
+    require_display(HEADED, settings(tmp_path, DISPLAY=":0").environ)
     program(tmp_path / "bin" / "Xvfb")
-    require_display(HEADED, settings(tmp_path))
+    require_display(HEADED, settings(tmp_path).environ)
 
 
 def test_only_linux_may_be_without_a_display(tmp_path: Path) -> None:
-    assert [has_display(settings(tmp_path), system=system) for system in ("linux", "darwin", "win32")] == [
+    assert [has_display(settings(tmp_path).environ, system=system) for system in ("linux", "darwin", "win32")] == [
         False,
         True,
         True,

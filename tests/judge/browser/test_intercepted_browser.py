@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from helpers.browser.hostile_site import Handler, Page, hostile_site, self_signed
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings, ref_of
 from helpers.network.interceptors import Answering, PassingOn, answer
 from helpers.network.web_sockets import talk
-from judge.browser.pool import BrowserPool, browser_pool
+from judge.browser.pool import BrowserPool
 from judge.network.interception import RequestFailed, WireAnswer, WireRequest
 from judge.network.policy import NetworkPolicy
 

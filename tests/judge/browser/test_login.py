@@ -7,9 +7,9 @@ import pytest
 
 from helpers.browser.hops import pages_of
 from helpers.browser.hostile_site import Handler, Page, Site, hostile_site
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings
 from judge.browser.playwright import PlaywrightBrowser
-from judge.browser.pool import browser_pool
 from judge.browser.settle import SettleMode
 from judge.network.policy import NetworkPolicy
 from judge.records.tasks import Task

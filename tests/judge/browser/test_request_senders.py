@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import hostile_site
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings, found_browser, with_flags
 from helpers.network.senders import Document, Planted, Sent, random_page, sent_by
-from judge.browser.pool import BrowserPool, browser_pool
+from judge.browser.pool import BrowserPool
 from judge.records.tasks import Task
 from judge.trajectory.network import BROWSER
 

@@ -9,8 +9,8 @@ import pytest
 
 from helpers.browser.hops import pages_of
 from helpers.browser.hostile_site import Handler, hostile_site, never_answers
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import a_browser, browser_settings
-from judge.browser.pool import browser_pool
 from judge.browser.requests import RequestLog
 from judge.browser.session import Traffic
 from judge.config import RunConfig

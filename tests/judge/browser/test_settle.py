@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import a_browser, browser_settings
 from judge.browser import settle
 from judge.browser.playwright import PlaywrightBrowser
-from judge.browser.pool import browser_pool
 from judge.browser.settle import AWAKE_S, Report, SettleMode, read_report, settle_mode
 from shared.models import Page, SettleTime, Vanished
 

@@ -64,18 +64,41 @@ def parse(command: Any, words: list[str]) -> None:
         context = inner.make_context(name, rest, parent=context)
 
 
-@pytest.mark.parametrize("program", ["wabe", "agentbeats-run"])
-def test_the_help_needs_none_of_the_large_libraries(program: str) -> None:
+def modules_for(expression: str) -> tuple[str, set[str]]:
+    """What an expression prints, and the names of the modules that are loaded then."""
     code = (
-        "import sys; from judge.commands.app import app, command_app; sys.argv = ['x']\n"
-        f"chosen, words = (app, ['run', '--help']) if {program!r} == 'wabe' else (command_app('run'), ['--help'])\n"
-        "chosen(words, standalone_mode=False); print(*sorted(sys.modules), file=sys.stderr)"
+        f"import sys; from judge.commands.app import app, command_app; sys.argv = ['x']; {expression}\n"
+        "print(*sorted(sys.modules), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "--fail-under" in done.stdout
+    return done.stdout, set(done.stderr.split())
+
+
+LARGE = {"a2a", "mcp", "playwright", "httpx", "jinja2", "starlette"}
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "app(['run', '--help'], standalone_mode=False)",
+        "command_app('run')(['--help'], standalone_mode=False)",
+    ],
+    ids=["wabe", "agentbeats-run"],
+)
+def test_the_help_of_a_run_needs_none_of_the_large_libraries(expression: str) -> None:
+    printed, loaded = modules_for(expression)
+    assert "--fail-under" in printed
     # The options are derived from the settings, so `judge.config` is needed.
-    large = {"a2a", "mcp", "playwright", "httpx", "jinja2", "starlette"}
-    assert large.isdisjoint(done.stderr.split())
+    assert loaded.isdisjoint(LARGE)
+
+
+def test_the_list_of_commands_needs_neither_the_commands_nor_the_settings() -> None:
+    printed, loaded = modules_for("app(['--help'], standalone_mode=False)")
+    assert "Run an assessment." in printed
+    assert loaded.isdisjoint(LARGE | {"judge.config", "judge.plugins"})
+    assert {name for name in loaded if name.startswith("judge.commands.")} == {
+        f"judge.commands.{name}" for name in ("app", "examples", "summary")
+    }
 
 
 def test_the_version_is_that_of_the_package() -> None:

@@ -37,9 +37,9 @@ def installed_by(tmp_path: Path) -> list[str]:
 def test_without_a_name_the_applications_are_listed_and_nothing_is_installed(
     tmp_path: Path, settings: Settings
 ) -> None:
-    place = apps_folder(settings) / "small"
+    place = apps_folder(settings.cache_folder) / "small"
     place.mkdir(parents=True)
-    mark_installed(load_apps(settings)["small"], place)
+    mark_installed(load_apps(settings.scenarios_folder)["small"], place)
     result = CliRunner().invoke(app, ["apps", "install"])
     rows = [line for line in result.output.splitlines() if "npm" in line]
     assert [("large" in row, "yes" in row) for row in rows] == [(True, False), (False, True)]
@@ -49,7 +49,7 @@ def test_without_a_name_the_applications_are_listed_and_nothing_is_installed(
 def test_what_is_named_is_installed_once(tmp_path: Path, settings: Settings) -> None:
     first = CliRunner().invoke(app, ["apps", "install", "small"])
     second = CliRunner().invoke(app, ["apps", "install", "small"])
-    assert f"small 1.0: installed in {apps_folder(settings) / 'small'}" in first.output
+    assert f"small 1.0: installed in {apps_folder(settings.cache_folder) / 'small'}" in first.output
     assert second.output == "small 1.0: installed already\n"
     assert installed_by(tmp_path) == ["small"]
 

@@ -282,7 +282,7 @@ def test_a_message_names_the_command_that_was_typed(
 def test_a_bundled_set_is_found_by_its_name_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("demo", "docs", "live"):
-        found = scenario_file(name, Settings())
+        found = scenario_file(name, Settings().bundled_scenarios)
         assert found.is_absolute()
         assert load_scenario(found).tasks or name == "live"
 
@@ -290,7 +290,7 @@ def test_a_bundled_set_is_found_by_its_name_from_any_directory(tmp_path: Path, m
 def test_a_file_goes_before_a_bundled_set_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("demo").touch()
-    assert scenario_file("demo", Settings()) == Path("demo")
+    assert scenario_file("demo", Settings().bundled_scenarios) == Path("demo")
 
 
 @pytest.mark.parametrize("name", ["dmeo", "de/mo", "demo.toml"])

@@ -16,6 +16,8 @@ from helpers.results import a_finished_run, a_result, a_verdict
 from helpers.runs import write_synthetic_run
 from judge.commands.app import command_app
 from judge.report.build import make_report
+from judge.results.run_filters import run_filters
+from judge.results.run_notes import NotesFolder, RunNotes
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 
@@ -64,6 +66,12 @@ def test_a_run_is_listed_with_its_scenario_participant_state_and_success_rate(tm
             "model": None,
             "revision": None,
             "epochs": 1,
+            "agent": "white_agent",
+            "version": None,
+            "judge": None,
+            "tags": [],
+            "note": "",
+            "last_started_at": 1_767_225_600.0,
         }
     ]
 
@@ -74,6 +82,31 @@ def test_a_run_is_listed_with_who_played_it(tmp_path: Path) -> None:
     assert "night: my agent 2 (gemini-3)" in listed(tmp_path)
     row = rows(tmp_path)["r1"]
     assert (row["name"], row["model"], row["revision"]) == ("night", "gemini-3", "abc")
+
+
+def test_the_list_is_narrowed_by_every_declared_filter(tmp_path: Path) -> None:
+    a_run(tmp_path, "20260101-000000-aa", identity={"card_name": "mine"})
+    a_run(tmp_path, "20260301-000000-bb", identity={"card_name": "theirs"})
+    NotesFolder(tmp_path).write("20260301-000000-bb", RunNotes(tags=("best",)))
+    options = {
+        "--search": "-theirs",
+        "--scenario": "DEMO",
+        "--agent": "=mine",
+        "--state": "finished",
+        "--since": "2026-01-01",
+        "--until": "2026-01-31",
+    }
+    assert {f"--{name}" for name, _, _ in run_filters()} == {*options, "--judge", "--tag"}
+    narrowed = json.loads(listed(tmp_path, "--json", *(word for pair in options.items() for word in pair)))
+    assert [row["id"] for row in narrowed] == ["20260101-000000-aa"]
+    assert [row["id"] for row in json.loads(listed(tmp_path, "--json", "--tag", "best"))] == ["20260301-000000-bb"]
+    assert json.loads(listed(tmp_path, "--json", "--judge", "webjudge")) == []
+
+
+def test_a_day_that_is_none_is_one_line_with_the_remedy(tmp_path: Path) -> None:
+    said = CliRunner().invoke(command_app("runs"), ["--output-dir", str(tmp_path), "--since", "soon"])
+    assert isinstance(said.exception, ConfigError)
+    assert str(said.exception) == "wabe runs: key 'since': 'soon' is not a day (write it like 2026-11-23)"
 
 
 def test_a_run_as_the_judge_records_it_is_finished(tmp_path: Path) -> None:
@@ -169,6 +202,14 @@ def test_named_runs_are_deleted_and_the_freed_space_is_reported(tmp_path: Path) 
     said = deleting(tmp_path, "rm", "r1", "r3", "--yes")
     assert said.stdout.splitlines() == ["deleted r1", "deleted r3", "Freed 3.0 MB."]
     assert list(rows(tmp_path)) == ["r2"]
+
+
+def test_the_notes_of_a_deleted_run_are_deleted_too(tmp_path: Path) -> None:
+    for run_id in ("r1", "r2"):
+        a_run(tmp_path, run_id)
+        NotesFolder(tmp_path).write(run_id, RunNotes(note="kept?"))
+    deleting(tmp_path, "rm", "r1", "--yes")
+    assert list(NotesFolder(tmp_path).read_all()) == ["r2"]
 
 
 def test_an_unknown_id_deletes_nothing(tmp_path: Path) -> None:

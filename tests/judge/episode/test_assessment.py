@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from judge.judges.checked import ChecksJudge
 from judge.records.events import Event, StepBegun, StepDone
 from judge.records.steps import Step
 from judge.records.verdicts import Verdict
+from judge.results.metering import LEDGER, read_ledger
 from judge.results.submission import TaskSummary
-from judge.store.layout import TaskStore
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.record import Trajectory
 from shared.models import Action
 from shared.protocol import render_reply
@@ -93,6 +95,17 @@ async def test_each_step_is_told_when_its_page_is_on_disk_and_when_it_is_over(tm
     assert told == [("StepBegun", 1), ("StepDone", 1), ("StepBegun", 2), ("StepDone", 2)]
     begun = next(event for event in events if isinstance(event, StepBegun))
     assert (begun.task_id, begun.task, begun.url) == ("t0", "Go.", "https://example.org/")
+
+
+@pytest.mark.parametrize("is_metered", [True, False])
+async def test_a_metered_run_notes_each_attempt_that_begins(tmp_path: Path, clicker: Clicker, is_metered: bool) -> None:
+    await assess_with(tmp_path, clicker, 2, max_steps=STEPS, meter=is_metered)
+    store = RunStore(tmp_path, "r")
+    recorded = [json.loads(path.read_text())["context_id"] for path in sorted(store.folder.glob("results/*/*.json"))]
+    starts = read_ledger(store.folder / LEDGER).starts if is_metered else ()
+    noted = [(each.attempt, each.task) for each in starts]
+    assert noted == (list(zip(recorded, ("t0", "t1"), strict=True)) if is_metered else [])
+    assert (store.folder / LEDGER).exists() == is_metered
 
 
 async def test_a_result_decided_without_the_judge_names_the_judge_of_the_run(tmp_path: Path, clicker: Clicker) -> None:

@@ -1,6 +1,7 @@
 """The ledger of a meter: what is known of calls, added up, and which attempt they belong to."""
 
 import json
+import math
 import tempfile
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from helpers.results import a_finished_run, a_result
 from judge.results.metering import (
     LEDGER,
+    AttemptStart,
     Call,
     CallEnd,
     CallStart,
@@ -62,16 +64,19 @@ def test_a_refused_call_costs_nothing_and_is_counted() -> None:
 def test_a_call_that_the_meter_did_not_see_the_end_of_is_unknown(tmp_path: Path) -> None:
     path = tmp_path / LEDGER
     path.write_text(lines(a_call()) + a_call(1).begun.model_dump_json() + '\n{"call": "c1", "sec')
-    _, second = read_ledger(path)
+    _, second = read_ledger(path).calls
     assert (second.ended.tokens, second.ended.unknown) == (None, "lost")
 
 
-@given(st.lists(st.binary(max_size=80) | st.sampled_from([lines(a_call()).encode(), b"[1]", b'{"at": {}}', b"null"])))
+LINES = [lines(a_call()).encode(), b'{"attempt": 1}', b"[1]", b'{"at": {}}', b"null"]
+
+
+@given(st.lists(st.binary(max_size=80) | st.sampled_from(LINES)))
 def test_no_line_of_a_ledger_stops_its_reading(parts: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, LEDGER)
         path.write_bytes(b"\n".join([*parts, lines(a_call(7)).encode()]))
-        assert "c7" in [call.begun.call for call in read_ledger(path)]
+        assert "c7" in [call.begun.call for call in read_ledger(path).calls]
 
 
 A, B = InProgress("a", START, START + 10), InProgress("b", START, START + 5)
@@ -135,6 +140,40 @@ def test_the_attempts_of_a_run_are_those_of_its_records(tmp_path: Path) -> None:
     assert metering.role == "white_agent"
     assert metering.total is not None
     assert metering.total.published()["participant_usage"]["unassigned_calls"] == 1
+
+
+CUT_OFF = AttemptStart(attempt="x", task="t9.1", began=START, since=START - 1)
+
+
+def test_a_call_of_an_attempt_that_was_cut_off_is_nobody_elses(tmp_path: Path) -> None:
+    attempt = a_result(context_id="a").model_copy(update={"started_at": START, "ended_at": START + 10})
+    store = a_finished_run(tmp_path, attempt)
+    (store.folder / LEDGER).write_text(lines(a_call(attempt="a"), a_call(1, attempt="x")))
+    CUT_OFF.write(store.folder / LEDGER)
+    metering = Metering.of(store)
+    assert metering is not None
+    found = metering.of_attempt(attempt)
+    assert found is not None
+    assert found.calls == 1
+    assert metering.total is not None
+    assert (metering.total.calls, metering.total.unassigned_calls) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("later", "ended"),
+    [
+        ({"task": "t8.1", "began": START + 5}, math.inf),
+        ({"task": "t9.1", "began": START + 5}, START + 5),
+        # The judge was killed, and resumed.
+        ({"task": "t8.1", "began": START + 7, "since": START + 3}, START + 3),
+        ({"task": "t9.1", "began": START - 5, "since": START - 9}, math.inf),
+    ],
+)
+def test_an_attempt_without_a_record_was_over_when_its_task_or_a_judge_began_again(
+    later: dict[str, object], ended: float
+) -> None:
+    other = CUT_OFF.model_copy(update={"attempt": "y", **later})
+    assert InProgress.unrecorded(CUT_OFF, [CUT_OFF, other]) == InProgress("x", START, ended)
 
 
 def test_a_submission_says_what_was_metered_and_how(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from helpers.runner.scenario_runs import interrupted_run
+from judge.runner.agents import BundledAgent, with_agents
 from judge.runner.baselines import play_baselines
 from judge.runner.boundary import Interrupted
 from judge.runner.options import RunOptions
 from judge.runner.plan import make_plan
-from judge.runner.players import played_by
 from judge.scenario.toml import load_scenario
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
@@ -53,10 +54,10 @@ async def test_an_interruption_says_how_to_resume_the_whole_run(tmp_path: Path) 
 
 def test_the_participant_is_replaced_and_the_rest_of_the_scenario_is_not() -> None:
     scenario = load_scenario(DEMO)
-    replaced = played_by(scenario, "idle")
+    replaced = with_agents(scenario, {"white_agent": BundledAgent("idle")}, "docker")
     (agent,) = replaced.participants
     assert (agent.role, str(agent.cmd).split()[:3]) == ("white_agent", ["wabe", "participant", "idle"])
-    assert str(agent.endpoint).rpartition(":")[2] == str(agent.cmd).split()[-1]
+    assert str(agent.cmd).split()[-2:] == ["--port", "{port}"]
     assert replaced.model_copy(update={"participants": scenario.participants}) == scenario
 
 
@@ -65,6 +66,9 @@ def test_an_interrupted_one_continues_under_its_name(tmp_path: Path) -> None:
     first = make_plan(options, SETTINGS)
     assert first.store is not None
     assert (first.store.run_id, first.resumes) == ("idle", False)
+    # On another port: that is no other agent.
+    assert interrupted_run(DEMO, tmp_path, SETTINGS, player="idle").run_id == "idle"
+    assert make_plan(options, SETTINGS).resumes
 
 
 @pytest.mark.parametrize(("option", "value"), [("serve_only", True), ("shards", "2")])

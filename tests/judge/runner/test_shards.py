@@ -15,7 +15,7 @@ from judge.results.run_record import sha256_of, task_digests
 from judge.runner.launch import child_environ
 from judge.runner.options import RunOptions, resume_command
 from judge.runner.plan import make_plan
-from judge.runner.shards import on_free_ports, run_id_of, shard_of
+from judge.runner.shards import run_id_of, shard_of
 from judge.scenario.draft import RequestDraft
 from judge.scenario.models import Shard
 from judge.scenario.request import parse_request
@@ -80,35 +80,6 @@ def test_all_shards_of_an_array_belong_to_one_run() -> None:
     assert run_id_of({"WABE_RUN_ID": "mine", "SLURM_ARRAY_JOB_ID": "812"}) == "mine"
     with pytest.raises(ConfigError, match="set WABE_RUN_ID to the same id for all"):
         run_id_of({})
-
-
-def test_agents_that_are_started_get_ports_of_their_own(tmp_path: Path) -> None:
-    path = write_scenario(
-        tmp_path / "s.toml",
-        judge_cmd='cmd = "serve --port 9009 --card-url http://127.0.0.1:9009/ --seed 19009"',
-        agent_cmd='cmd = "play --port=9019"',
-    )
-    moved = on_free_ports(load_scenario(path))
-    judge, (agent,) = moved.green_agent, moved.participants
-    assert judge.endpoint is not None
-    port = judge.endpoint.rpartition(":")[2]
-    assert judge.cmd == f"serve --port {port} --card-url http://127.0.0.1:{port}/ --seed 19009"
-    assert agent.endpoint == f"http://127.0.0.1:{str(agent.cmd).partition('=')[2]}"
-    assert len({port, "9009", "9019", agent.endpoint.rpartition(":")[2]}) == 4
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"agent_cmd": ""},
-        {"agent_cmd": 'cmd = "play"'},
-        {"agent": "http://agent.test:9019", "agent_cmd": 'cmd = "p 9019"'},
-    ],
-    ids=["it already runs", "its command names no port", "it is on another machine"],
-)
-def test_other_agents_keep_their_ports(tmp_path: Path, changes: dict[str, str]) -> None:
-    scenario = load_scenario(write_scenario(tmp_path / "s.toml", **changes))
-    assert on_free_ports(scenario).participants == scenario.participants
 
 
 def shard_settings(index: int, of: int = 2, **environ: str) -> Settings:

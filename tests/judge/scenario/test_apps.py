@@ -57,7 +57,7 @@ def declared(folder: Path, *locks: str, description: str = DESCRIPTION) -> App:
     for name in locks:
         (place / name).write_text("{}")
     (place / "app.toml").write_text(description)
-    return load_apps(Settings(scenarios=str(folder / "scenarios")))["small"]
+    return load_apps(Settings(scenarios=str(folder / "scenarios")).scenarios_folder)["small"]
 
 
 def asked(folder: Path) -> list[str]:
@@ -175,11 +175,11 @@ def test_a_mistake_in_a_description_names_its_file_and_key(tmp_path: Path) -> No
 
 def test_without_a_home_folder_there_is_no_place_for_applications() -> None:
     with pytest.raises(ConfigError, match="set HOME or XDG_CACHE_HOME"):
-        apps_folder(Settings())
+        apps_folder(Settings().cache_folder)
 
 
 def test_every_bundled_application_is_pinned_and_named_as_it_is_installed() -> None:
-    for app in load_apps(Settings()).values():
+    for app in load_apps(Settings().scenarios_folder).values():
         assert isinstance(app.description, Description)
         locks = [name for name in ("requirements.lock", "package-lock.json") if (app.folder / name).is_file()]
         assert len(locks) == 1, app.name

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from helpers.scenario.texts import value_or_complaint
 from judge.records.credentials import check_value
 from judge.results.run_record import compared_parts
+from judge.runner.agents import Agent, AgentAddress, BundledAgent, with_agents
 from judge.runner.launch import members_of
 from judge.runner.options import RunOptions
 from judge.runner.plan import make_plan
-from judge.runner.players import played_by
 from judge.scenario.credentials import headers_at
 from judge.scenario.models import Scenario
 from judge.scenario.request import parse_request
@@ -97,8 +97,12 @@ def test_a_variable_whose_value_no_header_can_have_is_an_error_that_does_not_sho
     assert value not in str(caught.value)
 
 
-def test_another_participant_in_its_place_does_not_get_them(tmp_path: Path) -> None:
-    members = members_of(played_by(loaded(tmp_path), "random"), Settings.from_environ({}))
+@pytest.mark.parametrize(
+    "agent", [BundledAgent("random"), AgentAddress("http://agent.test/")], ids=["bundled", "address"]
+)
+def test_another_participant_in_its_place_does_not_get_them(tmp_path: Path, agent: Agent) -> None:
+    scenario = loaded(tmp_path)
+    members = members_of(with_agents(scenario, {"p": agent}, "docker"), Settings.from_environ({}))
     assert all(member.headers == {} for member in members)
 
 

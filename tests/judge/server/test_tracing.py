@@ -18,7 +18,6 @@ from judge.server.tracing import Tracing, open_tracing
 from shared.errors import ModelUnavailable
 from shared.llm.model import Completion, ModelRequest
 from shared.models import Action, TokenUsage
-from shared.settings import Settings
 
 proto = pytest.importorskip(
     "opentelemetry.proto.collector.trace.v1.trace_service_pb2", reason="the otel extra is not installed"
@@ -281,7 +280,7 @@ async def test_a_collector_gets_every_span_over_otlp() -> None:
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
         job = asyncio.create_task(server.serve(sockets=[listener]))
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        tracing = open_tracing(Settings.from_environ({"OTEL_EXPORTER_OTLP_ENDPOINT": address}), version="9.9")
+        tracing = open_tracing({"OTEL_EXPORTER_OTLP_ENDPOINT": address}, version="9.9")
         await an_assessment(tracing)
         await asyncio.to_thread(tracing.close)
         server.should_exit = True
@@ -296,7 +295,7 @@ async def test_a_collector_gets_every_span_over_otlp() -> None:
     "environ", [{}, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"}]
 )
 async def test_without_an_endpoint_nothing_is_traced(environ: dict[str, str]) -> None:
-    tracing = open_tracing(Settings.from_environ(environ), version="9.9")
+    tracing = open_tracing(environ, version="9.9")
     assert tracing.provider is None
     await an_assessment(tracing)
 
@@ -305,6 +304,6 @@ def test_a_missing_extra_is_a_warning_and_tracing_is_off(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "opentelemetry.sdk.trace", None)
-    settings = Settings.from_environ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
-    assert open_tracing(settings, version="9.9").provider is None
+    environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}
+    assert open_tracing(environ, version="9.9").provider is None
     assert "wabe[otel]" in caplog.text

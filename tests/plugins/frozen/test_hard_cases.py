@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings
 from helpers.frozen import values
 from helpers.frozen.case import Case, Walk
 from helpers.frozen.site import CASES, addresses, ports_of, recorded, running, shuffled, stopped
 from helpers.frozen.walks import Seen, Walker, policy_for, task_for, wrong
 from helpers.frozen.wire import Addresses, Authority
-from judge.browser.pool import BrowserPool, browser_pool
+from judge.browser.pool import BrowserPool
 from judge.plugins.frozen.seam import WaczArchive
 from plugins.frozen.archives import Recorder, recording, replaying
 

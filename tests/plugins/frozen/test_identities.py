@@ -152,6 +152,33 @@ def test_batches_whose_order_and_identifiers_vary_are_recognised() -> None:
     assert Matcher(index).match(asked(5, "price", "stock", "maker")).grade == "miss"
 
 
+def test_the_order_of_one_batch_says_that_of_others_at_the_same_path_means_nothing() -> None:
+    """Where the path has a part that the page makes up, it is the same path without that part."""
+
+    def batch(key: str, thing: str, *order: str) -> WireRequest:
+        operations = {"thing": {"op": "thing", "id": thing}, "viewer": {"op": "viewer", "id": "me"}}
+        return request(f"/q/{key}", "POST", json.dumps([operations[each] for each in order]).encode(), JSON)
+
+    def pairs(play: int) -> list[tuple[WireRequest, RecordedResponse | None]]:
+        keys = (invented(play)["UUID"], invented(play + 10)["UUID"])
+        mixed = ("viewer", "thing") if play else ("thing", "viewer")
+        # The other batch had the same order in both plays by chance.
+        return [
+            (batch(keys[0], "lamp", *mixed), answer(b"a lamp")),
+            (batch(keys[1], "rug", "viewer", "thing"), answer(b"a rug")),
+        ]
+
+    matcher = Matcher(Index(played_twice(pairs)))
+    found = [
+        matcher.match(batch(invented(n)["UUID"], thing, "thing", "viewer")) for n, thing in [(20, "lamp"), (21, "rug")]
+    ]
+    assert [(each.grade, each.answer and each.answer.body) for each in found] == [
+        ("fuzzy", b"a lamp"),
+        ("fuzzy", b"a rug"),
+    ]
+    assert matcher.match(batch(invented(22)["UUID"], "desk", "thing", "viewer")).grade == "miss"
+
+
 def test_what_the_page_made_up_is_its_own_in_later_requests_and_answers() -> None:
     def saved(key: str) -> WireRequest:
         return request("/notes", "POST", json.dumps({"ref": key, "text": "milk"}).encode(), JSON)
@@ -182,3 +209,52 @@ def test_what_the_site_issues_anew_in_each_play_is_an_identity() -> None:
         matcher = Matcher(index, walk="w")
         matcher.match(request("/"))
         assert matcher.match(request(f"/orders/{order}", "DELETE")).grade == grade
+
+
+def created(play: str, number: int = 0) -> str:
+    """The identifier that the site issues in a play to its thing with this number."""
+    return str(uuid.UUID(int=random.Random(f"{play} {number}").getrandbits(128), version=4))
+
+
+def creating(
+    play: str, count: int, *, then: tuple[WireRequest, ...] = ()
+) -> list[tuple[WireRequest, RecordedResponse | None]]:
+    """A walk that has the site create things, and then asks for the list of all."""
+    ids = [created(play, number) for number in range(count)]
+    pairs = [(request("/things", "POST"), answer(json.dumps({"id": each}).encode(), mime=JSON[0][1])) for each in ids]
+    others = [(each, answer(b"done")) for each in then]
+    listing = json.dumps([{"id": each} for each in ids]).encode()
+    return [*pairs, *others, (request("/things"), answer(listing, mime=JSON[0][1]))]
+
+
+def shown(matcher: Matcher, *asked: WireRequest) -> list[object]:
+    """What the page gets, and the grade of the last answer."""
+    found = [matcher.match(each) for each in asked]
+    return [*(json.loads(each.answer.body) for each in found if each.answer), found[-1].grade]
+
+
+def test_each_thing_that_the_site_creates_is_another_one() -> None:
+    matcher = Matcher(Index(played_twice(lambda play: creating(f"play {play}", 2))), walk="w")
+    first, second = {"id": created("play 0")}, {"id": created("play 0", 1)}
+    asked = (request("/things", "POST"), request("/things", "POST"), request("/things"))
+    assert shown(matcher, *asked) == [first, second, [first, second], "exact"]
+
+
+def test_a_thing_keeps_its_identifier_in_answers_of_another_play() -> None:
+    change = request("/change", "POST")
+    plays = {"w": (1, ()), "w again": (1, ()), "v": (1, (change,)), "v again": (1, (change,))}
+    index = Index(recording(*(walk(name, *creating(name, n, then=then)) for name, (n, then) in plays.items())))
+    matcher = Matcher(index, walk="w")
+    own = {"id": created("w")}
+    # Only the other task was recorded with this write.
+    assert [matcher.match(each).grade for each in (request("/things", "POST"), change)] == ["exact", "exact"]
+    assert shown(matcher, request("/things")) == [[own], "exact"]
+
+
+def test_of_one_play_the_identifiers_of_several_tasks_are_not_mixed_with_certainty() -> None:
+    change = request("/change", "POST")
+    matcher = Matcher(
+        Index(recording(walk("w", *creating("w", 1)), walk("v", *creating("v", 1, then=(change,))))), walk="w"
+    )
+    asked = (request("/things", "POST"), change, request("/things"))
+    assert [matcher.match(each).grade for each in asked] == ["state", "uncertain", "uncertain"]

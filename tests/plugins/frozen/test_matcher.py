@@ -1,5 +1,6 @@
 import hashlib
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -433,3 +434,21 @@ def test_the_answers_of_one_type_follow_in_their_order_beside_those_of_another()
     matcher = Matcher(index, walk="w")
     found = [matcher.match(nodes(0, number, "text/html")) for number in (7, 8)]
     assert [match.answer and match.answer.body for match in found] == [b"first", b"second"]
+
+
+def test_a_picture_that_the_browser_always_aborts_is_answered_as_it_was_in_each_state() -> None:
+    logo = request("/logo.png", headers=(("Sec-Fetch-Dest", "image"),))
+    pairs = [
+        (logo, answer(b"none", 404)),
+        (request("/save", "POST"), answer(b"saved")),
+        (logo, answer(b"none, Ada", 404)),
+    ]
+    made = list(walk("w", *pairs))
+    index = Index(recording([made[0], made[1], replace(made[2], is_whole=False)]))
+    matcher = Matcher(index)
+    found = [matcher.match(each) for each, _ in pairs]
+    assert [(each.grade, each.answer and each.answer.body) for each in found] == [
+        ("state", b"none"),
+        ("exact", b"saved"),
+        ("state", b"none, Ada"),
+    ]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings
 from helpers.episode.offline_judge import play_scenario
 from helpers.frozen import temptations
@@ -13,7 +14,6 @@ from helpers.frozen.playing import scripted
 from helpers.frozen.site import addresses, ports_of, running, stopped
 from helpers.frozen.walks import Walker, policy_for, task_for, wrong
 from helpers.frozen.wire import Addresses, Authority
-from judge.browser.pool import browser_pool
 from judge.results.entries import counts_of
 from judge.scenario.frozen import on_archives
 from judge.scenario.models import Scenario

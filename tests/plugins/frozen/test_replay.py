@@ -295,6 +295,79 @@ async def test_a_message_out_of_order_is_uncertain_and_skips_the_replies_to_othe
     assert [entry.grade for entry in replay.take()] == ["exact", "uncertain"]
 
 
+async def test_a_reply_is_uncertain_after_a_write_that_did_not_precede_it_when_it_was_recorded() -> None:
+    exchange = await recorded_socket(received("hello"), sent("show"), received("0"))
+    other = walk("v", (request("/set", "POST"), answer(b"set")))
+    replay, page = ReplayInterceptor(Index(recording((exchange,), other)), "w"), End()
+    serving = asyncio.create_task(replay.socket(request(SOCKET), page, None))
+    await page.until(lambda: page.sent == [b"hello"])
+    await replay.answer(request("/set", "POST"), None)
+    replay.take()
+    page.queue.put_nowait(sent("show"))
+    await page.until(lambda: page.sent == [b"hello", b"0"])
+    page.queue.put_nowait(SocketClose(True, 1000))
+    await asyncio.wait_for(serving, 10)
+    assert [entry.grade for entry in replay.take()] == ["uncertain"]
+
+
+@pytest.mark.parametrize(("is_told", "grades"), [(True, ["exact", "uncertain"]), (False, ["exact"])])
+async def test_a_write_after_which_the_site_said_something_over_the_socket_is_uncertain_elsewhere(
+    is_told: bool, grades: list[str]
+) -> None:
+    opened = await recorded_socket(received("hello"), *([received("news")] if is_told else []))
+    (saved,) = walk("v", (request("/save", "POST"), answer(b"saved")))
+    ticks = [2, 6]
+    messages = tuple(replace(each, tick=tick) for each, tick in zip(opened.messages, ticks, strict=False))
+    told = (replace(opened, walk="v", messages=messages, ended=9), replace(saved, number=1, began=4, ended=5))
+    index = Index(recording((await recorded_socket(received("hello")),), told))
+    replay, page = ReplayInterceptor(index, "w"), End()
+    serving = asyncio.create_task(replay.socket(request(SOCKET), page, None))
+    await page.until(lambda: page.sent == [b"hello"])
+    replay.take()
+    await replay.answer(request("/save", "POST"), None)
+    page.queue.put_nowait(SocketClose(True, 1000))
+    await asyncio.wait_for(serving, 10)
+    assert [entry.grade for entry in replay.take()] == grades
+
+
+async def test_equal_messages_with_different_replies_are_no_heartbeats() -> None:
+    pairs = [(sent("add"), received(f"{count}")) for count in (1, 2, 3)]
+    exchange = await recorded_socket(received("hello"), *(message for pair in pairs for message in pair))
+    replay, page, serving = await replayed(exchange)
+    for count in (1, 2):
+        page.queue.put_nowait(sent("add"))
+        await page.until(lambda count=count: page.sent[1:] == [b"1", b"2"][:count])  # type: ignore[misc]
+    page.queue.put_nowait(SocketClose(True, 1000))
+    await asyncio.wait_for(serving, 10)
+    assert [entry.grade for entry in replay.take()] == ["exact"]
+
+
+async def test_a_message_whose_reply_waits_for_others_is_uncertain() -> None:
+    exchange = await recorded_socket(received("hello"), sent("a"), sent("b"), received("AB"))
+    replay, page, serving = await replayed(exchange)
+    await page.until(lambda: page.sent == [b"hello"])
+    page.queue.put_nowait(sent("b"))
+    page.queue.put_nowait(sent("a"))
+    await page.until(lambda: page.sent == [b"hello", b"AB"])
+    page.queue.put_nowait(SocketClose(True, 1000))
+    await asyncio.wait_for(serving, 10)
+    assert [entry.grade for entry in replay.take()] == ["exact", "uncertain"]
+
+
+@pytest.mark.parametrize(("steps", "grade"), [((0, 0), "exact"), ((1, 2), "uncertain")])
+async def test_what_a_page_says_first_is_a_greeting_only_in_the_step_that_opened_the_socket(
+    steps: tuple[int, int], grade: str
+) -> None:
+    opened = await recorded_socket(sent("set"), received("done"))
+    opened = replace(opened, messages=tuple(replace(each, tick=10 + at) for at, each in enumerate(opened.messages)))
+    asked = walk("w", (request("/", step=steps[0]), answer(b"0")), (request("/shown", step=steps[1]), answer(b"1")))
+    pages = (replace(asked[0], number=1, began=2, ended=3), replace(asked[1], number=2, began=20, ended=21))
+    index = Index(recording((replace(opened, ended=30), *pages)))
+    replay = ReplayInterceptor(index, "w")
+    await replay.answer(request("/shown"), None)
+    assert [entry.grade for entry in replay.take()] == [grade]
+
+
 async def test_a_message_that_was_never_recorded_is_a_decisive_miss() -> None:
     exchange = await recorded_socket(received("hello"), sent("a"), received("A"))
     replay, page, serving = await replayed(exchange)

@@ -220,6 +220,11 @@ class Case:
         ]
         return recorded(list(plays), self.noise, f"{self.kind} {self.number}")
 
+    @property
+    def is_same_by_chance(self) -> bool:
+        """See `has_same_orders`."""
+        return self.place == "GraphQL" and MIXED in self.noise and has_same_orders(self.recording())
+
     def __str__(self) -> str:
         method = "write" if self.is_write else "read"
         return (
@@ -250,6 +255,20 @@ def recorded(plays: list[tuple[str, int, Visit]], noise: tuple[str, ...], seed: 
         exchanges += [secrets.exchange(replace(each, at_ms=start_ms + 40 * each.number)) for each in made]
         walks.append(Walk(name, start_ms, task_id, repeats=task_id if number else None))
     return SiteRecording(tuple(walks), tuple(exchanges))
+
+
+def has_same_orders(made: SiteRecording) -> bool:
+    """Whether a page that mixes its batches had, by chance, the same orders in both plays of each task.
+
+    Then the recording does not show that an order means nothing, and an answer to another one has to be uncertain.
+    """
+    orders: dict[str, list[str]] = {}
+    for each in made.exchanges:
+        if each.request.body.startswith(b"["):
+            names = [operation["operationName"] for operation in json.loads(each.request.body)]
+            orders.setdefault(each.walk, []).append(" ".join(names))
+    repeats = [walk for walk in made.walks if walk.repeats is not None and walk.name in orders]
+    return bool(repeats) and all(orders[walk.name] == orders[walk.repeats or ""] for walk in repeats)
 
 
 def _type(live: bytes) -> str:
@@ -373,6 +392,11 @@ class Invented:
         if self.place == "cookie":
             return replace(asked, headers=(*asked.headers, ("Cookie", f"visitor={_quoted(value)}")))
         return with_value(asked, self.place, value)
+
+    @property
+    def is_same_by_chance(self) -> bool:
+        """See `has_same_orders`."""
+        return self.use == "in a batch" and has_same_orders(self.recording())
 
     def __str__(self) -> str:
         return f"{self.kind}, {self.place}, {self.use}, {self.plays} plays"

@@ -37,7 +37,7 @@ class Metered:
         return f"{self.url}/{self.secret}/{number}{path}"
 
     def calls(self) -> list[Call]:
-        return list(read_ledger(self.ledger))
+        return list(read_ledger(self.ledger).calls)
 
     def by_model(self) -> dict[str, Call]:
         return {str(call.ended.model): call for call in self.calls()}

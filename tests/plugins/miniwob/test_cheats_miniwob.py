@@ -60,7 +60,7 @@ class Played:
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+async def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     told: list[str] = []
 
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
@@ -79,7 +79,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
             }
             return await play_tasks(judge, tasks, judge_model="offline")
 
-    return Played(with_judge(tmp_path_factory.mktemp("run"), play), told)
+    return Played(await with_judge(tmp_path_factory.mktemp("run"), play), told)
 
 
 @pytest.mark.e2e

@@ -13,9 +13,10 @@ import pytest
 from playwright.async_api import Browser, async_playwright
 
 from helpers.browser.hostile_site import Site, hostile_site
+from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings, found_browser
 from helpers.interop.environments import environment
-from judge.browser.pool import BrowserPool, browser_pool
+from judge.browser.pool import BrowserPool
 from judge.plugins.webarena.package import WebArenaPackage
 from judge.records.tasks import Task
 from judge.trajectory.network import NETWORK_FILE, write_har
@@ -137,7 +138,9 @@ async def browsers() -> AsyncIterator[tuple[Browser, BrowserPool]]:
 async def package(site: Site) -> AsyncIterator[WebArenaPackage]:
     settings = Settings.from_environ({"WABE_WEBARENA_PYTHON": str(environment("webarena"))})
     names = ("map", "wikipedia", "shopping_admin")
-    opened = await WebArenaPackage.open(settings, {name: {"urls": [site.url], "active_url_idx": 0} for name in names})
+    opened = await WebArenaPackage.open(
+        settings.webarena_python, {name: {"urls": [site.url], "active_url_idx": 0} for name in names}
+    )
     try:
         yield opened
     finally:

@@ -71,7 +71,7 @@ def settings() -> Settings:
 @pytest.fixture(scope="module")
 def package(settings: Settings) -> Iterator[Package]:
     with asyncio.Runner() as runner:
-        opened = runner.run(WebArenaPackage.open(settings, ENVIRONMENTS))
+        opened = runner.run(WebArenaPackage.open(settings.webarena_python, ENVIRONMENTS))
         yield Package(runner.run, opened)
         runner.run(opened.aclose())
 
@@ -205,11 +205,11 @@ def test_the_submission_command_names_the_tasks_that_it_accepts(settings: Settin
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "agent_response.json").write_text(NOTHING)
         (tmp_path / str(number) / "network.har").write_text(json.dumps(trace))
-    assert packaged_tasks(settings, tmp_path) == {22}
+    assert packaged_tasks(settings.webarena_python, tmp_path) == {22}
 
 
 async def one_evaluation(settings: Settings) -> Evaluation:
-    package = await WebArenaPackage.open(settings, ENVIRONMENTS)
+    package = await WebArenaPackage.open(settings.webarena_python, ENVIRONMENTS)
     try:
         return await package.evaluate(1, instruction="x", answer="x", har=har(entry(SHOP)))
     finally:
@@ -218,9 +218,9 @@ async def one_evaluation(settings: Settings) -> Evaluation:
 
 async def test_a_missing_environment_is_named_with_the_command_that_makes_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"WABE_WEBARENA_PYTHON is not set.*requirements-webarena\.lock"):
-        required_python(Settings())
+        required_python(None)
     with pytest.raises(ConfigError, match="not a program"):
-        required_python(Settings(webarena_python=str(tmp_path / "none")))
+        required_python(str(tmp_path / "none"))
 
 
 async def test_an_environment_without_the_package_is_a_configuration_error(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ async def test_an_environment_without_the_package_is_a_configuration_error(tmp_p
     program.write_text("#!/bin/sh\necho 'No module named webarena_verified' >&2\n")
     program.chmod(0o755)
     with pytest.raises(ConfigError, match="No module named webarena_verified"):
-        await WebArenaPackage.open(Settings(webarena_python=str(program)), ENVIRONMENTS)
+        await WebArenaPackage.open(str(program), ENVIRONMENTS)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_submission_command_that_fails_says_why(tmp_path: Path, program: str, 
     python.write_text(program)
     python.chmod(0o755)
     with pytest.raises(EvaluatorError, match=problem):
-        packaged_tasks(Settings(webarena_python=str(python)), tmp_path)
+        packaged_tasks(str(python), tmp_path)
 
 
 @pytest.mark.parametrize(

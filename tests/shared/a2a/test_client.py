@@ -32,7 +32,7 @@ from helpers.a2a.agents import (
 from helpers.ports import free_port
 from shared.a2a.client import AgentSummary, ParticipantClient, fetch_card
 from shared.a2a.tasks import AgentMessage
-from shared.claims import ClaimedUsage
+from shared.claims import ClaimedSpan, ClaimedTrace, ClaimedUsage
 from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnreachable
 
 # --- replies of every shape -------------------------------------------------------------------------------------------
@@ -111,6 +111,16 @@ async def test_what_replies_say_of_the_agents_model_is_added_up_by_conversation(
             await client.send("What now?", image=None, context_id=CONTEXT)
         assert client.claimed(CONTEXT) == ClaimedUsage(replies=2, input=1000, output=100, cost_usd=0.003)
         assert client.claimed("another") is None
+
+
+async def test_what_a_reply_says_of_the_agents_work_is_that_of_the_last_reply() -> None:
+    said = iter([{"spans": [{"name": "plan", "start": 1, "end": 2}]}, {}])
+
+    async with talking_to(ForeignAgent(lambda body: message_10(body, "an answer", metadata=next(said)))) as client:
+        await client.send("What now?", image=None, context_id=CONTEXT)
+        assert client.trace(CONTEXT) == ClaimedTrace(spans=(ClaimedSpan(name="plan", start=1, end=2),))
+        await client.send("What now?", image=None, context_id=CONTEXT)
+        assert client.trace(CONTEXT) is None
 
 
 async def test_a_task_says_it_in_the_message_of_its_status() -> None:

@@ -79,7 +79,7 @@ def test_what_cannot_be_used_is_named_in_one_line(variable: str, value: str, mon
     # Other tests read no certificates (conftest.py).
     monkeypatch.delattr(ssl.SSLContext, "load_verify_locations")
     with pytest.raises(ConfigError) as caught:
-        require_network(Settings.from_environ({variable: value}))
+        require_network({variable: value})
     assert caught.value.key == variable
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -76,7 +76,7 @@ def record(
     if by_hand and participant:
         raise ConfigError("--by-hand and --participant exclude each other", remedy="leave one out")
     settings = Settings.from_environ()
-    read = _live(load_scenario(scenario_file(scenario, settings)))
+    read = _live(load_scenario(scenario_file(scenario, settings.bundled_scenarios)))
     chosen = select(read.tasks, ids=task or (), excluded=read.excluded)
     fresh = frozenset(origin_of(site.endpoint) for site in read.sites if site.cmd or site.reset)
     recorded = _WalkRecorder(read.config.secrets, is_reference=participant is None, fresh=fresh)
@@ -113,7 +113,7 @@ def check(
     read = read_wacz(archive)
     code, digest = EXIT_DONE, read.digest
     if scenario is not None:
-        path = scenario_file(scenario, settings)
+        path = scenario_file(scenario, settings.bundled_scenarios)
         played = _replayed(load_scenario(path), archive, task or (), settings)
         for line in lines_of(played, read.recording, f"wabe sites record {scenario}"):
             typer.echo(line)

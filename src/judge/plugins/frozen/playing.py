@@ -90,7 +90,7 @@ class Playing:
             self.archives.check(chosen)
         # One attempt at each task, judged by its checks alone.
         changes = {"judge_model": OFFLINE, "max_parallel": 1, "epochs": 1, "exclude": {}}
-        config = with_addresses(scenario, settings).config.model_copy(update=changes)
+        config = with_addresses(scenario, settings.environ).config.model_copy(update=changes)
         members = [*sites, self.player]
         async with (
             rehearsing(scenario, settings, config, members, chosen, logins=self.logins or self.archives) as rehearsal,

@@ -69,6 +69,7 @@ class ReplayInterceptor:
         self._progress = WriteCounter(self._matcher)
         self._later = timedelta(milliseconds=time.time() * 1000 - index.recording.clock_ms)
         self._entries: list[LedgerEntry] = []
+        self._sockets: list[SocketReplay] = []
 
     def take(self) -> tuple[LedgerEntry, ...]:
         """The requests since the last call, in order."""
@@ -85,6 +86,8 @@ class ReplayInterceptor:
         match = self._matcher.match(request)
         self._note(request, match)
         if self._progress.count > before:
+            for each in self._sockets:
+                each.wrote()
             await self._progress.notify()
         if match.exchange is None:
             return self._missed(request, match)
@@ -113,7 +116,11 @@ class ReplayInterceptor:
             note=lambda message: self._note(request, message),
             others=match.others,
         )
-        await replay.run(self._progress.notify)
+        self._sockets.append(replay)
+        try:
+            await replay.run(self._progress.notify)
+        finally:
+            self._sockets.remove(replay)
 
     def _note(self, request: WireRequest, match: Match) -> None:
         self._entries.append(

@@ -3,14 +3,14 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from judge.network.interception import PageSocket, SocketClose, SocketMessage
 from judge.plugins.frozen.exchanges import RecordedExchange, RecordedSocketMessage
 from judge.plugins.frozen.kinds import RequestKind
 from judge.plugins.frozen.matching.matcher import Match, Matcher
-from judge.plugins.frozen.matching.messages import is_signal, sent_data
+from judge.plugins.frozen.matching.messages import is_signal, reply_to
 from judge.plugins.frozen.secrets import Secrets
 from judge.records.ledger import Grade
 
@@ -39,6 +39,7 @@ class SocketReplay:
     others: Sequence[RecordedExchange] = ()
     _exchanged: list[tuple[bool, str]] = field(default_factory=list)
     _since: int = 0
+    _is_lost: bool = False
     _released: "asyncio.Task[None] | None" = None
     _seen: set[int] = field(default_factory=set)
     _left_out: set[int] = field(default_factory=set)
@@ -54,12 +55,12 @@ class SocketReplay:
         self._messages = self.exchange.messages
         sent = [(place, self._key_in(self.exchange, each)) for place, each in enumerate(self._messages) if each.sent]
         self._sent = sent
-        # Repeated messages, such as heartbeats, may come less often than in the recording.
-        counts = Counter(key for _, key in sent)
-        # The same messages count as writes here as in the index.
-        writing = {tick for tick, _ in sent_data(self.exchange)}
-        self._writing = {place for place, _ in sent if self._messages[place].tick in writing}
-        self._repeated = {place for place, key in sent if counts[key] >= 3 or is_signal(self._messages[place].data)}
+        index = self.matcher.index
+        self._writing = index.writing(self.exchange)
+        often, signals = index.heartbeats(self.exchange), {at for at, _ in sent if is_signal(self._messages[at].data)}
+        # Repeated messages may come less often than in the recording. Each is answered when it comes.
+        self._repeated = often | signals
+        self._replies = {place + 1 for place in often - signals if reply_to(self._messages, place)}
 
     async def run(self, notify: Callable[[], Awaitable[None]]) -> None:
         """Serve the page until the socket ends."""
@@ -74,6 +75,11 @@ class SocketReplay:
             self._released.cancel()
             await asyncio.gather(self._released, return_exceptions=True)
 
+    def wrote(self) -> None:
+        """Note a write outside of the socket."""
+        if not self.matcher.index.is_foreseen(self.exchange, self.matcher.writes):
+            self._note("uncertain")
+
     async def _release(self, start: int) -> None:
         at_ms = 0
         for place, message in enumerate(self._messages):
@@ -83,7 +89,7 @@ class SocketReplay:
                 at_ms = message.at_ms
                 continue
             await self._until(place)
-            if place in self._left_out:
+            if place in self._left_out or place in self._replies:
                 continue
             await self.wait(self.exchange, message, at_ms, self._since)
             at_ms = message.at_ms
@@ -99,10 +105,13 @@ class SocketReplay:
         await self.page.send(SocketMessage(False, message.is_text, data, message.at_ms))
 
     async def _release_late(self) -> None:
-        """Send the replies to messages that the page had skipped and has now sent."""
+        """Send the replies to messages that the page had skipped and has now sent, and to repeated ones."""
         while self._late:
-            for message in takewhile(lambda each: not each.sent, self._messages[self._late.pop(0) + 1 :]):
+            place = self._late.pop(0)
+            for message in takewhile(lambda each: not each.sent, self._messages[place + 1 :]):
                 await self._send(message)
+                if place + 1 in self._replies:
+                    break
 
     async def _until(self, place: int) -> None:
         """Wait until the page has sent everything that precedes this place in the recording."""
@@ -114,11 +123,16 @@ class SocketReplay:
         """Look up a message of the page among the recorded ones. Returns whether it counts as a write."""
         sent = RecordedSocketMessage(True, message.is_text, self.matcher.as_recorded(message.data), message.at_ms, 0)
         key = self._key(sent)
+        writes = tuple(self.matcher.writes)
         self._follow(key)
         self._exchanged.append((True, key))
         places = [place for place, each in self._sent if each == key]
         unseen = [place for place in places if place not in self._seen]
         if (places and all(place in self._repeated for place in places)) or is_signal(message.data):
+            place = (unseen or places or [-1])[0]
+            if place + 1 in self._replies:
+                self.matcher.note_message(self.exchange.path, self._messages[place].data, sent.data)
+                self._late.append(place)
             self._see(unseen[:1])
             return False
         if not places:
@@ -128,28 +142,32 @@ class SocketReplay:
             self._skipped.difference_update(self._late)
             self._note("uncertain")
         else:
-            self._in_order(unseen[0])
+            self._in_order(unseen[0], writes)
         if unseen:
             self.matcher.note_message(self.exchange.path, self._messages[unseen[0]].data, sent.data)
         # An equal one that comes later in the recording may have counted as a write when this one did not.
         if places and self._writing.isdisjoint(unseen[:1] or places):
             return False
-        is_certain = bool(unseen) and not self._left_out
+        is_certain = bool(unseen) and not self._is_lost
         data = self.secrets.message(sent.data, is_text=sent.is_text)
         self.matcher.sent(self.exchange.request.url, data, is_certain=is_certain)
         return True
 
-    def _in_order(self, place: int) -> None:
+    def _in_order(self, place: int, writes: Sequence[int]) -> None:
         """Mark the message at this place as sent. Earlier ones that were not sent are skipped, with their replies.
 
-        Messages with no reply in between may come in any order.
+        Messages with no reply in between may come in any order. The reply is certain after the same `writes` only.
         """
         missing, answered = self._before(place)
         if answered:
             self._left_out |= {at for at in range(answered[0], place) if not self._messages[at].sent}
             self._see(missing)
             self._skipped.update(missing)
-        if self._left_out:
+        # The reply would wait for the others.
+        is_early = bool(missing) and not answered and bool(reply_to(self._messages, place))
+        is_same = self.matcher.index.is_same_state(self.exchange, self._messages[place].tick, writes)
+        self._is_lost = bool(self._left_out) or is_early or not is_same
+        if self._is_lost:
             self._note("uncertain")
         self._see([place])
 
@@ -214,4 +232,4 @@ class SocketReplay:
     def _key_in(self, exchange: RecordedExchange, message: RecordedSocketMessage) -> str:
         """The class of a recorded message."""
         data = self.secrets.message(message.data, is_text=message.is_text)
-        return self.matcher.index.message_class(exchange.path, data, (exchange, message.tick))
+        return self.matcher.index.class_in(exchange, replace(message, data=data))

@@ -16,7 +16,6 @@ from shared.engines import Engine
 from shared.llm.environment import require_network
 from shared.llm.opening import provider
 from shared.llm.providers import provider_names
-from shared.settings import Settings
 
 _LOOPBACK = "127.0.0.1"
 # Programs that use a proxy for all addresses would otherwise send their calls there.
@@ -37,7 +36,7 @@ def metered(
     `environ` is the environment that they get. A provider is reached where it would have been without the meter.
     Raises `ConfigError` for a proxy or certificates in `environ` that cannot be used.
     """
-    require_network(Settings.from_environ(environ))
+    require_network(environ)
     port = _free_port()
     known = [found for found in map(provider, provider_names()) if found.name in WIRES]
     upstreams: list[ProviderRoute] = []

@@ -25,8 +25,9 @@ from judge.runner.launch import child_environ, end_with_parent, launched, log_ta
 from judge.runner.options import RunOptions, resume_command
 from judge.runner.plan import Plan, make_plan, require_as_planned
 from judge.runner.playable import require_first_pages, require_folders
+from judge.runner.ports import LOOPBACK
 from judge.runner.run import conclude, linger
-from judge.runner.shards import LOOPBACK, MAX_SHARDS
+from judge.runner.shards import MAX_SHARDS
 from judge.runner.start import require_shardable
 from judge.runner.terminal import Progress
 from judge.runner.uploads import fetch_shards
@@ -206,6 +207,7 @@ async def _sites(plan: Plan, settings: Settings, progress: Progress) -> AsyncIte
         environ=environ,
         logs=plan.store.logs,
         is_up=progress.is_up,
+        waits=progress.phase,
     ):
         await require_first_pages(sites, plan.tasks, plan.scenario.config)
         yield

@@ -72,7 +72,7 @@ def score(
     runs = output_folder(output_dir, settings)
     headers = {}
     if scenario is not None:
-        read = load_scenario(scenario_file(scenario, settings))
+        read = load_scenario(scenario_file(scenario, settings.bundled_scenarios))
         headers = headers_at(read, participant, settings.environ)
         if note := clear_text_note(participant, headers):
             typer.echo(note, err=True)

@@ -34,7 +34,7 @@ async def webarena_tasks(
 ) -> tuple[Task, ...]:
     """The package's tasks, or those of a subset, or those with these numbers. Raises `ConfigError`."""
     addresses = read_addresses(path)
-    package = await WebArenaPackage.open(Settings.from_environ(), addresses.without_credentials())
+    package = await WebArenaPackage.open(Settings.from_environ().webarena_python, addresses.without_credentials())
     try:
         found = await package.tasks(subset)
     finally:
@@ -106,7 +106,7 @@ def log_in_with(config: Path, output: Path) -> None:
 def examine(settings: Settings) -> Finding:
     """Whether the environment for WebArena-Verified's own evaluator exists; only that benchmark needs it."""
     try:
-        return Finding("ok", "webarena", f"{required_python(settings)}, for WebArena-Verified")
+        return Finding("ok", "webarena", f"{required_python(settings.webarena_python)}, for WebArena-Verified")
     except ConfigError as error:
         return Finding("note", "webarena", f"{error.message}; only that benchmark needs one: {error.remedy}")
 

@@ -50,7 +50,7 @@ class WebArenaJudge(Judge):
     @classmethod
     async def open(cls, settings: Settings, addresses: SiteAddresses) -> "WebArenaJudge":
         """Start the package in its own process, which `aclose` ends. Raises `ConfigError` if it is not installed."""
-        package = await WebArenaPackage.open(settings, addresses.without_credentials())
+        package = await WebArenaPackage.open(settings.webarena_python, addresses.without_credentials())
         try:
             return cls(package, addresses, (await package.tasks(None)).tasks or ())
         except BaseException:

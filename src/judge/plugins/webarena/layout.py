@@ -34,7 +34,7 @@ def check(folder: Path, _lengths: Mapping[str, int], settings: Settings) -> Fold
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such folder", remedy="give the folder of a submission")
     try:
-        accepted = packaged_tasks(settings, folder)
+        accepted = packaged_tasks(settings.webarena_python, folder)
     except EvaluatorError as error:
         return FolderCheck((), 0, 0, fault=str(error))
     found = sorted(path.name for path in folder.iterdir() if path.is_dir())

@@ -24,7 +24,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from shared.errors import ConfigError, WabeError
 from shared.fields import first_mistake
 from shared.files import read_file, write_json
-from shared.settings import Settings
 from shared.strict_json import parse_json
 from shared.text import bounded_line
 
@@ -140,12 +139,12 @@ class Evaluation(Foreign):
         return "; ".join(filter(None, errors)) or "without a message"
 
 
-def required_python(settings: Settings) -> Path:
+def required_python(python: str | None) -> Path:
     """The Python of the package's environment. Raises `ConfigError` with the command that creates it."""
-    if settings.webarena_python is None:
+    if python is None:
         raise ConfigError("WABE_WEBARENA_PYTHON is not set: WebArena-Verified has no environment", remedy=INSTALL)
     # Not resolved: Python detects a virtual environment by the link in its bin folder.
-    path = Path(settings.webarena_python).absolute()
+    path = Path(python).absolute()
     if not path.is_file() or not os.access(path, os.X_OK):
         raise ConfigError(f"WABE_WEBARENA_PYTHON: {path} is not a program", remedy=INSTALL)
     return path
@@ -190,14 +189,14 @@ class SubmissionSummary(Foreign):
     packaged_tasks: _PackageTasks
 
 
-def packaged_tasks(settings: Settings, folder: Path) -> frozenset[int]:
+def packaged_tasks(python: str | None, folder: Path) -> frozenset[int]:
     """The numbers of the tasks in a folder that the package's submission command accepts.
 
     Raises `ConfigError` without its environment, `EvaluatorError` if the command fails.
     """
-    python = required_python(settings)
+    program = required_python(python)
     with tempfile.TemporaryDirectory(prefix="wabe-webarena-") as place:
-        command = [str(python), "-I", "-X", "utf8", "-m", "webarena_verified", "create-submission-pkg", "--no-tar"]
+        command = [str(program), "-I", "-X", "utf8", "-m", "webarena_verified", "create-submission-pkg", "--no-tar"]
         command += ["--run-output-dir", str(folder.absolute()), "--output", place, "--name", "checked"]
         try:
             done = subprocess.run(
@@ -225,9 +224,9 @@ class WebArenaPackage:
         self.about: PackageInfo
 
     @classmethod
-    async def open(cls, settings: Settings, environments: Mapping[str, Any]) -> Self:
+    async def open(cls, python: str | None, environments: Mapping[str, Any]) -> Self:
         """Start the process. Raises `ConfigError` if there is no usable environment."""
-        package = cls(required_python(settings), environments)
+        package = cls(required_python(python), environments)
         try:
             package.about = await package._start()
         except EvaluatorError as error:

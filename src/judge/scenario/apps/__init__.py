@@ -16,7 +16,6 @@ from pydantic import Field, TypeAdapter
 from shared.errors import ConfigError
 from shared.fields import Line, Table, at_most, did_you_mean, shown
 from shared.files import parse_toml, read_errors, read_file, read_text
-from shared.settings import Settings
 from shared.validation import validated
 
 PIP_LOCK = "requirements.lock"
@@ -71,17 +70,17 @@ class App:
 _DESCRIPTION_OF = TypeAdapter(Description)
 
 
-def apps_folder(settings: Settings) -> Path:
+def apps_folder(cache: Path | None) -> Path:
     """Where installed applications are. Raises `ConfigError` if there is no cache folder."""
-    if settings.cache_folder is None:
+    if cache is None:
         raise ConfigError("no folder for the applications", remedy="set HOME or XDG_CACHE_HOME")
-    return settings.cache_folder / "wabe" / "apps"
+    return cache / "wabe" / "apps"
 
 
-def load_apps(settings: Settings) -> dict[str, App]:
+def load_apps(scenarios: Path) -> dict[str, App]:
     """Every application that is declared, by name. Raises `ConfigError` for a description that cannot be used."""
     found = {}
-    for path in sorted((settings.scenarios_folder / "apps").glob(f"*/{_DESCRIPTION}")):
+    for path in sorted((scenarios / "apps").glob(f"*/{_DESCRIPTION}")):
         with read_errors(path, "restore the file"):
             text = read_text(path)
             tables = parse_toml(text)

@@ -46,8 +46,8 @@ def fresh_state(place: Path, port: int) -> Path:
 
 def start(name: str, port: int, settings: Settings, environ: Mapping[str, str]) -> None:
     """Replace this process by the application. Raises `WabeError`."""
-    app = the_app(name, load_apps(settings))
-    place = apps_folder(settings) / name
+    app = the_app(name, load_apps(settings.scenarios_folder))
+    place = apps_folder(settings.cache_folder) / name
     if not is_installed(app, place):
         raise WabeError(f"{name} {app.description.version} is not installed: wabe apps install {name}")
     state = fresh_state(place, port)

@@ -1,16 +1,26 @@
 """The index of an archive: every recorded request by its keys and places, with the context it was made in."""
 
 import json
+import math
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import takewhile
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from judge.network.interception import WireRequest
-from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, SiteRecording, header
+from judge.plugins.frozen.exchanges import (
+    RecordedExchange,
+    RecordedResponse,
+    RecordedSocketMessage,
+    SiteRecording,
+    header,
+)
+from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.answers import fingerprint, holds_in_any_state
 from judge.plugins.frozen.matching.contexts import (
     AUTHORIZATION,
@@ -24,12 +34,14 @@ from judge.plugins.frozen.matching.contexts import (
     shared_prefix,
     token_in,
 )
-from judge.plugins.frozen.matching.messages import data_text, sent_data
+from judge.plugins.frozen.matching.messages import data_text, heartbeats, is_idle
 from judge.plugins.frozen.matching.places import (
+    ANY,
     PlaceDifference,
     Spot,
     Spots,
     Tree,
+    ValuePath,
     differences,
     fitted,
     is_same_place,
@@ -44,6 +56,7 @@ from judge.plugins.frozen.matching.plays import (
     changing_cookies,
     cookies_in,
     gaps_by,
+    words_at,
 )
 from judge.plugins.frozen.matching.requests import Keys, is_recorded_write, keys_of, varying_headers
 from judge.plugins.frozen.matching.states import Learnt, ObservationGroup, RecordedObservation
@@ -85,6 +98,9 @@ class Index:
     def __init__(self, recording: SiteRecording) -> None:
         self.recording = recording
         self._exchanges = sorted(recording.exchanges, key=lambda each: (each.walk, each.began))
+        self._by_walk: defaultdict[str, list[RecordedExchange]] = defaultdict(list)
+        for exchange in self._exchanges:
+            self._by_walk[exchange.walk].append(exchange)
         self._starts = {walk.name: walk.start_ms for walk in recording.walks}
         self._logins = frozenset(filter(None, (chosen_login(exchange.request) for exchange in self._exchanges)))
         self._varying = _varying(self._exchanges)
@@ -97,7 +113,7 @@ class Index:
         # By shape: what may differ in its requests and messages, and the keys of those for which that is known.
         self._spots: defaultdict[str, list[Spots]] = defaultdict(list)
         self._known: set[str] = set()
-        self._paths: defaultdict[int, set[str]] = defaultdict(set)
+        self._paths: defaultdict[int, set[ValuePath]] = defaultdict(set)
         self._class_keys: dict[str, str] = {}
         for pair in sorted(self._plays.pairs, key=lambda pair: pair.one.began):
             trees = self._asked_by(pair.one).tree, self._asked_by(pair.other).tree
@@ -109,11 +125,13 @@ class Index:
             # What is known for any order comes first, because a class is the first one that is known.
             known.sort(key=lambda spots: -sum(spot.kind == "order" for spot in spots.values()))
         self._class_keys.clear()
+        self._gaps = gaps_by(self._plays.pairs, self.class_of)
         self._changing = changing_cookies(self._plays.pairs, content_of)
         self._credentials = self._credential_headers()
         self._sent_tokens = {
             token_in(header(each.request.headers, name)) for each in self._exchanges for name in self._credentials
         }
+        self._heartbeats: dict[str, frozenset[int]] = {}
         self._numbers: dict[str, int] = {}
         self._by_path: dict[str, int] = {}
         self._walk_writes: dict[str, list[tuple[int, int, int, int]]] = {}
@@ -171,6 +189,31 @@ class Index:
         accept: Any = partial(self._was_accepted, *recorded) if recorded else partial(self._is_acceptable, ())
         return self._class_key(tree, accept) or _exact(tree)
 
+    def class_in(self, exchange: RecordedExchange, message: RecordedSocketMessage) -> str:
+        """The class of a message of a recorded socket."""
+        return self.message_class(exchange.path, message.data, (exchange, message.tick))
+
+    def heartbeats(self, exchange: RecordedExchange) -> frozenset[int]:
+        """The places of a socket's messages that are heartbeats."""
+        if exchange.record_id not in self._heartbeats:
+            self._heartbeats[exchange.record_id] = heartbeats(exchange.messages, partial(self.class_in, exchange))
+        return self._heartbeats[exchange.record_id]
+
+    def writing(self, exchange: RecordedExchange) -> frozenset[int]:
+        """The places of a socket's messages from the page that may have changed something.
+
+        None of them is what the page says before the site says anything, in the step in which it opened the socket.
+        """
+        later = (each.began for each in self._by_walk[exchange.walk] if each.request.step > exchange.request.step)
+        until = min(later, default=math.inf)
+        greetings = sum(message.tick < until for message in takewhile(lambda each: each.sent, exchange.messages))
+        return frozenset(
+            place
+            for place, message in enumerate(exchange.messages)
+            if message.sent and place >= greetings and not is_idle(message.data)
+            if place not in self.heartbeats(exchange)
+        )
+
     def _class_key(self, tree: Tree, accept: Any) -> str | None:
         for spots in self._spots.get(tree.shape, ()):
             found = fitted(tree, spots, accept)
@@ -190,7 +233,7 @@ class Index:
                 if pair.spots not in self._spots[tree.shape]:
                     self._spots[tree.shape].append(pair.spots)
                 known = next(each for each in self._spots[tree.shape] if each == pair.spots)
-                self._paths[id(known)].add(exchange.path)
+                self._paths[id(known)].add(self._path(exchange, pair.spots))
 
     def _learn_messages(self, pair: RequestPair) -> None:
         """Learn from the messages that a page sent over a socket in two plays."""
@@ -215,11 +258,16 @@ class Index:
                 spot.kind == "order" or any(is_same_place(place, each) for each in pair.spots)
                 for place, spot in spots.items()
             )
-            if is_only_order and pair.one.path in self._paths[id(spots)]:
+            if is_only_order and self._path(pair.one, pair.spots) in self._paths[id(spots)]:
                 for exchange in (pair.one, pair.other):
                     accept = partial(self._was_accepted, exchange, exchange.began)
                     if found := fitted(self._asked_by(exchange).tree, spots, accept):
                         self._known.add(found.key)
+
+    def _path(self, exchange: RecordedExchange, spots: Spots) -> ValuePath:
+        """The path of a request without the segments that differ between two plays."""
+        path = self._asked_by(exchange).tree.root["path"]
+        return tuple(ANY if ("path", at) in spots else segment for at, segment in enumerate(path))
 
     def _was_accepted(self, exchange: RecordedExchange, tick: int, spot: Spot, value: str) -> str | None:
         """What stands for a recorded value at a spot; `None` if it is not one of that spot."""
@@ -254,8 +302,26 @@ class Index:
             origin = self.received.origin(value)
             if origin is not None:
                 root = self._renewed(origin.exchange, origin.before)
-                self._classes[value] = root or f"{self.class_of(origin.exchange)} {origin.before!r} {origin.ordinal}"
+                time = self._time_of(origin.exchange)
+                own = f"{self.class_of(origin.exchange)} {time} {origin.before!r} {origin.ordinal}"
+                self._classes[value] = root or own
         return self._classes[value]
+
+    def _time_of(self, exchange: RecordedExchange) -> int:
+        """How often a write was made before in its walk: each time, the site issues another thing."""
+        if not is_recorded_write(exchange):
+            return 0
+        return sum(
+            each.began < exchange.began and self.class_of(each) == self.class_of(exchange)
+            for each in self._by_walk[exchange.walk]
+        )
+
+    def issued(self, exchange: RecordedExchange) -> Iterator[tuple[str, str]]:
+        """What the site issues anew in each play, in an answer: what each value stands for, and the value."""
+        gaps = self._gaps.get(self.class_of(exchange))
+        for word in words_at(exchange, gaps) if gaps else ():
+            if stands := self.token_class(word):
+                yield stands, word
 
     def _renewed(self, exchange: RecordedExchange, before: str) -> str | None:
         """The class of the token with which an exchange renewed one, if it is of the same kind and no one logged in."""
@@ -325,7 +391,12 @@ class Index:
         """Pairs of a recorded value that the page made up and the present one."""
         was, now = (fitted(tree, spots, lambda _, value: value) for tree in (recorded, plain))
         pairs = zip(was.middles, now.middles, strict=False) if was and now else ()
-        return tuple((value, here) for each, here in pairs if (value := self.received.plain(each)))
+        return tuple(
+            (value, here)
+            for each, here in pairs
+            # What the site issued is not the page's.
+            if (value := self.received.plain(each)) and self.token_class(here) is None
+        )
 
     def made_up_in_message(self, path: str, recorded: bytes, now: bytes) -> Iterator[tuple[str, str]]:
         """As `Fit.made_up`, for two messages over a socket."""
@@ -406,6 +477,40 @@ class Index:
             counted(writes), cookies_of(request.headers, self._changing, self._credentials, self.token_class)
         )
 
+    def is_same_state(self, exchange: RecordedExchange, tick: int, writes: Iterable[int]) -> bool:
+        """Whether these writes lead to the state in which a socket was at a tick, as far as it matters to it."""
+        group = self._by_class.get(self.class_of(exchange))
+        before = (number for began, _, number, _ in self._walk_writes.get(exchange.walk, ()) if began < tick)
+        if group is None:
+            return False
+        return self.learnt.state(group, counted(before)) == self.learnt.state(group, counted(writes))
+
+    def is_foreseen(self, exchange: RecordedExchange, writes: Sequence[int]) -> bool:
+        """Whether a socket goes on as recorded after the last of these writes, which was not made over it.
+
+        It was made in the same state when the socket was recorded, or it never leads to a message.
+        """
+        *before, last = writes
+        told = self._told.get((exchange.path, last))
+        return told is False or any(
+            number == last and exchange.began < began < exchange.ended and self.is_same_state(exchange, began, before)
+            for began, _, number, _ in self._walk_writes.get(exchange.walk, ())
+        )
+
+    @cached_property
+    def _told(self) -> Mapping[tuple[str, int], bool]:
+        """By path of a socket and write: whether the site ever said something next."""
+        found: defaultdict[tuple[str, int], bool] = defaultdict(bool)
+        for each in self._exchanges:
+            own = [began for began, _, _, _ in self._walk_writes.get(each.walk, ()) if each.is_socket]
+            heard = {message.tick: not message.sent for message in each.messages}
+            events = sorted([*own, *heard, each.ended])
+            for began, _, number, source in self._walk_writes.get(each.walk, ()) if each.is_socket else ():
+                if each.began < began < each.ended and source != each.number:
+                    following = events[bisect_right(events, began)]
+                    found[each.path, number] |= heard.get(following, False)
+        return found
+
     def writes_before(self, exchange: RecordedExchange, tick: int) -> Counter[int]:
         """Writes by others between the start of an exchange and a tick, which may have caused what arrived then."""
         writes = self._walk_writes.get(exchange.walk, ())
@@ -436,20 +541,18 @@ class Index:
         return Learnt(self._by_class.values(), written, places)
 
     def _observed(self) -> Iterator[RecordedObservation]:
-        gaps = gaps_by(self._plays.pairs, self.class_of)
-        by_walk: defaultdict[str, list[RecordedExchange]] = defaultdict(list)
-        for exchange in self._exchanges:
-            by_walk[exchange.walk].append(exchange)
-        for walk in by_walk.values():
+        for walk in self._by_walk.values():
             writes = self._walk_writes[walk[0].walk] = sorted(self._writes(walk))
             for exchange in walk:
                 whole = self._entity(exchange)
                 if whole is not None:
                     before = (number for began, ended, number, _ in writes if ended < exchange.began)
                     overlapping = (number for began, _, number, _ in writes if began < exchange.began)
+                    gaps = self._gaps.get(self.class_of(exchange), frozenset())
+                    time = self._time_of(exchange) if gaps else 0
                     yield RecordedObservation(
                         whole,
-                        fingerprint(whole, gaps.get(self.class_of(exchange), frozenset())),
+                        f"{fingerprint(whole, gaps)} {time}",
                         self.context(exchange.request, before),
                         self.context(exchange.request, overlapping),
                         holds_in_any_state(whole),
@@ -461,9 +564,14 @@ class Index:
             if is_recorded_write(exchange):
                 number = self._number(self._write_key(exchange, exchange.request), _write_path(exchange.request))
                 yield exchange.began, exchange.ended, number, exchange.number
-            for tick, data in sent_data(exchange):
-                number = self._number(self.message_class(exchange.path, data, (exchange, tick)), exchange.path)
-                yield tick, tick, number, exchange.number
+            for place in sorted(self.writing(exchange)):
+                message = exchange.messages[place]
+                yield (
+                    message.tick,
+                    message.tick,
+                    self._number(self.class_in(exchange, message), exchange.path),
+                    exchange.number,
+                )
 
     def _number(self, key: str, path: str) -> int:
         number = self._numbers.setdefault(key, len(self._numbers) + 1)
@@ -527,9 +635,18 @@ def _is_accepted(exchange: RecordedExchange, accept: str) -> bool:
 
 
 def _whole_ones(observations: Sequence[RecordedObservation]) -> tuple[RecordedObservation, ...]:
-    """The observations without those that the page aborted, if others were complete."""
+    """The observations without those that the page aborted, if others were complete.
+
+    A browser aborts images itself that it cannot show. Such a one stays where none is complete in its context.
+    """
     whole = [each for each in observations if each.exchange.is_whole or each.exchange.failure]
-    return tuple(whole or observations)
+    contexts = {each.context for each in whole}
+    kept = [each for each in observations if each in whole or (_is_picture(each) and each.context not in contexts)]
+    return tuple(kept if whole else observations)
+
+
+def _is_picture(each: RecordedObservation) -> bool:
+    return each.exchange.answer is not None and kind_of(each.exchange.request) == "image"
 
 
 def _write_path(request: WireRequest) -> str:

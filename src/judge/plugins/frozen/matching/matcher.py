@@ -17,7 +17,7 @@ from judge.plugins.frozen.kinds import RequestKind, kind_of, miss_class
 from judge.plugins.frozen.matching.contexts import Context
 from judge.plugins.frozen.matching.index import Fit, Index
 from judge.plugins.frozen.matching.requests import differing, is_write, is_writing_link
-from judge.plugins.frozen.matching.states import Selection, choose, fitting_in
+from judge.plugins.frozen.matching.states import ObservationGroup, Selection, choose, fitting_in
 from judge.plugins.frozen.matching.synthesis import (
     after_preflight,
     head_of,
@@ -35,7 +35,7 @@ _UNSEEN = frozenset({"beacon", "report"})
 # Shorter ones stand in other texts too.
 _MIN_MADE_UP_CHARS = 6
 # Increased with every change that may give another answer.
-MATCHER = "5"
+MATCHER = "6"
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,11 @@ class Matcher:
     _entered: list[str] = field(default_factory=list)
     # Recorded values that the page made up, and those that it makes up now.
     _now: dict[str, str] = field(default_factory=dict)
+    # The walks that answered writes which other walks answered differently.
+    _bound: dict[int, str] = field(default_factory=dict)
+    # What the site issued, by what it stands for, and what other plays have in its place.
+    _issued: dict[str, str] = field(default_factory=dict)
+    _instead: dict[str, str] = field(default_factory=dict)
 
     def match(self, request: WireRequest) -> Match:
         """The answer to a request. Counts the request as made: a write changes later answers."""
@@ -103,7 +108,7 @@ class Matcher:
             if kind == "socket":
                 fitting = fitting_in(found.fit.group, context, self.index.learnt)
                 match = replace(match, others=tuple(each.exchange for each in fitting))
-        self._note(asked, match)
+        self._note(asked, match, is_divided=found is not None and found.choice.is_divided)
         return match
 
     def entered(self, texts: Iterable[str]) -> None:
@@ -123,7 +128,7 @@ class Matcher:
 
     def as_now(self, data: bytes) -> bytes:
         """What the site sends, with the page's own values in place of the recorded ones."""
-        for recorded, now in self._now.items():
+        for recorded, now in (*self._now.items(), *self._instead.items()):
             data = data.replace(recorded.encode(), now.encode())
         return data
 
@@ -137,6 +142,11 @@ class Matcher:
         exchange = found.choice.observation.exchange
         self._keep(found.fit.made_up)
         self._keep(self.index.made_up_cookies(plain, exchange))
+        for stands, value in self.index.issued(exchange):
+            # The answers of several plays may be mixed, but a thing keeps its name.
+            known = self._issued.setdefault(stands, value)
+            if known != value and min(len(known), len(value)) >= _MIN_MADE_UP_CHARS:
+                self._instead[value] = known
 
     def note_message(self, path: str, recorded: bytes, now: bytes) -> None:
         """Note what the page made up in a message over a socket."""
@@ -170,7 +180,7 @@ class Matcher:
 
     def _answer(self, exchange: RecordedExchange, answer: RecordedResponse | None) -> RecordedResponse | None:
         """The answer with the values that the page made up itself. Those of streams are put into each piece."""
-        if answer is None or not self._now or exchange.chunks or not exchange.is_whole:
+        if answer is None or not (self._now or self._instead) or exchange.chunks or not exchange.is_whole:
             return answer
         body = decoded(answer.body, header(answer.headers, "content-encoding"))
         if body is None or (changed := self.as_now(body)) == body:
@@ -178,13 +188,16 @@ class Matcher:
         kept = without_headers(answer.headers, "content-encoding", "content-length", "etag")
         return replace(answer, headers=(*kept, ("Content-Length", str(len(changed)))), body=changed)
 
-    def _note(self, asked: WireRequest, match: Match) -> None:
+    def _note(self, asked: WireRequest, match: Match, *, is_divided: bool) -> None:
         if match.kind in ("beacon", "report", "prefetch", "icon", "source_map", "socket"):
             return
         is_link = match.answer is not None and is_writing_link(asked, match.answer)
         if is_write(asked) or is_link:
             is_certain = match.grade not in ("uncertain", "miss")
-            self._writes.append(self.index.label(asked, match.exchange if is_certain else None))
+            number = self.index.label(asked, match.exchange if is_certain else None)
+            self._writes.append(number)
+            if is_divided and match.exchange is not None:
+                self._bound[number] = match.exchange.walk
 
     def _find(self, asked: WireRequest, context: Context, plain: WireRequest) -> _Match | None:
         if not self.index.knows_login(asked):
@@ -211,7 +224,7 @@ class Matcher:
         accept = header(asked.headers, "accept")
         known = self.index.asked(asked, plain, self._entered)
         for fit in self.index.fits(known, accept):
-            choice = choose(fit.group, context, self.index.learnt, walk=self.walk, asked=self._asked)
+            choice = self._choose(fit.group, context)
             found = _Match(fit, choice, choice.observation.exchange.answer)
             if choice.how != "nearest":
                 return found
@@ -219,9 +232,12 @@ class Matcher:
         if nearest is not None:
             return nearest
         for fit in self.index.near(known):
-            choice = choose(fit.group, context, self.index.learnt, walk=self.walk, asked=self._asked)
+            choice = self._choose(fit.group, context)
             return _Match(fit, choice._replace(how="nearest"), choice.observation.exchange.answer)
         return None
+
+    def _choose(self, group: ObservationGroup, context: Context) -> Selection:
+        return choose(group, context, self.index.learnt, walk=self.walk, asked=self._asked, bound=self._bound)
 
     def _made(self, asked: WireRequest, context: Context) -> _Match | None:
         """An answer derived from a recorded one."""

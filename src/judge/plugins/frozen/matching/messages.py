@@ -1,13 +1,14 @@
 """Messages that a page sends over a web socket: which may change something, and how they are compared. Pure."""
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 
-from judge.plugins.frozen.exchanges import RecordedExchange
+from judge.plugins.frozen.exchanges import RecordedSocketMessage
 from judge.plugins.frozen.matching.protobuf import in_order
 
-_HEARTBEAT_BYTES = 2
+_IDLE_BYTES = 2
+_MIN_HEARTBEATS = 3
 # How a page says what it has received, or that it is still there: with whatever count it has reached.
 _SIGNAL = re.compile(
     rb"""\d*\s*[\[{]\s*(?:"(?:type|event|action|topic)"\s*:\s*)?"(?:ack|ping|pong|heartbeat|keep-?alive)"[^{}]*"""
@@ -16,17 +17,27 @@ _SIGNAL = re.compile(
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f]")
 
 
-def sent_data(exchange: RecordedExchange) -> Iterator[tuple[int, bytes]]:
-    """Messages of the page over a socket that may have changed something: neither heartbeats nor greetings."""
-    received = [message.tick for message in exchange.messages if not message.sent]
-    greeted = received[0] if received else exchange.began
-    counts: defaultdict[bytes, int] = defaultdict(int)
-    for message in exchange.messages:
-        counts[message.data] += message.sent
-    for message in exchange.messages:
-        is_heartbeat = len(message.data) <= _HEARTBEAT_BYTES or counts[message.data] >= 3 or is_signal(message.data)
-        if message.sent and message.tick > greeted and not is_heartbeat:
-            yield message.tick, message.data
+def heartbeats(
+    messages: Sequence[RecordedSocketMessage], key: Callable[[RecordedSocketMessage], str]
+) -> frozenset[int]:
+    """The places of what a page says again and again, and always gets the same reply to."""
+    counts, replies = Counter[str](), defaultdict[str, set[str]](set)
+    for place, message in enumerate(messages):
+        if message.sent:
+            counts[key(message)] += 1
+            replies[key(message)].add("".join(key(reply) for reply in reply_to(messages, place)))
+    often = {each for each, count in counts.items() if count >= _MIN_HEARTBEATS and len(replies[each]) == 1}
+    return frozenset(place for place, message in enumerate(messages) if message.sent and key(message) in often)
+
+
+def reply_to(messages: Sequence[RecordedSocketMessage], place: int) -> Sequence[RecordedSocketMessage]:
+    """The message of the site that follows one of the page, if any."""
+    return [each for each in messages[place + 1 : place + 2] if not each.sent]
+
+
+def is_idle(data: bytes) -> bool:
+    """Whether a message is too short to change anything, or a signal."""
+    return len(data) <= _IDLE_BYTES or is_signal(data)
 
 
 def is_signal(data: bytes) -> bool:

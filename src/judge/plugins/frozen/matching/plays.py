@@ -216,6 +216,16 @@ def without_gaps(text: str, gaps: frozenset[Gap]) -> str:
     return writer.text
 
 
+def words_at(exchange: RecordedExchange, gaps: frozenset[Gap]) -> Iterator[str]:
+    """The words at the gaps of an answer."""
+    writer = _Writer()
+    for word in _WORD.findall(text_of(exchange) or ""):
+        is_gap = writer.gap() in gaps
+        if is_gap:
+            yield word
+        writer.write("{}" if is_gap else word)
+
+
 class _Writer:
     def __init__(self) -> None:
         self._parts: list[str] = []

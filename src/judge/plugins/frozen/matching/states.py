@@ -36,12 +36,14 @@ class RecordedObservation:
 class Selection(NamedTuple):
     """The chosen answer, and how it was chosen: `certain` in the same context, `order` by counting, or the nearest one.
 
-    `situation` stays the same as long as the same observations answer a request.
+    `situation` stays the same as long as the same observations answer a request. `is_divided`: another walk got another
+    answer in the same context.
     """
 
     observation: RecordedObservation
     how: Literal["certain", "order", "nearest"]
     situation: tuple[object, ...] = ()
+    is_divided: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,16 @@ class ObservationGroup:
     def is_timeless(self) -> bool:
         """Whether the answer is valid in every state."""
         return self.is_one and all(each.is_timeless for each in self.observations)
+
+    @cached_property
+    def is_divided(self) -> bool:
+        """Whether walks got different answers in the same context."""
+        first: dict[Context, RecordedObservation] = {}
+        return any(
+            each.likeness != (other := first.setdefault(each.context, each)).likeness
+            and each.exchange.walk != other.exchange.walk
+            for each in self.observations
+        )
 
     @cached_property
     def pairs(self) -> list[tuple[frozenset[Label], RecordedObservation, RecordedObservation]]:
@@ -178,15 +190,25 @@ class _WriteEffects(NamedTuple):
 
 
 def choose(
-    group: ObservationGroup, context: Context, learnt: Learnt, *, walk: str, asked: Mapping[object, int]
+    group: ObservationGroup,
+    context: Context,
+    learnt: Learnt,
+    *,
+    walk: str,
+    asked: Mapping[object, int],
+    bound: Mapping[int, str],
 ) -> Selection:
     """The answer to give in a context. `asked` counts the earlier requests by `Selection.situation`.
 
     The walk named `walk` is preferred, because the site may have been in a different state at the start of each walk.
+    `bound` are the walks of writes that were answered differently in other walks: what follows from one is in its walk.
     """
     if group.is_timeless:
         return Selection(_preferred(group.observations, walk), "certain")
-    fitting = fitting_in(group, context, learnt)
+    walks = {bound[write.number] for write in learnt.state(group, context.writes) if write.number in bound}
+    all_fitting = fitting_in(group, context, learnt)
+    fitting = [each for each in all_fitting if not walks or {each.exchange.walk} == walks]
+    is_divided = len({each.likeness for each in all_fitting}) > 1
     if not fitting:
         return Selection(_nearest(group.observations, context, walk), "nearest")
     own = [each for each in fitting if each.exchange.walk == walk]
@@ -194,12 +216,13 @@ def choose(
     situation = (id(group), *(each.exchange.record_id for each in chosen))
     count = asked.get(situation, 0)
     place = min(count, len(chosen) - 1)
-    if len({each.likeness for each in chosen}) == 1:
-        return Selection(chosen[place], "certain", situation)
-    if not own and len({each.exchange.walk for each in chosen}) > 1:
+    if not own and (group.is_divided or (is_divided and len({each.exchange.walk for each in chosen}) > 1)):
         return Selection(chosen[0], "nearest", situation)
+    if len({each.likeness for each in chosen}) == 1:
+        return Selection(chosen[place], "certain", situation, is_divided)
     is_steady = len(chosen) > 1 and chosen[-1].likeness == chosen[-2].likeness
-    return Selection(chosen[place], "order" if count < len(chosen) or is_steady else "nearest", situation)
+    how: Literal["order", "nearest"] = "order" if count < len(chosen) or is_steady else "nearest"
+    return Selection(chosen[place], how, situation, is_divided)
 
 
 def fitting_in(group: ObservationGroup, context: Context, learnt: Learnt) -> list[RecordedObservation]:

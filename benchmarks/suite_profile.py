@@ -1,0 +1,217 @@
+"""Where the test suite's CPU time goes: user and system time of each worker and all processes that it started.
+
+    python benchmarks/suite_profile.py [--workers N] [--output FILE] [pytest arguments]
+    python benchmarks/suite_profile.py --read FILE [--before FILE] [--top N]
+
+Other work on the machine changes wall time, hardly CPU time. Each phase of each test, each fixture and each module's
+collection is one line of FILE, written as it ends, so that an interrupted run counts for what it reached. A process
+that lives on (a browser, a server of the session) counts in the phase in which it uses the time. What no line covers
+(a daemon whose parent has ended, starting and ending workers) is in the sum of all processes, printed at the end.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+WRITES_TO = "WABE_SUITE_PROFILE"
+_TICKS = os.sysconf("SC_CLK_TCK")
+_SET_CHILD_SUBREAPER = 36
+_PHASES = ("collect", "setup", "call", "teardown")
+
+
+def _children_of(pid: int) -> Iterator[int]:
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return
+    for thread in threads:
+        try:
+            children = (thread / "children").read_text().split()
+        except OSError:
+            continue
+        for child in map(int, children):
+            yield child
+            yield from _children_of(child)
+
+
+def _used_by(pid: int) -> float:
+    """Seconds of CPU of a living process and of its children that have ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / _TICKS
+
+
+class Meter:
+    """Pytest's hooks that write how much CPU each part used. Nested parts do not count twice."""
+
+    def __init__(self, path: Path) -> None:
+        self._lines = path.open("a", encoding="utf-8")
+        # What looking at other processes used is no part of the suite.
+        self._own = 0.0
+        self._inner: list[float] = [0.0]
+
+    def _now(self) -> float:
+        began = os.times()
+        others = sum(map(_used_by, _children_of(os.getpid())))
+        ended = os.times()
+        self._own += (ended.user + ended.system) - (began.user + began.system)
+        return sum(ended[:4]) + others - self._own
+
+    def _measured(self, kind: str, place: str, name: str) -> Iterator[None]:
+        self._inner.append(0.0)
+        before = self._now()
+        result = yield
+        used = self._now() - before
+        inside = self._inner.pop()
+        self._inner[-1] += used
+        line = {"kind": kind, "place": place, "name": name, "cpu": round(used - inside, 4)}
+        self._lines.write(json.dumps(line) + "\n")
+        self._lines.flush()
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
+        return (yield from self._measured("setup", _file(item), item.name))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        return (yield from self._measured("call", _file(item), item.name))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        return (yield from self._measured("teardown", _file(item), item.name))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Iterator[None]:
+        return (yield from self._measured("fixture", _file(request.node), fixturedef.argname))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
+        return (yield from self._measured("collect", _file(collector), ""))
+
+
+def _file(node: Any) -> str:
+    path = Path(getattr(node, "path", ROOT))
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) and path.is_file() else "(folders)"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Called by pytest where this module is given with `-p`: each worker writes a file of its own."""
+    is_controller = not hasattr(config, "workerinput") and config.getoption("numprocesses", None)
+    if (path := os.environ.get(WRITES_TO)) and not is_controller:
+        config.pluginmanager.register(Meter(Path(f"{path}.{os.getpid()}")))
+
+
+def run(output: Path, workers: int, rest: list[str]) -> int:
+    """Run pytest with the meter in each worker, and write what it used to `output`."""
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    with tempfile.TemporaryDirectory() as folder:
+        environment = dict(os.environ)
+        environment[WRITES_TO] = str(Path(folder) / "worker")
+        environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        command = [sys.executable, "-m", "pytest", "-p", Path(__file__).stem, "-n", str(workers)]
+        command += ["--dist", "loadfile", "--no-loadscope-reorder", *rest]
+        status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        while True:
+            # Those that outlived their parents are this process's children now.
+            try:
+                os.wait()
+            except ChildProcessError:
+                break
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        with output.open("w", encoding="utf-8") as file:
+            for part in sorted(Path(folder).iterdir()):
+                file.write(part.read_text(encoding="utf-8"))
+            total = {"kind": "total", "place": "", "name": "", "cpu": round(used.ru_utime + used.ru_stime, 2)}
+            file.write(json.dumps(total) + "\n")
+    return status
+
+
+class Profile:
+    """What one run used, by file and phase, and by fixture."""
+
+    def __init__(self, path: Path) -> None:
+        self.by_file: dict[str, Counter[str]] = defaultdict(Counter)
+        self.by_fixture: Counter[str] = Counter()
+        self.setups: Counter[str] = Counter()
+        self.tests: Counter[str] = Counter()
+        self.total = 0.0
+        for text in path.read_text(encoding="utf-8").splitlines():
+            line = json.loads(text)
+            if line["kind"] == "total":
+                self.total += line["cpu"]
+                continue
+            if line["kind"] == "fixture":
+                self.by_fixture[line["name"]] += line["cpu"]
+                self.setups[line["name"]] += 1
+            self.tests[line["place"]] += line["kind"] == "call"
+            self.by_file[line["place"]]["setup" if line["kind"] == "fixture" else line["kind"]] += line["cpu"]
+
+    def used_in(self, place: str) -> float:
+        return sum(self.by_file[place].values()) if place in self.by_file else 0.0
+
+    def by_folder(self) -> dict[str, Counter[str]]:
+        """The same by area: two folders deep, as in `tests/judge/browser`."""
+        areas: dict[str, Counter[str]] = defaultdict(Counter)
+        for place, phases in self.by_file.items():
+            areas["/".join(Path(place).parent.parts[:3]) or place].update(phases)
+        return areas
+
+
+def table(profile: Profile, before: Profile | None, top: int) -> str:
+    """Both tables in Markdown: areas and files, then fixtures."""
+    covered = sum(map(profile.used_in, profile.by_file))
+    lines = [f"{profile.total:.0f} s of CPU in all processes; {covered:.0f} s in the lines below", ""]
+    head = "| place | tests | " + ("before | " if before else "") + "CPU, s | " + " | ".join(_PHASES) + " |"
+    rule = "|---" * (head.count("|") - 1) + "|"
+
+    def row(place: str, tests: int, phases: Counter[str], earlier: float | None) -> str:
+        cells = [place, str(tests), *([f"{earlier:.1f}"] if earlier is not None else []), f"{sum(phases.values()):.1f}"]
+        return "| " + " | ".join([*cells, *(f"{phases[phase]:.1f}" for phase in _PHASES)]) + " |"
+
+    lines += [head, rule]
+    areas, earlier_areas = profile.by_folder(), before.by_folder() if before else {}
+    for area, phases in sorted(areas.items(), key=lambda pair: -sum(pair[1].values())):
+        tests = sum(count for place, count in profile.tests.items() if "/".join(Path(place).parent.parts[:3]) == area)
+        lines.append(row(area, tests, phases, sum(earlier_areas.get(area, Counter()).values()) if before else None))
+    lines += ["", head, rule]
+    for place in sorted(profile.by_file, key=lambda place: -profile.used_in(place))[:top]:
+        earlier = before.used_in(place) if before else None
+        lines.append(row(place, profile.tests[place], profile.by_file[place], earlier))
+    lines += ["", "| fixture | set up | CPU, s |", "|---|---|---|"]
+    lines += [
+        f"| `{name}` | {profile.setups[name]} | {used:.1f} |" for name, used in profile.by_fixture.most_common(20)
+    ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Where the test suite's CPU time goes.")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--output", type=Path, default=Path("suite_profile.jsonl"), help="the lines of this run")
+    parser.add_argument("--read", type=Path, help="print the table of an earlier run, and run nothing")
+    parser.add_argument("--before", type=Path, help="another run, for a column to compare with")
+    parser.add_argument("--top", type=int, default=60, help="files in the table")
+    options, rest = parser.parse_known_args()
+    status = 0 if options.read else run(options.output, options.workers, rest)
+    before = Profile(options.before) if options.before else None
+    print(table(Profile(options.read or options.output), before, options.top))
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,269 @@
+"""What lists of runs and submissions show about each of them, read from its files."""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
+
+from judge.records.verdicts import JudgeInfo
+from judge.results.entries import TaskEntry, read_entries
+from judge.results.identity import identity_in, player
+from judge.results.judgings import plain_name
+from judge.results.run_record import epochs_of
+from judge.results.statistics import AttemptCounts, interval_95, tallies_of
+from judge.results.submission import read_submissions
+from judge.store.layout import RunStore
+from judge.store.run_files import SUBMISSION
+from shared.errors import ConfigError
+from shared.fields import as_mapping
+from shared.files import read_json, sha256_json
+from shared.models import Record
+from shared.text import clip, counted, one_line, without_surrogates
+
+_STATES = {"completed": "finished", "cancelled": "interrupted", "stopped": "interrupted", "failed": "failed"}
+_DAMAGED = (ValidationError, OSError, ValueError, TypeError, KeyError)
+_MAX_CHARS = 200
+_KEY_CHARS = 24
+
+Counts = tuple[int, int, int]
+Percent = Annotated[float, Field(ge=0, le=100)]
+
+
+class ListedRun(Record):
+    """A run or a submission as lists show it; values that could not be read are `None`. Texts are one line, unescaped.
+
+    `key` is its name among all that are listed. `version` tells apart the versions of an agent. `state` of a run that
+    is recorded as running is checked by `current`. `worked_on` is when it was last started or resumed, in seconds since
+    1970. `rate`, `low` and `high` are as published, in percent. `tallies` are successes, scored and all attempts of
+    each clean task; `task_set` tells apart sets of tasks. `tags` and `note` are the user's own (`run_notes`).
+    """
+
+    key: str
+    id: str
+    kind: Literal["run", "submission"] = "run"
+    scenario: str | None = None
+    participant: str | None = None
+    agent: str | None = None
+    version: str | None = None
+    judge: str | None = None
+    state: str = "damaged"
+    worked_on: float = 0.0
+    rate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    scored: int | None = None
+    total: int | None = None
+    name: str | None = None
+    model: str | None = None
+    revision: str | None = None
+    epochs: int = 1
+    tallies: dict[str, Counts] = Field(default_factory=dict)
+    task_set: str = ""
+    tags: tuple[str, ...] = Field(default=(), exclude=True)
+    note: str = Field(default="", exclude=True)
+
+    @property
+    def day(self) -> str:
+        """The day on which it was last started or resumed, in UTC, such as `2026-11-23`."""
+        return self.moment[:10]
+
+    @property
+    def moment(self) -> str:
+        """That time to the minute; empty if it is not known."""
+        with suppress(ValueError, OverflowError, OSError):
+            return f"{datetime.fromtimestamp(self.worked_on, UTC):%Y-%m-%d %H:%M}" if self.worked_on else ""
+        return ""
+
+
+class _ListedRecord(BaseModel):
+    """The listed values in `run.json`."""
+
+    state: str
+    participants: dict[str, Any]
+    scenario: str | None = Field(
+        default=None, validation_alias=AliasChoices(AliasPath("scenario", "name"), AliasPath("config", "scenario"))
+    )
+
+
+class _ListedDetail(BaseModel):
+    """The listed values in a result of `results.json`. Older files lack the number of scored tasks, and more."""
+
+    success_rate: Percent | None
+    scored_tasks: int | None = None
+    total_tasks: int | None = None
+    confidence_interval_95: tuple[Percent, Percent] | None = None
+    judge: dict[str, Any] = Field(default_factory=dict)
+    tasks: list[dict[str, Any]] = Field(default_factory=list)
+
+    def listed(self) -> dict[str, Any]:
+        """What is listed of it."""
+        entries = [each for each in read_entries(self.tasks) if not each.is_attacked]
+        tallies = tallies_of((each.repeated, each.outcome) for each in entries)
+        # Without a scored task, the published rate is 0.
+        rate = None if self.scored_tasks == 0 else self.success_rate
+        interval = self.confidence_interval_95 or tuple(100 * end for end in interval_95(tallies.values()))
+        return {
+            "rate": rate,
+            **(dict(zip(("low", "high"), interval, strict=True)) if rate is not None else {}),
+            "scored": self.scored_tasks,
+            "total": self.total_tasks,
+            "judge": judge_text(self.judge),
+            "tallies": {
+                _line(task) or "": (each.successes, each.scored, each.attempts) for task, each in tallies.items()
+            },
+            "task_set": _task_set(entries),
+        }
+
+
+def listed_run(store: RunStore) -> ListedRun:
+    """A run of which at least a shard has begun, in whatever condition it is."""
+    listed = ListedRun(key=store.run_id, id=store.run_id, worked_on=worked_on(store))
+    if not store.has_begun:
+        return listed.model_copy(update={"state": f"{counted(len(store.shards()), 'shard')}, not merged"})
+    try:
+        run = store.read_run() or {}
+        record = _ListedRecord.model_validate(run)
+        results = store.folder / SUBMISSION.name
+        # A run that did not finish has no results yet.
+        detail = _detail_in(read_json(results)).listed() if results.exists() else {}
+    except ConfigError:
+        return listed.model_copy(update={"state": "newer version"})
+    except _DAMAGED:
+        return listed
+    known = identity_in(run)
+    role = ", ".join(record.participants)
+    shown = {
+        "judge": judge_text(as_mapping(run.get("judge"))),
+        "total": len(run["task_ids"]) if isinstance(run.get("task_ids"), list) else None,
+        **detail,
+        "scenario": _line(record.scenario),
+        "state": "running" if record.state == "running" else _STATES.get(record.state, "damaged"),
+        "epochs": epochs_of(run),
+        **_played_by(known, role),
+    }
+    return listed.model_copy(update=shown)
+
+
+def current(run: ListedRun, store: RunStore) -> ListedRun:
+    """The run with its present state: a killed judge could not record its end, but it has lost its lock."""
+    if run.state == "running" and not store.is_being_judged:
+        return run.model_copy(update={"state": "interrupted"})
+    return run
+
+
+def listed_submissions(path: Path, name: str) -> tuple[ListedRun, ...]:
+    """The submissions in a file, which is data of somebody else; `name` is what the list calls it.
+
+    Empty if it is no file of submissions.
+    """
+    try:
+        submissions = read_submissions(path)
+    except ConfigError:
+        return ()
+    changed = path.stat().st_mtime
+    found = []
+    for number, submission in enumerate(submissions):
+        digest = hashlib.sha256(os.fsencode(os.path.realpath(path)) + f"#{number}".encode()).hexdigest()
+        found.append(
+            _submitted(
+                submission,
+                ListedRun(
+                    key=f"file-{digest[:_KEY_CHARS]}",
+                    id=_line(f"{name} #{number + 1}" if len(submissions) > 1 else name) or "file",
+                    kind="submission",
+                    worked_on=changed,
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def _submitted(submission: Mapping[str, Any], listed: ListedRun) -> ListedRun:
+    try:
+        detail = _detail_in(submission)
+        shown = detail.listed()
+    except _DAMAGED:
+        return listed
+    result = as_mapping((submission.get("results") or [{}])[0])
+    provenance = as_mapping(as_mapping(result.get("detail")).get("provenance"))
+    known = identity_in({"identity": provenance.get("identity"), "scenario": None})
+    scenario = as_mapping(provenance.get("identity")).get("scenario")
+    role = result.get("winner") or ", ".join(as_mapping(submission.get("participants")))
+    return listed.model_copy(
+        update={
+            **shown,
+            "state": "submission",
+            "scenario": _line(scenario),
+            **_played_by(known, str(role)),
+        }
+    )
+
+
+def _detail_in(submission: Any) -> _ListedDetail:
+    """The detail of a submission's first result. Raises one of `_DAMAGED`."""
+    results = as_mapping(submission).get("results")
+    return _ListedDetail.model_validate(
+        as_mapping(results[0] if isinstance(results, list) and results else {}).get("detail")
+    )
+
+
+def _played_by(known: Mapping[str, Any], role: str) -> dict[str, Any]:
+    """Who played: the agent is its card's name, and its version everything else that tells versions apart."""
+    parts = (known.get(key) for key in ("card_version", "name", "model", "revision"))
+    return {
+        "participant": _line(player(known, role)),
+        "agent": _line(known.get("card_name") or role),
+        "version": _line(" · ".join(filter(None, parts))),
+        **{key: _line(known.get(key)) for key in ("name", "model", "revision")},
+    }
+
+
+def judge_text(judge: Mapping[str, Any]) -> str | None:
+    """The judge in a `run.json` or a submission by method and model; `None` if none is named."""
+    try:
+        return _line(plain_name(JudgeInfo.model_validate(judge)))
+    except ValidationError:
+        # Older files name less.
+        names = (judge.get(key) for key in ("method", "model"))
+        return _line(" · ".join(name for name in names if isinstance(name, str) and name))
+
+
+def _task_set(entries: list[TaskEntry]) -> str:
+    tasks = {each.task_id: each.value.get("task_sha256") for each in entries}
+    return sha256_json(sorted([clip(name, _MAX_CHARS), str(digest)] for name, digest in tasks.items()))[:12]
+
+
+def worked_on(store: RunStore) -> float:
+    """When the run was last started or resumed, in seconds since 1970. Not from the id, which the user may choose."""
+    times = []
+    for part in (store, *store.shards()):
+        # A newer version's record is not read.
+        with suppress(ConfigError):
+            record = part.read_run() or {}
+            times += [time for key in ("started_at", "resumed_at") if isinstance(time := record.get(key), int | float)]
+    if times:
+        return max(times)
+    with suppress(ValueError):
+        # Ids that we choose begin with the time.
+        return datetime.strptime(store.run_id[:15], "%Y%m%d-%H%M%S").replace(tzinfo=UTC).timestamp()
+    record_file = store.folder / "run.json"
+    return (record_file if record_file.exists() else store.folder).stat().st_mtime
+
+
+def pooled(runs: list[ListedRun]) -> dict[str, AttemptCounts]:
+    """The attempts of all these runs at each task."""
+    sums: dict[str, Counts] = {}
+    for run in runs:
+        for task, counts in run.tallies.items():
+            before = sums.get(task, (0, 0, 0))
+            sums[task] = (before[0] + counts[0], before[1] + counts[1], before[2] + counts[2])
+    return {task: AttemptCounts(*counts) for task, counts in sums.items()}
+
+
+def _line(text: object) -> str | None:
+    return one_line(without_surrogates(text), _MAX_CHARS) or None if isinstance(text, str) else None

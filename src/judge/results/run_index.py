@@ -1,0 +1,131 @@
+"""The list of all local runs, and of submissions in folders, kept in an index so that thousands are listed at once.
+
+The index is a cache in `<output_dir>/view/index.json`: an entry counts as long as the files that it was made from have
+not changed, and deleting the index only means that every run is read again.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from judge.results.listing import ListedRun, current, listed_run, listed_submissions
+from judge.results.run_notes import NotesFolder, RunNotes
+from judge.store.layout import RunStore, runs_in
+from judge.store.run_files import RUN, SUBMISSION
+from shared.files import read_json, write_json
+from shared.models import Record
+
+# Increased when the same files are listed in another way.
+_VERSION = 1
+_FORMAT = f"{_VERSION}: {', '.join(ListedRun.model_fields)}"
+# Of a folder of submissions, which may be anybody's.
+_MAX_FILES = 10_000
+_MAX_DEPTH = 4
+
+# Of each file: when it was changed, its size and its inode; empty for a missing one.
+Stamp = tuple[tuple[int, ...], ...]
+
+
+class _IndexEntry(Record):
+    stamp: Stamp
+    listed: tuple[ListedRun, ...]
+
+
+class _Index(Record):
+    format: str
+    entries: dict[str, _IndexEntry]
+
+
+_INDEX = TypeAdapter(_Index)
+
+
+class RunIndex:
+    """Lists the runs below `output_dir` and the submissions in `folders`."""
+
+    def __init__(self, output_dir: Path, folders: Sequence[Path] = ()) -> None:
+        self.output_dir = output_dir
+        self.folders = folders
+        self._path = output_dir / "view" / "index.json"
+        self._entries: dict[str, _IndexEntry] | None = None
+
+    def listed(self) -> list[ListedRun]:
+        """All of them with their present state, tags and notes, the newest first."""
+        if self._entries is None:
+            self._entries = self._read()
+        before, entries = self._entries, {}
+        found: list[ListedRun] = []
+        for key, stamp, source in self._sources():
+            entry = before.get(key)
+            if entry is None or entry.stamp != stamp:
+                entry = _IndexEntry(stamp=stamp, listed=_listed(source))
+            entries[key] = entry
+            found += [current(each, source) for each in entry.listed] if isinstance(source, RunStore) else entry.listed
+        if entries != before:
+            self._entries = entries
+            self._write(entries)
+        notes, none = NotesFolder(self.output_dir).read_all(), RunNotes()
+        own = {each.key: notes.get(each.key, none) for each in found}
+        found = [
+            each.model_copy(update={"tags": own[each.key].tags, "note": own[each.key].note})
+            if own[each.key] is not none
+            else each
+            for each in found
+        ]
+        return sorted(found, key=lambda each: (each.worked_on, each.key), reverse=True)
+
+    def _sources(self) -> Iterator[tuple[str, Stamp, RunStore | tuple[Path, str]]]:
+        for store in runs_in(self.output_dir):
+            parts = (store, *store.shards())
+            stamp = _stamp(part.folder / each.name for part in parts for each in (RUN, SUBMISSION))
+            yield store.run_id, stamp, store
+        for folder in self.folders:
+            for path in _submission_files(folder):
+                yield os.path.realpath(path), _stamp([path]), (path, path.relative_to(folder).as_posix())
+
+    def _read(self) -> dict[str, _IndexEntry]:
+        with suppress(OSError, ValueError, ValidationError):
+            index = _INDEX.validate_python(read_json(self._path))
+            if index.format == _FORMAT:
+                return dict(index.entries)
+        return {}
+
+    def _write(self, entries: dict[str, _IndexEntry]) -> None:
+        if not entries and not self._path.exists():
+            return
+        # On a full or read-only disk, the runs are read again the next time.
+        with suppress(OSError):
+            write_json(self._path, _Index(format=_FORMAT, entries=entries).model_dump(mode="json"))
+
+
+def _listed(source: RunStore | tuple[Path, str]) -> tuple[ListedRun, ...]:
+    return (listed_run(source),) if isinstance(source, RunStore) else listed_submissions(*source)
+
+
+def _stamp(paths: Any) -> Stamp:
+    stamps: list[tuple[int, ...]] = []
+    for path in paths:
+        try:
+            found = path.stat()
+            stamps.append((found.st_mtime_ns, found.st_size, found.st_ino))
+        except OSError:
+            stamps.append(())
+    return tuple(stamps)
+
+
+def _submission_files(folder: Path) -> Iterator[Path]:
+    """The JSON files in the folder. Links are not followed: they could lead to any file of this machine."""
+    count = 0
+    for parent, folders, names in os.walk(folder):
+        depth = len(Path(parent).relative_to(folder).parts)
+        folders[:] = sorted(folders) if depth < _MAX_DEPTH else []
+        for name in sorted(names):
+            path = Path(parent, name)
+            if path.suffix == ".json" and path.is_file() and not path.is_symlink():
+                count += 1
+                if count > _MAX_FILES:
+                    return
+                yield path

@@ -1,0 +1,212 @@
+"""The page of all runs: every local run, and the submissions in folders, with filters, trends, tags and notes.
+
+Everything is read except for tags and notes. What runs and submissions contain is data: only the addresses of this
+server and of the judges of this machine become links.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from pydantic import TypeAdapter
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from judge.report.build import MAX_RUNS
+from judge.report.pages import Renderer
+from judge.report.trends import trend_chart
+from judge.results.listing import ListedRun
+from judge.results.run_filters import MAX_CHARS, RunFilters, choices, filters_in, run_filters
+from judge.results.run_index import RunIndex
+from judge.results.run_notes import MAX_NOTE_CHARS, MAX_TAG_CHARS, MAX_TAGS, NotesFolder, RunNotes
+from judge.results.trends import versions_of
+from judge.server.live_records import live_address
+from judge.server.reports import Reports
+from judge.store.layout import RUN_ID, RunStore
+from shared.a2a.local_pages import PAGE_HEADERS, TOKEN_HEADER, Changes, local_only
+from shared.errors import ConfigError
+from shared.models import Record
+
+_REFUSAL = "The page of all runs is shown on its own machine only, at a loopback address or the named host.\n"
+_ROWS = 100
+_MAX_TRENDS = 3
+_MAX_VERSIONS = 12
+_MAX_OPTIONS = 300
+# Those of runs that have a report.
+_SHOWN_STATES = ("finished", "interrupted", "failed")
+# The list is at most as old as this, so that searching while typing does not look at all files for every letter.
+_AGE_S = 1.0
+
+
+class NotesChange(Record):
+    """What the page sends: the notes of one run or submission."""
+
+    key: str
+    notes: RunNotes
+
+
+class _FilterField(NamedTuple):
+    """A filter as the page's form shows it; `values` has at least one, which may be empty."""
+
+    name: str
+    heading: str
+    kind: str
+    values: list[str]
+    options: list[tuple[str, str]]
+
+
+class _RunningRun(NamedTuple):
+    run: ListedRun
+    address: str | None
+    done: int
+    total: int | None
+
+
+def runs_routes(index: RunIndex, *, named: str = "") -> list[Route]:
+    """The list at `/`, reports at the addresses of the live page, comparisons, and the change of tags and notes.
+
+    They answer requests from this machine only, at a loopback name or at the host `named`.
+    """
+    changes = Changes(named=named)
+    pages = _RunsPage(index, changes)
+    guards = [Middleware(local_only, refusal=_REFUSAL, named=named)]
+    shown = [
+        Route(path, endpoint, methods=["GET"], middleware=guards)
+        for path, endpoint in (
+            ("/", pages.front),
+            ("/live/{run_id}/report/{name:path}", pages.report),
+            ("/compare", pages.chosen),
+            ("/compare/{run_ids}/{name:path}", pages.comparison),
+        )
+    ]
+    return [*shown, changes.route("/notes", TypeAdapter(NotesChange), pages.keep_notes)]
+
+
+class _RunsPage:
+    def __init__(self, index: RunIndex, changes: Changes) -> None:
+        self._index = index
+        self._output_dir = index.output_dir
+        self._changes = changes
+        self._notes = NotesFolder(index.output_dir)
+        self._renderer = Renderer()
+        self._reports = Reports()
+        self._reading = asyncio.Lock()
+        self._runs: list[ListedRun] = []
+        self._read_at = float("-inf")
+
+    async def front(self, request: Request) -> Response:
+        try:
+            filters = filters_in(request.query_params.multi_items())
+        except ConfigError as error:
+            return _problem(error, HTTPStatus.BAD_REQUEST)
+        number = request.query_params.get("page", "1")
+        page = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1
+        runs = await self._listed()
+        html, policy = await asyncio.to_thread(self._page, runs, filters, max(1, page))
+        headers = {**PAGE_HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
+        return HTMLResponse(html, headers=headers)
+
+    async def report(self, request: Request) -> Response:
+        return await self._file([request.path_params["run_id"]], request.path_params["name"])
+
+    async def chosen(self, request: Request) -> Response:
+        """To the comparison of the runs that a form without scripts names."""
+        run_ids = ",".join(quote(run_id, safe="") for run_id in request.query_params.getlist("run"))
+        return RedirectResponse(f"/compare/{run_ids or '-'}/index.html", headers=PAGE_HEADERS)
+
+    async def comparison(self, request: Request) -> Response:
+        run_ids = list(dict.fromkeys(request.path_params["run_ids"].split(",")))
+        if not 1 < len(run_ids) <= MAX_RUNS:
+            return _problem(ConfigError("no comparison", remedy=f"select 2 to {MAX_RUNS} runs"), HTTPStatus.BAD_REQUEST)
+        return await self._file(run_ids, request.path_params["name"])
+
+    def keep_notes(self, change: NotesChange) -> dict[str, Any]:
+        if all(run.key != change.key for run in self._runs):
+            raise ConfigError("no such run is listed", remedy="reload the page")
+        self._notes.write(change.key, change.notes)
+        self._read_at = float("-inf")
+        return change.notes.model_dump(mode="json")
+
+    async def _listed(self) -> list[ListedRun]:
+        clock = asyncio.get_running_loop().time
+        async with self._reading:
+            if clock() - self._read_at > _AGE_S:
+                # Before reading, so that a change meanwhile is read the next time.
+                self._read_at = clock()
+                self._runs = await asyncio.to_thread(self._index.listed)
+            return self._runs
+
+    async def _file(self, run_ids: Sequence[str], name: str) -> Response:
+        try:
+            stores = [self._store(run_id) for run_id in run_ids]
+            path = await self._reports.file(stores, name)
+        except ConfigError as error:
+            return _problem(error, HTTPStatus.NOT_FOUND)
+        if path is None:
+            return PlainTextResponse("not found", status_code=HTTPStatus.NOT_FOUND, headers=PAGE_HEADERS)
+        return FileResponse(path, headers=PAGE_HEADERS)
+
+    def _store(self, run_id: str) -> RunStore:
+        """A run below the output folder. Raises `ConfigError` for anything else."""
+        # Without shards, and no path.
+        if "/" not in run_id and RUN_ID.fullmatch(run_id):
+            store = RunStore(self._output_dir, run_id)
+            if store.has_begun:
+                return store
+        raise ConfigError("no such run", remedy="go back to the list of runs")
+
+    def _page(self, runs: list[ListedRun], filters: RunFilters, number: int) -> tuple[str, str]:
+        found = filters.keep(runs)
+        pages = max(1, -(-len(found) // _ROWS))
+        number = min(number, pages)
+        series = versions_of(found)
+        charts = [
+            trend_chart(each.trend(_MAX_VERSIONS), f"trend-{place}", left_out=max(0, len(each) - _MAX_VERSIONS))
+            for place, each in enumerate(series[:_MAX_TRENDS], 1)
+        ]
+        return self._renderer.of_server(
+            "runs.html",
+            place=str(self._output_dir),
+            folders=[str(folder) for folder in self._index.folders],
+            total=len(runs),
+            matches=len(found),
+            rows=found[_ROWS * (number - 1) : _ROWS * number],
+            running=[self._running(run) for run in runs if run.state == "running"],
+            filters=[_field(name, runs, filters) for name, _, _ in run_filters()],
+            trends=charts,
+            more_trends=max(0, len(series) - _MAX_TRENDS),
+            shown_states=_SHOWN_STATES,
+            address=filters.address(),
+            number=number,
+            pages=pages,
+            max_chars=MAX_CHARS,
+            max_tags=MAX_TAGS,
+            max_tag_chars=MAX_TAG_CHARS,
+            max_note_chars=MAX_NOTE_CHARS,
+            token=self._changes.token,
+            token_header=TOKEN_HEADER,
+        )
+
+    def _running(self, run: ListedRun) -> _RunningRun:
+        store = RunStore(self._output_dir, run.id)
+        done = sum((task.folder / "result.json").exists() for task in store.tasks())
+        return _RunningRun(run, live_address(store), done, run.total * run.epochs if run.total else None)
+
+
+def _field(name: str, runs: list[ListedRun], filters: RunFilters) -> _FilterField:
+    each = next(declared for known, _, declared in run_filters() if known == name)
+    value = getattr(filters, name)
+    values = list(value) if each.kind == "names" else [str(value or "")]
+    options = [(f"={text}", f"{text} ({count})") for text, count in choices(runs, each).items()][:_MAX_OPTIONS]
+    # An address may name a part of a name, or one that no run has.
+    known = {option for option, _ in options}
+    options = [*((other, other.removeprefix("=")) for other in values[:1] if other not in known), *options]
+    return _FilterField(name, each.heading, each.kind, values or [""], options)
+
+
+def _problem(error: ConfigError, status: HTTPStatus) -> Response:
+    return PlainTextResponse(f"{error}\n", status_code=status, headers=PAGE_HEADERS)

@@ -1,0 +1,58 @@
+"""The bundled participants by name: what `wabe participant` serves, and what a run can start.
+
+They are entry points of `wabe.participants`, ours as well as those of other packages, and every provider of models is
+one under its own name. A module that is put into the package `participants` is found without an entry point, if it has
+a function `create(options) -> Decide`.
+"""
+
+import ast
+import importlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from shared.errors import ConfigError
+from shared.fields import closest
+from shared.llm.opening import provider
+from shared.llm.provider import Provider
+from shared.llm.providers import provider_names
+from shared.seams import Seam
+
+# The modules of that package, which are described by their docstrings.
+_OWN = "participants."
+# Functions `create(options) -> Decide`, under names of Python modules.
+PARTICIPANTS: Seam[Callable[..., Any]] = Seam("participants", "participant")
+
+
+def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
+    """All participants with what they do: providers of models, and modules with the first lines of their docstrings.
+
+    Modules are parsed, not imported: a broken one is left out and hides no other.
+    """
+    found = {each.name: _description(each) for each in map(provider, provider_names())} if folders is None else {}
+    folders = importlib.import_module("participants").__path__ if folders is None else folders
+    paths = [path for folder in folders for path in Path(folder).glob("*.py")]
+    for path in sorted(paths, key=lambda path: path.stem):
+        try:
+            tree = ast.parse(path.read_bytes())
+        except (OSError, SyntaxError, ValueError):
+            continue
+        if any(isinstance(node, ast.FunctionDef) and node.name == "create" for node in tree.body):
+            found[path.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
+    # Not imported, as modules are not.
+    others = {name: entry for name, entry in PARTICIPANTS.entries().items() if not entry.module.startswith(_OWN)}
+    return dict(sorted({**{name: f"Of the package {each.package}." for name, each in others.items()}, **found}.items()))
+
+
+def module_of(name: str) -> str:
+    """The name of the participant's module, for its name on a command line. Raises `ConfigError` if it is unknown."""
+    known, module = list_participants(), name.replace("-", "_")
+    if module not in known:
+        raise ConfigError(f"unknown participant {name!r}", remedy=f"{closest(name, known)}one of: {', '.join(known)}")
+    return module
+
+
+def _description(provider: Provider) -> str:
+    endpoint = f" (or {provider.url_note})" if provider.url_note else ""
+    receives = "the page's snapshot and its screenshot" if provider.images else "the page's snapshot"
+    return f"Asks a model of {provider.title}{endpoint}, which receives {receives}."

@@ -1,0 +1,25 @@
+"""The nightly run takes everything that the suite leaves out."""
+
+from typing import Any
+
+import yaml
+
+from helpers.paths import ROOT
+
+
+def steps_of(job: dict[str, Any]) -> str:
+    return "\n".join(step.get("run", "") for step in job["steps"])
+
+
+def test_it_takes_all_cases_in_both_settle_modes_and_applications_frozen_sites_and_mutants() -> None:
+    workflow: dict[Any, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "nightly.yml").read_text())
+    jobs = workflow["jobs"]
+    # YAML reads the key `on` as a truth value.
+    assert workflow[True]["schedule"]
+    assert ".ci/run --nightly" in steps_of(jobs["complete"])
+    assert jobs["faults"]["strategy"]["matrix"]["settle"] == ["page-time", "real-time"]
+    assert "benchmarks/fault_table.py --settle ${{ matrix.settle }}" in steps_of(jobs["faults"])
+    assert "--hypothesis-profile=thorough" in steps_of(jobs["thorough"])
+    for command in ("--nightly tests/e2e/test_apps.py", "benchmarks/apps.py", "benchmarks/frozen_sites.py"):
+        assert command in steps_of(jobs["applications"])
+    assert "benchmarks/mutants.py" in steps_of(jobs["mutants"])

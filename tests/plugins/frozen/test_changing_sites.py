@@ -1,0 +1,12 @@
+"""Sites that issue identifiers anew and talk over a socket: what an archive says without a flag is what they say."""
+
+from collections import Counter
+
+from plugins.frozen.changing_sites import made, wrong
+
+
+async def test_an_archive_of_a_changing_site_says_nothing_wrong_without_a_flag() -> None:
+    """`benchmarks/frozen_oracle.py` tries more of them."""
+    grades: Counter[str] = Counter()
+    assert {seed: found for seed in range(60) if (found := await wrong(made(seed), grades))} == {}
+    assert grades["exact"] + grades["state"] > grades["miss"]

@@ -1,0 +1,178 @@
+"""A local page: who reads it, and what may change something through it."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import TypeAdapter
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from shared.a2a.local_pages import MAX_CHANGE_BYTES, PAGE_HEADERS, TOKEN_HEADER, Changes, local_only
+from shared.errors import ConfigError
+from shared.models import Record
+
+TOKEN = "token-of-the-page"
+OWN = {"Host": "localhost:9009", "Origin": "http://localhost:9009", TOKEN_HEADER: TOKEN}
+JSON = {"Content-Type": "application/json"}
+
+
+class Chosen(Record):
+    """A change for these tests."""
+
+    colour: str
+
+
+def page_app(applied: list[Any], named: str = "") -> Starlette:
+    def apply(chosen: Chosen) -> dict[str, str]:
+        if chosen.colour == "none":
+            raise ConfigError("there is no such colour", remedy="choose another one")
+        applied.append(chosen)
+        return {"colour": chosen.colour}
+
+    async def page(_: Request) -> PlainTextResponse:
+        return PlainTextResponse("the page")
+
+    changes = Changes(named=named, token=TOKEN)
+    guards = [Middleware(local_only, refusal="not here", named=named)]
+    adapter = TypeAdapter(Chosen)
+    return Starlette(
+        routes=[Route("/", page, methods=["GET"], middleware=guards), changes.route("/colour", adapter, apply)]
+    )
+
+
+def asked(
+    headers: dict[str, str] | Sequence[tuple[str, str]],
+    *,
+    content: bytes = b'{"colour": "red"}',
+    method: str = "POST",
+    path: str = "/colour",
+    peer: str = "127.0.0.1",
+    named: str = "",
+) -> tuple[httpx.Response, list[Any]]:
+    applied: list[Any] = []
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(page_app(applied, named), client=(peer, 50_000))
+        async with httpx.AsyncClient(transport=transport, base_url="http://192.0.2.7:9009") as client:
+            return await client.request(method, path, headers=headers, content=content)
+
+    return asyncio.run(ask()), applied
+
+
+def test_a_change_of_the_page_itself_is_applied() -> None:
+    answer, applied = asked(OWN | JSON)
+    assert (answer.status_code, answer.json()) == (200, {"colour": "red"})
+    assert [each.colour for each in applied] == ["red"]
+    assert {name: answer.headers[name] for name in PAGE_HEADERS} == dict(PAGE_HEADERS)
+
+
+@pytest.mark.parametrize(
+    ("status", "changed"),
+    [
+        (403, {"Host": "rebound.attacker.test:9009", "Origin": "http://rebound.attacker.test:9009"}),
+        (403, {"Host": "localhost@attacker.test"}),
+        (403, {"Origin": "http://attacker.test"}),
+        # Another page of this machine.
+        (403, {"Origin": "http://localhost:3000"}),
+        (403, {"Origin": "https://localhost:9009"}),
+        (403, {"Origin": "http://127.0.0.1:9009"}),
+        (403, {"Origin": "null"}),
+        (403, {"Origin": None}),
+        (403, {TOKEN_HEADER: None}),
+        (403, {TOKEN_HEADER: ""}),
+        (403, {TOKEN_HEADER: f"{TOKEN}x"}),
+        (403, {TOKEN_HEADER: None, "Cookie": f"{TOKEN_HEADER}={TOKEN}"}),
+        (403, {"X-Forwarded-For": "127.0.0.1"}),
+        (403, {"Via": "1.1 gateway"}),
+        (415, {"Content-Type": None}),
+        (415, {"Content-Type": "text/plain"}),
+        (415, {"Content-Type": "application/x-www-form-urlencoded"}),
+        (415, {"Content-Type": "multipart/form-data; boundary=x"}),
+        (415, {"Content-Type": "application/jsonp"}),
+    ],
+    ids=str,
+)
+def test_any_other_request_changes_nothing(status: int, changed: dict[str, str | None]) -> None:
+    headers = {name: value for name, value in {**OWN, **JSON, **changed}.items() if value is not None}
+    answer, applied = asked(headers)
+    assert (answer.status_code, applied) == (status, [])
+    assert answer.json()["error"]
+
+
+@pytest.mark.parametrize("name", ["Host", "Origin", TOKEN_HEADER, "Content-Type"])
+def test_a_header_that_is_sent_twice_changes_nothing(name: str) -> None:
+    headers = [*(OWN | JSON).items(), (name, (OWN | JSON)[name])]
+    assert asked(headers)[1] == []
+
+
+def test_a_change_from_another_machine_is_refused_whatever_its_headers_are() -> None:
+    answer, applied = asked(OWN | JSON, peer="192.168.1.7")
+    assert (answer.status_code, applied) == (403, [])
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
+def test_no_other_method_changes_anything(method: str) -> None:
+    answer, applied = asked(OWN | JSON, method=method)
+    assert (answer.status_code, applied) == (405, [])
+
+
+@pytest.mark.parametrize(
+    ("status", "content"),
+    [
+        (400, b""),
+        (400, b"colour=red"),
+        (400, b'{"colour": "red", "colour": "blue"}'),
+        (400, b'{"colour": NaN}'),
+        (400, b"\xff\xfe{}"),
+        (422, b"[]"),
+        (422, b'{"colour": 7}'),
+        (422, b'{"colour": "red", "size": 1}'),
+        (422, b'{"colour": "none"}'),
+        (413, json.dumps({"colour": "r" * MAX_CHANGE_BYTES}).encode()),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_change_that_cannot_be_used_is_answered_with_the_reason(status: int, content: bytes) -> None:
+    answer, applied = asked(OWN | JSON, content=content)
+    assert (answer.status_code, applied) == (status, [])
+    assert answer.json()["error"]
+
+
+# The test client's server is 192.0.2.7.
+@pytest.mark.parametrize(
+    ("is_admitted", "named", "host", "peer"),
+    [
+        (True, "mybox.local", "mybox.local:9009", "192.0.2.7"),
+        (True, "MyBox.local", "mybox.local:9009", "127.0.0.1"),
+        (True, "192.0.2.7", "192.0.2.7:9009", "192.0.2.7"),
+        (True, "192.0.2.7", "localhost:9009", "127.0.0.1"),
+        # From another machine, and by a name that nobody chose.
+        (False, "192.0.2.7", "192.0.2.7:9009", "192.0.2.8"),
+        (False, "mybox.local", "other.local:9009", "127.0.0.1"),
+        (False, "", "mybox.local:9009", "127.0.0.1"),
+        # An address of all networks is no name: browsers take websites to it.
+        (False, "0.0.0.0", "0.0.0.0:9009", "127.0.0.1"),
+        (False, "::", "[::]:9009", "::1"),
+    ],
+)
+def test_the_host_that_the_user_named_is_admitted_for_people_at_this_machine(
+    is_admitted: bool, named: str, host: str, peer: str
+) -> None:
+    read, _ = asked({"Host": host}, method="GET", path="/", named=named, peer=peer)
+    changed, applied = asked(OWN | JSON | {"Host": host, "Origin": f"http://{host}"}, named=named, peer=peer)
+    expected = 200 if is_admitted else 403
+    assert (read.status_code, changed.status_code, len(applied)) == (expected, expected, int(is_admitted))
+
+
+def test_each_server_has_a_token_of_its_own() -> None:
+    one, other = Changes(), Changes()
+    assert one.token != other.token
+    assert len(one.token) >= 32
+    assert one.token not in repr(one)
