@@ -89,7 +89,7 @@ class Renderer:
             up=up,
             charts=charts_of(totals, rows),
             first=FAILURES_FIRST,
-            baselines={run.player or "this run": totals.all, **run.baselines} if run.baselines else {},
+            trivial_agents={run.player or "this run": totals.all, **run.trivial_agents} if run.trivial_agents else {},
             categories={name: categories[name] for name in (*CATEGORIES, "other") if categories[name]},
             levels=LEVELS,
             # Columns with the same value in every row are hidden.
