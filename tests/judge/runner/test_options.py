@@ -191,7 +191,7 @@ def test_help_does_not_show_the_old_name_of_an_option(capsys: pytest.CaptureFixt
     assert "--baselines" not in text
 
 
-# What a shard does not get: it is told by other means, the engine does it once for the whole run, or refuses it.
+# What a shard does not get: it learns this by other means, the engine does it once for the whole run, or refuses it.
 OF_THE_WHOLE_RUN = {
     *("display", "output_dir", "resume", "shards", "engine"),
     *("output", "junit", "fail_under", "baseline", "baseline_p", "open_report", "linger"),
