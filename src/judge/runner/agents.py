@@ -85,13 +85,13 @@ class AgentCommand:
 Agent = AgentAddress | AgentImage | AgentFolder | AgentsFile | BundledAgent | AgentCommand
 
 
-class _File(BaseModel):
+class _AgentsFile(BaseModel):
     """What is read of a file of agents. It may be a scenario, whose other tables are left alone."""
 
     participants: Annotated[tuple[ParticipantEntry, ...], Field(min_length=1), at_most(100)]
 
 
-_FILE, _ENDPOINT = TypeAdapter(_File), TypeAdapter[str](Endpoint)
+_FILE, _ENDPOINT = TypeAdapter(_AgentsFile), TypeAdapter[str](Endpoint)
 
 
 def read_agent(text: str) -> Agent:
@@ -283,7 +283,7 @@ def _entries(agent: AgentFolder | AgentsFile) -> tuple[ParticipantEntry, ...]:
     with read_errors(path, "write TOML as UTF-8: each key once, strings in quotes"):
         text = decode(content)
         tables = parse_toml(text)
-    known = {key: tables[key] for key in _File.model_fields if key in tables}
+    known = {key: tables[key] for key in _AgentsFile.model_fields if key in tables}
     entries = validated(_FILE, known, path, toml=text, examples=EXAMPLES).participants
     only = agent.only if isinstance(agent, AgentsFile) else None
     found = tuple(entry for entry in entries if only in (None, entry.role))
