@@ -68,7 +68,8 @@ class AttendedHandler(DefaultRequestHandler):
             with attendance_of(context).call():
                 while not work.done() and not await _is_gone(context):
                     await asyncio.wait({work}, timeout=_POLL_S)
-            return await work
+            answered: Message | Task = await work
+            return answered
         finally:
             work.cancel()
 
@@ -90,7 +91,8 @@ class AttendedHandler(DefaultRequestHandler):
 
     async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task | None:
         with (self.find(params.id) or Attendance()).call():
-            return await super().on_get_task(params, context)
+            found: Task | None = await super().on_get_task(params, context)
+            return found
 
 
 async def _is_gone(context: ServerCallContext) -> bool:
