@@ -5,7 +5,8 @@ without an index and with one; the page is opened in a fresh browser context eac
 Exit code 1 if the first contentful paint or a search takes 1 s or longer, or if axe-core finds anything in light or
 dark at any of three widths.
 
-    python benchmarks/all_runs.py [--runs 2000] [--run RUN, its folder] [--screenshots FOLDER]
+    python benchmarks/all_runs.py [--runs 2000] [--run RUN, its folder] [--folder FOLDER for the copies, which are
+        kept and used again] [--screenshots FOLDER]
 """
 
 import argparse
@@ -119,17 +120,23 @@ def replace(path: Path, value: Any) -> None:
 
 
 @contextmanager
-def viewed(folder: Path) -> Iterator[tuple[str, float]]:
-    """`wabe view` on a free port: its address, and the seconds until it printed it."""
+def viewed(folder: Path) -> Iterator[tuple[str, float, int]]:
+    """`wabe view` on a free port: its address, the seconds until it printed it, and the id of its process."""
     began = time.monotonic()
     command: list[str | Path] = [WABE, "view", "--output-dir", folder, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         line = server.stdout.readline()
         try:
-            yield line.rpartition(" ")[2].strip(), time.monotonic() - began
+            yield line.rpartition(" ")[2].strip(), time.monotonic() - began, server.pid
         finally:
             server.terminate()
+
+
+def cpu_ms(process: int) -> float:
+    """The milliseconds of CPU that a process has used."""
+    used = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return 1_000 * sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
 
 
 def first_paint_ms(browser: Browser, address: str) -> float:
@@ -180,6 +187,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2_000)
     parser.add_argument("--run", type=Path, default=next(RECORDED.iterdir()))
+    parser.add_argument("--folder", type=Path)
     parser.add_argument("--screenshots", type=Path)
     chosen = parser.parse_args()
     if chosen.screenshots is not None:
@@ -188,20 +196,33 @@ def main() -> int:
     arguments = [] if found.sandbox else ["--no-sandbox"]
     # Beside the run: hard links do not cross file systems.
     with tempfile.TemporaryDirectory(dir=chosen.run.resolve().parent, prefix=".all-runs-") as place:
-        folder = Path(place)
-        copy_runs(chosen.run, folder, chosen.runs)
-        with viewed(folder) as (_, began_s):
-            print(f"{chosen.runs} runs: served after {began_s:.1f} s without an index")
+        folder = chosen.folder or Path(place)
+        if not (folder / "runs").exists():
+            copy_runs(chosen.run, folder, chosen.runs)
+        (folder / "view" / "index.json").unlink(missing_ok=True)
+        with viewed(folder) as (_, began_s, process):
+            taken = cpu_ms(process)
+            print(f"{chosen.runs} runs: served after {began_s:.1f} s without an index, {taken:.0f} ms of CPU")
         size = (folder / "view" / "index.json").stat().st_size
-        with viewed(folder) as (address, again_s), sync_playwright() as playwright:
-            print(f"served after {again_s:.1f} s with an index of {size / 1e6:.1f} MB (a start of wabe included)")
+        with viewed(folder) as (address, again_s, process), sync_playwright() as playwright:
+            taken = cpu_ms(process)
+            print(f"served after {again_s:.1f} s with an index of {size / 1e6:.1f} MB, {taken:.0f} ms of CPU")
             browser = playwright.chromium.launch(executable_path=str(found.path), args=arguments)
             paints = [first_paint_ms(browser, address) for _ in range(OPENINGS)]
-            print(f"first contentful paint: {median(paints):.0f} ms, {max(paints):.0f} ms at most, {OPENINGS} times")
+            used = (cpu_ms(process) - taken) / OPENINGS
+            print(
+                f"first contentful paint: {median(paints):.0f} ms, {max(paints):.0f} ms at most, {OPENINGS} times; "
+                f"{used:.0f} ms of the server's CPU each"
+            )
             page = browser.new_page(viewport={"width": 1280, "height": 900})
             page.goto(address)
+            taken = cpu_ms(process)
             times = search_times(page, SEARCHES)
-            print(f"searches: {median(times):.0f} ms, {max(times):.0f} ms at most")
+            used = (cpu_ms(process) - taken) / len(SEARCHES)
+            print(
+                f"searches: {median(times):.0f} ms, {max(times):.0f} ms at most; {used:.0f} ms of the server's CPU each"
+            )
+            page.close()
             wrong = violations(browser, address, chosen.screenshots)
             print(f"axe-core: {len(wrong)} violations at {WIDTHS} px in light and dark", *wrong, sep="\n  ")
             browser.close()

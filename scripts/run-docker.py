@@ -9,6 +9,9 @@ The scenario comes first. Every other option goes to agentbeats-run as it is; `a
 scenario's folder travels with it, and so do the folders above it that its paths name. Files that options name are
 read and written in the current folder and below it, by relative paths.
 
+The judge's live page is open on this machine, behind a token, at the judge's port if that is free here: the run prints
+a link.
+
 All containers share one network, so the addresses of the scenario hold as they are: run images that you trust. Keys are
 taken from the environment and from --env-file; a participant that names an image gets only those that its `env` names,
 and no file of this machine. Such an image is started with --host, --port and --card-url, and is ready when its agent
@@ -21,9 +24,11 @@ import contextlib
 import json
 import os
 import re
+import secrets
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import uuid
@@ -43,6 +48,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "/scenario"
 OUTPUT = "/app/.output"
 CURRENT = "/current"
+TOKEN = "WABE_AUTH_TOKEN"
 IMAGE_USER = 10001
 POLL_S = 0.5
 LOG_LINES = 30
@@ -157,6 +163,12 @@ def place_of(path: Path, scenario: Mapping[str, Any]) -> tuple[Path, str]:
     return mounted, f"{FOLDER}/{own.relative_to(mounted)}" if steps else FOLDER
 
 
+def is_free(port: int) -> bool:
+    """Whether nothing listens at the port on this machine."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
 def owner_of(output: Path) -> tuple[int, int]:
     """The owner of the results: this user; for root, the folder's owner, or the image's user if that is root too."""
     if os.geteuid() != 0:
@@ -194,6 +206,7 @@ class Stage:
         self._prefix = f"wabe-{uuid.uuid4().hex[:8]}"
         self._judge = f"{self._prefix}-judge"
         self._variables = {**read_env_file(options.env_file), **os.environ}
+        self._token = {TOKEN: self._variables.get(TOKEN) or secrets.token_urlsafe(24)}
         self._output = options.output_dir.resolve()
         self._owner = owner_of(self._output)
         self._mounted, self._folder = place_of(options.scenario, scenario)
@@ -220,7 +233,7 @@ class Stage:
                 self._wait_until_ready(agent)
             if self._options.show_logs:
                 self._follow_logs()
-            code = subprocess.run(self._run_command(), check=False).returncode
+            code = subprocess.run(self._run_command(), env={**os.environ, **self._token}, check=False).returncode
             self._keep_submission()
             if code in (1, 130):
                 print(f"In containers: {sys.argv[0]} {self._options.scenario} --resume", file=sys.stderr)
@@ -255,11 +268,14 @@ class Stage:
 
     def _judge_container(self) -> Container:
         green = self._scenario["green_agent"]
-        arguments = ["--host", "127.0.0.1", "--port", str(port_of(green["endpoint"]))]
-        keys, secrets = self._environ(green)
-        start = [*self._start(self._judge), *self._user(), *self._keys(), *keys, *self._with_output()]
+        port = port_of(green["endpoint"])
+        keys, values = self._environ(green)
+        # For its live page, which is behind the token: everything else reaches it by the shared network.
+        live = ["--publish", f"127.0.0.1:{port}:{port}"] if is_free(port) else []
+        start = [*self._start(self._judge), *live, *self._user(), *self._keys(), *keys, "--env", TOKEN]
         title = f"the judge (image {self._judge_image})"
-        return Container(self._judge, title, green["endpoint"], [*start, self._judge_image, *arguments], secrets)
+        command = [*start, *self._with_output(), self._judge_image, "--host", "0.0.0.0", "--port", str(port)]
+        return Container(self._judge, title, green["endpoint"], command, {**values, **self._token})
 
     def _participants(self) -> Iterator[Container]:
         """One container for each participant with an image or a `wabe participant` command; others are up already."""
@@ -308,6 +324,8 @@ class Stage:
             *self._user(),
             *self._keys(),
             *self._credentials(),
+            "--env",
+            TOKEN,
             *running,
             *self._with_output(),
             *here,

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -125,6 +126,17 @@ def test_the_run_is_given_the_addresses_of_the_agents_that_run_in_their_own_cont
     run = next(call for call in calls if call[:2] == ["run", "--rm"])
     assert variables(run)["WABE_AGENTS_RUN"] == "http://127.0.0.1:9009 http://127.0.0.1:9019"
     assert "/scenario/scenario.toml" in run
+
+
+def test_the_live_page_is_published_on_this_machine_only_and_behind_a_token(play: Play) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    _, calls = play(scenario=SCENARIO.replace("9009", str(port)))
+    judge, participant, run = (call for call in calls if call[0] == "run")
+    assert judge[judge.index("--publish") + 1] == f"127.0.0.1:{port}:{port}"
+    given = [[call[at + 1] for at, word in enumerate(call) if word == "--env"] for call in (judge, participant, run)]
+    assert ["WABE_AUTH_TOKEN" in names for names in given] == [True, False, True]
 
 
 def test_the_folders_above_a_scenario_travel_with_it_if_its_paths_name_them(play: Play, tmp_path: Path) -> None:

@@ -159,10 +159,10 @@ def current(run: ListedRun, store: RunStore) -> ListedRun:
 def listed_submissions(path: Path, name: str) -> tuple[ListedRun, ...]:
     """The submissions in a file, which is data of somebody else; `name` is what the list calls it.
 
-    Empty if it is no file of submissions.
+    Empty if it is no file of submissions: a `run.json` has participants as well, and no results.
     """
     try:
-        submissions = read_submissions(path)
+        submissions = [each for each in read_submissions(path) if each.get("results")]
     except ConfigError:
         return ()
     changed = path.stat().st_mtime

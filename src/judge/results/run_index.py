@@ -5,16 +5,16 @@ not changed, and deleting the index only means that every run is read again.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from judge.results.listing import ListedRun, current, listed_run, listed_submissions
 from judge.results.run_notes import NotesFolder, RunNotes
-from judge.store.layout import RunStore, runs_in
+from judge.store.layout import RUN_ID, RunStore
 from judge.store.run_files import RUN, SUBMISSION
 from shared.files import read_json, write_json
 from shared.models import Record
@@ -22,11 +22,14 @@ from shared.models import Record
 # Increased when the same files are listed in another way.
 _VERSION = 1
 _FORMAT = f"{_VERSION}: {', '.join(ListedRun.model_fields)}"
+# What is listed of a run or shard comes from these.
+_LISTED_FILES = (RUN.name, SUBMISSION.name)
 # Of a folder of submissions, which may be anybody's.
 _MAX_FILES = 10_000
 _MAX_DEPTH = 4
 
-# Of each file: when it was changed, its size and its inode; empty for a missing one.
+# Of each file, that of the run first: when it was changed, its size and its inode; empty for a missing one. What has
+# no such file is read each time.
 Stamp = tuple[tuple[int, ...], ...]
 
 
@@ -58,12 +61,12 @@ class RunIndex:
             self._entries = self._read()
         before, entries = self._entries, {}
         found: list[ListedRun] = []
-        for key, stamp, source in self._sources():
+        for key, stamp, read in self._sources():
             entry = before.get(key)
-            if entry is None or entry.stamp != stamp:
-                entry = _IndexEntry(stamp=stamp, listed=_listed(source))
+            if entry is None or entry.stamp != stamp or not stamp[0]:
+                entry = _IndexEntry(stamp=stamp, listed=read())
             entries[key] = entry
-            found += [current(each, source) for each in entry.listed] if isinstance(source, RunStore) else entry.listed
+            found += (self._current(run) for run in entry.listed)
         if entries != before:
             self._entries = entries
             self._write(entries)
@@ -77,14 +80,19 @@ class RunIndex:
         ]
         return sorted(found, key=lambda each: (each.worked_on, each.key), reverse=True)
 
-    def _sources(self) -> Iterator[tuple[str, Stamp, RunStore | tuple[Path, str]]]:
-        for store in runs_in(self.output_dir):
-            parts = (store, *store.shards())
-            stamp = _stamp(part.folder / each.name for part in parts for each in (RUN, SUBMISSION))
-            yield store.run_id, stamp, store
+    def _current(self, run: ListedRun) -> ListedRun:
+        return current(run, RunStore(self.output_dir, run.id)) if run.state == "running" else run
+
+    def _sources(self) -> Iterator[tuple[str, Stamp, Callable[[], tuple[ListedRun, ...]]]]:
+        """Everything that may be listed: its name in the index, its stamp, and how it is read."""
+        runs = self.output_dir / "runs"
+        for name in sorted(path.name for path in runs.iterdir()) if runs.is_dir() else ():
+            if RUN_ID.fullmatch(name):
+                yield name, _stamp_of_run(self.output_dir, name), partial(_listed, self.output_dir, name)
         for folder in self.folders:
             for path in _submission_files(folder):
-                yield os.path.realpath(path), _stamp([path]), (path, path.relative_to(folder).as_posix())
+                name = path.relative_to(folder).as_posix()
+                yield os.path.realpath(path), _stamp([str(path)]), partial(listed_submissions, path, name)
 
     def _read(self) -> dict[str, _IndexEntry]:
         with suppress(OSError, ValueError, ValidationError):
@@ -101,15 +109,27 @@ class RunIndex:
             write_json(self._path, _Index(format=_FORMAT, entries=entries).model_dump(mode="json"))
 
 
-def _listed(source: RunStore | tuple[Path, str]) -> tuple[ListedRun, ...]:
-    return (listed_run(source),) if isinstance(source, RunStore) else listed_submissions(*source)
+def _listed(output_dir: Path, run_id: str) -> tuple[ListedRun, ...]:
+    """The run; none if nothing was recorded in its folder."""
+    store = RunStore(output_dir, run_id)
+    return (listed_run(store),) if store.has_begun or store.shards() else ()
 
 
-def _stamp(paths: Any) -> Stamp:
+def _stamp_of_run(output_dir: Path, run_id: str) -> Stamp:
+    # Joined as texts: for thousands of runs, joining paths would take longer than asking for their files.
+    folder = f"{output_dir}/runs/{run_id}"
+    stamp = _stamp(f"{folder}/{name}" for name in (*_LISTED_FILES, "shards"))
+    if stamp[-1]:
+        shards = RunStore(output_dir, run_id).shards()
+        stamp += _stamp(f"{shard.folder}/{name}" for shard in shards for name in _LISTED_FILES)
+    return stamp
+
+
+def _stamp(paths: Iterable[str]) -> Stamp:
     stamps: list[tuple[int, ...]] = []
     for path in paths:
         try:
-            found = path.stat()
+            found = os.stat(path)  # noqa: PTH116
             stamps.append((found.st_mtime_ns, found.st_size, found.st_ino))
         except OSError:
             stamps.append(())

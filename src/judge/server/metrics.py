@@ -18,7 +18,7 @@ from starlette.routing import Route
 from judge.records.events import Event, TaskDone, TaskRetried
 from judge.records.verdicts import WITHOUT_CHECKS, TaskOutcome
 from judge.server.running import EndState, RunningAssessment
-from shared.a2a.serving import loopback_only
+from shared.a2a.local_pages import local_only
 from shared.errors import Blame
 from shared.llm.limits import Spending
 
@@ -111,7 +111,7 @@ def operating_routes(health: Callable[[], Health], metrics: Metrics, *, is_open:
     async def show_metrics(_: Request) -> Response:
         return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
-    guards = [] if is_open else [Middleware(loopback_only, refusal=_REFUSAL)]
+    guards = [] if is_open else [Middleware(local_only, refusal=_REFUSAL)]
     return [
         Route(HEALTH_PATH, show_health, methods=["GET"]),
         Route("/metrics", show_metrics, methods=["GET"], middleware=guards),

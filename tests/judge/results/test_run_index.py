@@ -146,7 +146,7 @@ def test_submissions_in_a_folder_are_listed_and_other_files_are_not(recorded: Ru
     shutil.copy(recorded.folder / "results.json", folder / "team" / "ours.json")
     submission = json.loads((recorded.folder / "results.json").read_text())
     (folder / "two.json").write_text(json.dumps([submission, {"results": [{"detail": {"success_rate": 12.5}}]}]))
-    (folder / "run.json").write_text('{"state": "completed"}')
+    shutil.copy(recorded.folder / "run.json", folder / "run.json")
     (folder / "notes.txt").write_text("x")
     found = {run.id: run for run in RunIndex(tmp_path, [folder]).listed() if run.kind == "submission"}
     assert sorted(found) == ["team/ours.json", "two.json #1", "two.json #2"]
