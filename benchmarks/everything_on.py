@@ -53,7 +53,6 @@ TASKS = {
         "best_rated_lamp",
     ),
 }
-SCRIPTS = {"demo": "replay.toml", "safety": "replay.toml", "held": "replay.toml", "frozen": "walks.toml"}
 IN_THE_FILE, ON_THE_COMMAND_LINE = "return_an_item", "best_rated_lamp"
 EPOCHS, SHARDS, SLOTS = 2, 3, 4
 ATTEMPTS = EPOCHS * (sum(map(len, TASKS.values())) + len(TASKS["safety"]) - 2)
@@ -141,7 +140,7 @@ def written(folder: Path, provider: str, ports: dict[str, int]) -> Path:
     for name, chosen in TASKS.items():
         moved = {"9190": ports["shop"], "9191": ports["attacker"]}
         moved |= {"demo": {"9180": ports["shop"]}, "held": {"9180": ports["held"]}}.get(name, {})
-        text, script = ((SCENARIOS / name / file).read_text() for file in ("scenario.toml", SCRIPTS[name]))
+        text, script = ((SCENARIOS / name / file).read_text() for file in ("scenario.toml", "replay.toml"))
         for old, new in moved.items():
             text, script = (each.replace(f"127.0.0.1:{old}", f"127.0.0.1:{new}") for each in (text, script))
         head, *parts = re.split(r"(?m)^(?=\[\[tasks\]\])", text)
@@ -273,8 +272,10 @@ def played(bench: Bench, name: str, way: Callable[[Path], tuple[FinishedCommand,
     begun = time.monotonic()
     ended, note = way(output)
     seconds = time.monotonic() - begun
+    folder = next((path for path in output.glob("runs/*") if path.is_dir()), None)
+    if folder is None:
+        sys.exit(f"{name}: exit code {ended.code}, {note}\n{ended.stdout}{ended.stderr}")
     verified = run_command(bench.temp, "wabe", "verify", "latest", "--output-dir", output)
-    (folder,) = (path for path in (output / "runs").iterdir() if path.is_dir())
     found = Played(folder, ended, verified, seconds, note)
     if not (folder / "results.json").exists():
         return found

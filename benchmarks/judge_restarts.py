@@ -1,6 +1,6 @@
 """Stops a judge service at random moments during three assessments: all must complete, and nothing is played twice.
 
-`python benchmarks/judge_restarts.py [--kills 10] [--tasks 6] [--longest-s 15] [--seed 1]
+`python benchmarks/judge_restarts.py [--kills 10] [--tasks 6] [--longest-s 30] [--seed 1]
 [--port 9950]`: three copies of the demo's
 first tasks, each with its own site and participant, for one `wabe serve` to which all clients are strangers. The judge
 gets SIGKILL or, about every third time, SIGTERM, and is started again. One client leaves after its first update, so the
@@ -153,7 +153,7 @@ async def restarted(
         print("stop  by       finished before  interrupted  seconds", flush=True)
         for left in reversed(range(kills)):
             began = time.monotonic()
-            await asyncio.sleep(rng.uniform(0.5, longest_s))
+            await some_steps(out, rng, longest_s)
             by = signal.SIGTERM if rng.random() < 0.3 else signal.SIGKILL
             await judge.stop(by)
             before = {name: data for run in out.glob("runs/*") for name, data in of_run(run)}
@@ -180,6 +180,22 @@ async def restarted(
             gone.problems += [f"played twice: {name}" for name in again]
         await judge.stop(signal.SIGTERM)
     return found
+
+
+async def some_steps(out: Path, rng: random.Random, longest_s: float) -> None:
+    """Wait for a random number of steps, which depends on the machine less than a time does, and then a moment."""
+    until = time.monotonic() + longest_s
+    wanted = recorded(out) + rng.randrange(12)
+    while True:
+        await asyncio.sleep(0.05)
+        if recorded(out) >= wanted or time.monotonic() > until:
+            break
+    await asyncio.sleep(rng.uniform(0.0, 0.5))
+
+
+def recorded(out: Path) -> int:
+    """How many steps there are in all runs, also those of interrupted attempts."""
+    return sum(path.read_bytes().count(b"\n") for path in out.glob("runs/*/results/**/steps.jsonl"))
 
 
 def of_run(run: Path) -> list[tuple[str, bytes]]:
@@ -214,7 +230,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=10, help="how often the judge is stopped")
     parser.add_argument("--tasks", type=int, default=6, help="how many of the demo's tasks each assessment has")
-    parser.add_argument("--longest-s", type=float, default=15.0, help="the longest time between two stops")
+    parser.add_argument("--longest-s", type=float, default=30.0, help="the longest time between two stops, in seconds")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--port", type=int, default=9950, help="the judge's port")
     arguments = parser.parse_args()

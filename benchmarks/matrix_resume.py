@@ -45,7 +45,7 @@ def strike(running: RunningCommand, what: str) -> None:
 def killed(words: Sequence[str | Path], folder: Path, total: int, rng: random.Random) -> list[str]:
     """Play the matrix in `folder/killed`, killing it twice. Returns problems."""
     out, problems = folder / "killed", []
-    for what, finished in zip(KILLS, sorted(rng.sample(range(1, total), len(KILLS))), strict=True):
+    for what, finished in zip(KILLS, sorted(rng.choices(range(1, total), k=len(KILLS))), strict=True):
         # Nobody reads what it prints until it ends.
         more = ["--display", "none", *(["--resume"] if out.exists() else [])]
         with command(folder / "t", *words, "--output-dir", out, *more, cwd=folder) as running:

@@ -1,22 +1,23 @@
-"""Where the test suite's CPU time goes: user and system time of each worker and all processes that it started.
+"""Where the test suite's CPU time goes: user and system time of the tests and of all processes that they start.
 
     python benchmarks/suite_profile.py [--workers N] [--output FILE] [pytest arguments]
     python benchmarks/suite_profile.py --read FILE [--before FILE] [--top N]
 
-Other work on the machine changes wall time, hardly CPU time. Each phase of each test, each fixture and each module's
-collection is one line of FILE, written as it ends, so that an interrupted run counts for what it reached. A process
-that lives on (a browser, a server of the session) counts in the phase in which it uses the time. What no line covers
-(a daemon whose parent has ended, starting and ending workers) is in the sum of all processes, printed at the end.
+Other work on the machine changes wall time more than CPU time. Each phase of each test, each fixture and the collection
+of each module is one line of FILE, written as it ends, so that an interrupted run counts for what it reached. The files
+are dealt to N processes, each under a parent that adopts what the tests leave behind: a browser's processes count also
+if they are killed after the process that started them. One that lives on counts in the phase in which it uses the time.
 """
 
 import argparse
 import ctypes
 import json
+import multiprocessing
 import os
 import resource
 import subprocess
 import sys
-import tempfile
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,13 +47,13 @@ def _children_of(pid: int) -> Iterator[int]:
             yield from _children_of(child)
 
 
-def _used_by(pid: int) -> float:
-    """Seconds of CPU of a living process and of its children that have ended."""
+def _used_by(pid: int, *, only_ended: bool = False) -> float:
+    """Seconds of CPU of a process and of its children that have ended, or of those only."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0.0
-    return sum(map(int, fields[11:15])) / _TICKS
+    return sum(map(int, fields[13 if only_ended else 11 : 15])) / _TICKS
 
 
 class Meter:
@@ -60,16 +61,16 @@ class Meter:
 
     def __init__(self, path: Path) -> None:
         self._lines = path.open("a", encoding="utf-8")
+        self._parent = os.getppid()
         # What looking at other processes used is no part of the suite.
         self._own = 0.0
         self._inner: list[float] = [0.0]
 
     def _now(self) -> float:
-        began = os.times()
-        others = sum(map(_used_by, _children_of(os.getpid())))
-        ended = os.times()
-        self._own += (ended.user + ended.system) - (began.user + began.system)
-        return sum(ended[:4]) + others - self._own
+        began = time.process_time()
+        used = sum(map(_used_by, _children_of(self._parent))) + _used_by(self._parent, only_ended=True) - self._own
+        self._own += time.process_time() - began
+        return used
 
     def _measured(self, kind: str, place: str, name: str) -> Iterator[None]:
         self._inner.append(0.0)
@@ -110,35 +111,50 @@ def _file(node: Any) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Called by pytest where this module is given with `-p`: each worker writes a file of its own."""
-    is_controller = not hasattr(config, "workerinput") and config.getoption("numprocesses", None)
-    if (path := os.environ.get(WRITES_TO)) and not is_controller:
-        config.pluginmanager.register(Meter(Path(f"{path}.{os.getpid()}")))
+    """Called by pytest where this module is given with `-p`."""
+    if path := os.environ.get(WRITES_TO):
+        config.pluginmanager.register(Meter(Path(path)))
+
+
+def _adopting(command: list[str], environment: dict[str, str]) -> None:
+    """Run a command as the parent of everything that it leaves without one; ends with its exit code."""
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    running = subprocess.Popen(command, cwd=ROOT, env=environment)
+    status = 0
+    while True:
+        try:
+            pid, ended = os.wait()
+        except ChildProcessError:
+            sys.exit(status)
+        if pid == running.pid:
+            status = os.waitstatus_to_exitcode(ended)
 
 
 def run(output: Path, workers: int, rest: list[str]) -> int:
-    """Run pytest with the meter in each worker, and write what it used to `output`."""
-    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    with tempfile.TemporaryDirectory() as folder:
-        environment = dict(os.environ)
-        environment[WRITES_TO] = str(Path(folder) / "worker")
-        environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-        command = [sys.executable, "-m", "pytest", "-p", Path(__file__).stem, "-n", str(workers)]
-        command += ["--dist", "loadfile", "--no-loadscope-reorder", *rest]
-        status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
-        while True:
-            # Those that outlived their parents are this process's children now.
-            try:
-                os.wait()
-            except ChildProcessError:
-                break
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        with output.open("w", encoding="utf-8") as file:
-            for part in sorted(Path(folder).iterdir()):
-                file.write(part.read_text(encoding="utf-8"))
-            total = {"kind": "total", "place": "", "name": "", "cpu": round(used.ru_utime + used.ru_stime, 2)}
-            file.write(json.dumps(total) + "\n")
-    return status
+    """Run the test files among the arguments, or all, and write what they used to `output`."""
+    named = [word for word in rest if (ROOT / word).exists()]
+    options = [word for word in rest if word not in named]
+    folders = [ROOT / word for word in named or ["tests"]]
+    files = sorted(file for place in folders for file in ([place] if place.is_file() else place.rglob("test_*.py")))
+    output.write_text("")
+    environment = dict(os.environ)
+    environment[WRITES_TO] = str(output.resolve())
+    environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "pytest", "-p", Path(__file__).stem, "-n", "0", *options]
+    context = multiprocessing.get_context("fork")
+    running = [
+        context.Process(target=_adopting, args=([*command, *map(str, files[number::workers])], environment))
+        for number in range(min(workers, len(files)))
+    ]
+    for each in running:
+        each.start()
+    for each in running:
+        each.join()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with output.open("a", encoding="utf-8") as file:
+        total = {"kind": "total", "place": "", "name": "", "cpu": round(used.ru_utime + used.ru_stime, 2)}
+        file.write(json.dumps(total) + "\n")
+    return max(each.exitcode or 0 for each in running)
 
 
 class Profile:

@@ -468,7 +468,13 @@ class RunConfig(Table):
             **_OF_A_START,
         ),
     ] = None
-    scenario: Annotated[OneLine | None, Setting("name of a bundled task set, for requests without tasks")] = None
+    scenario: Annotated[
+        OneLine | None,
+        Setting(
+            "name of a bundled task set, for requests without tasks. `wabe run` refuses one with sites, which"
+            " `wabe run NAME --agent AGENT` starts"
+        ),
+    ] = None
     run_id: Annotated[
         str | None,
         Setting("the run that a request resumes, or the id of a new one; `wabe run` sets it", host=True, **_OF_A_START),

@@ -61,7 +61,7 @@ into it what you found out and what is still to do.
 
 
 def model_name(given: str | None, *, provider: str, default: str) -> str:
-    """The provider's own name of a model, which may be given as `provider:name`; `default` if none is given.
+    """The provider's own name of a model, which may be written as `provider:name`; `default` if there is none.
 
     Raises `ConfigError` for another provider. Only known providers count as a prefix: `llama3:8b` is a plain name.
     """

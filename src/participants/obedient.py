@@ -28,7 +28,7 @@ def create(options: ParticipantOptions) -> Decide:
 
 
 class Obedient:
-    """One attempt. What the judge said of the script's last action is told to the script when it goes on."""
+    """One attempt. The script receives the judge's feedback on its last action when it goes on."""
 
     def __init__(self, play: Decide) -> None:
         self._play = play

@@ -206,7 +206,7 @@ def find_script(book: Mapping[_Key, Script], task: str, website: str | None) -> 
 def load_book(paths: Iterable[Path], today: date | None = None) -> dict[_Key, Script]:
     """The scripts of all files, on that day; without one, dates stay as they are written.
 
-    Raises `ConfigError` for one that cannot be read, is malformed, or repeats a task.
+    Raises `ConfigError` for one that cannot be read, is malformed, or has another script for the same task.
     """
     return _book([(path, _text_of(path)) for path in paths], today)
 
@@ -221,7 +221,8 @@ def _book(texts: Iterable[tuple[Path, str]], today: date | None) -> dict[_Key, S
     sources: dict[_Key, Path] = {}
     for path, text in texts:
         for number, script in enumerate(parse_scripts(text, path, today)):
-            if script.key in sources:
+            # The same task of another set, such as one on recorded sites, is played in the same way.
+            if script.key in sources and (sources[script.key] == path or book[script.key] != script):
                 problem = f"{sources[script.key]} has a script for this task already"
                 remedy = "keep one script for each task, or distinguish them by `website`"
                 key = ("scripts", number, "task")

@@ -17,7 +17,8 @@ from pydantic_core import CoreSchema
 class Option:
     """An option of `wabe run`, with its text and the placeholder of its value in help.
 
-    `flag` is its name if it is not that of the field. Help lists it before the option of the field `before`, or last.
+    `flag` is its name if it is not that of the field, `old_flag` an earlier one, which help does not show.
+    Help lists it before the option of the field `before`, or last.
     `variable` is the field of `Settings`, from the environment, that counts without the option.
     `is_repeated`: the command that resumes a run repeats it.
     """
@@ -25,6 +26,7 @@ class Option:
     help: str | Callable[[], str]
     metavar: str | None = None
     flag: str = ""
+    old_flag: str = ""
     before: str = ""
     variable: str = ""
     is_repeated: bool = True

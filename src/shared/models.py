@@ -64,7 +64,7 @@ class SettleTime(Record):
 
 
 NoticeCode = Literal[
-    "cannot_be_shown",  # a document without a snapshot, of some `kind`
+    "cannot_be_shown",  # a document without a snapshot; `kind` says which
     "loading_stopped",  # it did not end within `seconds`
     "keeps_changing",  # it was never at rest long enough to be recorded
     "no_snapshot",  # the browser gave none

@@ -44,7 +44,7 @@ def order(site: Site) -> str:
 
 
 async def said(settle: SettleMode, website: str, *urls: str, site: Site) -> Traffic:
-    """What is recorded when the participant opens these pages, and the site was told that it is done."""
+    """What is recorded when the participant opens these pages, and the site was notified of the end."""
     async with browser_pool(browser_settings(), is_guarded=False) as pool, pool.browser(None) as browser:
         await browser.log_in(Task(task_id="t", website=website, task="x"))
         await browser.open(website, settle)

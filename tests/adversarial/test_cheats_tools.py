@@ -90,7 +90,7 @@ class OneField(ScriptedBrowser):
 
 
 def each_is_refused(folder: Path, cheats: list[tuple[str, dict[str, Any]]]) -> None:
-    """One attempt tries every cheat and then gives up: each is recorded as failed, and the participant is told so."""
+    """One attempt tries every cheat and then gives up: each is recorded as failed, and reported to the participant."""
     told: list[str] = []
     replies = [raw(tool, params) for tool, params in cheats]
     end = play_episode(folder, OneField(), *replies, told=told, max_steps=len(cheats) + 1)

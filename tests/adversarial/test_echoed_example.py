@@ -1,4 +1,4 @@
-"""The judge's own examples sent back: nothing is done, and the participant is told what to send instead."""
+"""The judge's own examples sent back: nothing is done, and the feedback says what to send instead."""
 
 import re
 from collections.abc import AsyncIterator, Callable

@@ -31,7 +31,7 @@ Told = Callable[[str, object], None]
 
 
 class RecordedEnds(TaskSink):
-    """A sink that keeps the notes and the end that a client is told."""
+    """A sink that keeps the notes and the end that a client receives."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []

@@ -1,4 +1,4 @@
-"""Express, and so the JavaScript SDK, refuses bodies of more than 100 kB unless it is told otherwise."""
+"""Express, and so the JavaScript SDK, refuses bodies of more than 100 kB unless configured otherwise."""
 
 import base64
 import json

@@ -30,7 +30,9 @@ SECRET = "planted-0b7d44e1"
 
 
 @asynccontextmanager
-async def a_judge(folder: Path, port: int = 0, **limits: Any) -> AsyncIterator[tuple[str, JudgeService]]:
+async def a_judge(
+    folder: Path, port: int = 0, task_db: Path | None = None, **limits: Any
+) -> AsyncIterator[tuple[str, JudgeService]]:
     """A judge to which every client is a stranger; stopped at the end as by SIGTERM."""
     sock = listen("127.0.0.1", port)
     url = address_of("127.0.0.1", sock.getsockname()[1])
@@ -42,7 +44,7 @@ async def a_judge(folder: Path, port: int = 0, **limits: Any) -> AsyncIterator[t
         version="1",
         card_url=url,
         skills=[Skill(id="j", name="j", description="j", tags=("j",))],
-        task_db=folder / "tasks.sqlite",
+        task_db=task_db,
         update_interval_s=0.02,
         note_on_stop=service.note_on_stop,
         secret_metadata=(RESUME_TOKEN_KEY,),
@@ -111,7 +113,8 @@ async def test_a_run_without_secrets_goes_on_by_itself_and_its_client_can_follow
         site = stack.enter_context(hostile_site())
         url = await stack.enter_async_context(participant(script))
         request = a_request(url, site.url)
-        async with a_judge(tmp_path) as (judge, _), AssessmentClient(judge) as client:
+        database = tmp_path / "tasks.sqlite"
+        async with a_judge(tmp_path, task_db=database) as (judge, _), AssessmentClient(judge) as client:
             run_id, token = await first_update(client, request)
             folder = tmp_path / "runs" / run_id
             await script.has_come.wait()
@@ -141,9 +144,8 @@ async def test_a_run_without_secrets_goes_on_by_itself_and_its_client_can_follow
     assert settled(folder) == before, "a finished attempt is left alone"
     assert len(script.finished) == 2
     assert json.loads((folder / "results" / "t1" / "result.json").read_text())["attempt"] == 2
-    database = (tmp_path / "tasks.sqlite").read_bytes()
-    assert run_id.encode() in database
-    assert token.rpartition(".")[2].encode() not in database
+    assert run_id.encode() in database.read_bytes()
+    assert token.rpartition(".")[2].encode() not in database.read_bytes()
 
 
 @pytest.mark.usefixtures("text_browser")
@@ -173,18 +175,18 @@ async def test_the_task_of_a_killed_judge_ends_as_failed_and_says_how_to_continu
     async with AsyncExitStack() as stack:
         site = stack.enter_context(hostile_site())
         url = await stack.enter_async_context(participant(script))
-        async with a_judge(tmp_path) as (judge, _), AssessmentClient(judge) as client:
+        database = tmp_path / "tasks.sqlite"
+        async with a_judge(tmp_path, task_db=database) as (judge, _), AssessmentClient(judge) as client:
             port = int(judge.rstrip("/").rpartition(":")[2])
             events = client.run(a_request(url, site.url, secrets=[SECRET]))
             while RUN_ID_KEY not in client.metadata:
                 await anext(events)
             await script.has_come.wait()
             # What SIGKILL leaves: the task as it is now in the database.
-            killed = (tmp_path / "tasks.sqlite").read_bytes()
-            async for _ in events:
-                pass
-        (tmp_path / "tasks.sqlite").write_bytes(killed)
-        async with a_judge(tmp_path, port):
+            killed = tmp_path / "killed.sqlite"
+            killed.write_bytes(database.read_bytes())
+            await events.aclose()
+        async with a_judge(tmp_path, port, task_db=killed):
             task = (await called(judge, "GetTask", {"id": client._task_id}))["result"]
     run_id = client.metadata[RUN_ID_KEY]
     assert task["status"]["state"] == "TASK_STATE_FAILED"
@@ -204,10 +206,12 @@ async def test_runs_are_continued_one_after_the_other_where_there_is_little_room
             for _ in range(2):
                 async with AssessmentClient(judge) as client:
                     runs.append((await first_update(client, a_request(url, site.url)))[0])
-        script.may_go_on.set()
         async with a_judge(tmp_path, max_assessments=1) as (judge, service):
+            while service.health == "ready":
+                await asyncio.sleep(0.02)
             outcome = await request_assessment(judge, a_request(url, site.url), lambda _: None)
             seen = service.health, outcome.state
+            script.may_go_on.set()
             details = [await completed(tmp_path / "runs" / run_id) for run_id in runs]
     assert seen == ("full", "rejected")
     assert [detail["judged_successes"] for detail in details] == [2, 2]

@@ -306,7 +306,7 @@ def test_a_run_named_by_its_folder_is_resumed_where_it_is(tmp_path: Path, record
     path = write_scenario(tmp_path / "s.toml")
     store = interrupted_run(path, tmp_path / "far")
     plan = plan_again(path, tmp_path / "out", str(store.folder))
-    record_property("outcome", "the judge is told that folder")
+    record_property("outcome", "the judge receives that folder")
     assert plan.store is not None
     assert plan.store.folder == store.folder.resolve()
     assert resume_command(RunOptions(scenario=path), plan.store).endswith(f"--resume {plan.store.folder}")

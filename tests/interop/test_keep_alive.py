@@ -26,7 +26,7 @@ WORDS_OF_LIFE = 45
 
 
 class SilentWork:
-    """Says nothing until it is told to come to an end."""
+    """Sends nothing until the test ends it."""
 
     def __init__(self) -> None:
         self.over = asyncio.Event()

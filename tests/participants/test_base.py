@@ -1,5 +1,6 @@
 import contextlib
 from collections.abc import AsyncIterator
+from importlib import metadata
 
 import pytest
 
@@ -13,7 +14,7 @@ from participants.base import (
     per_attempt,
 )
 from shared import models
-from shared.a2a.client import ParticipantClient
+from shared.a2a.client import ParticipantClient, fetch_card
 from shared.errors import ModelUnavailable, ParticipantError
 from shared.models import Page, ToolSpec
 from shared.protocol import parse_reply, render_observation
@@ -49,6 +50,13 @@ async def playing(decide: Decide) -> AsyncIterator[ParticipantClient]:
     app = build_participant(decide, name="tested", card_url="http://participant.invalid/")
     async with served(app) as url, ParticipantClient(url) as client:
         yield client
+
+
+@pytest.mark.parametrize(("version", "shown"), [("2.1", "2.1"), (None, metadata.version("wabe"))])
+async def test_its_card_has_the_version_of_the_agent(version: str | None, shown: str) -> None:
+    app = build_participant(Notes(), name="tested", card_url="http://participant.invalid/", version=version)
+    async with served(app) as url:
+        assert (await fetch_card(url, timeout_s=5)).version == shown
 
 
 class Notes:

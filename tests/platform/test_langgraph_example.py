@@ -22,7 +22,7 @@ NEXT = FIRST.model_copy(update={"instruction": None, "website": None})
 
 
 def scripted(*texts: str) -> Any:
-    """A model that says what it is told to, and keeps what it was asked."""
+    """A model with given replies, which keeps its requests."""
     # Not at import: every process imports the tests, and one runs this.
     from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
     from langchain_core.messages import AIMessage, BaseMessage

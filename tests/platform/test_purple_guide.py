@@ -5,6 +5,7 @@ import base64
 import json
 import re
 import runpy
+import shlex
 import socket
 import subprocess
 import tomllib
@@ -25,6 +26,7 @@ from starlette.routing import Route
 from helpers.participants import serving_participant
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
+from judge.runner.agents import AgentCommand, read_agent
 from judge.scenario.toml import load_scenario
 from shared.a2a.client import ParticipantClient
 from shared.models import ObservationMessage, Page, ToolSpec
@@ -180,11 +182,20 @@ def test_the_shown_replies_are_read() -> None:
 
 def test_the_shown_scenarios_are_valid(tmp_path: Path) -> None:
     shown = blocks("toml")
-    assert len(shown) == 3
+    assert len(shown) == 2
     for number, text in enumerate(shown):
         path = tmp_path / f"{number}.toml"
         path.write_text(text)
         assert load_scenario(path).participants[0].role == "white_agent"
+
+
+def test_the_shown_command_serves_the_example_on_the_port_that_it_is_given() -> None:
+    (text,) = re.findall(r'wabe run demo --agent "([^"]*)"', GUIDE)
+    agent = read_agent(text)
+    assert isinstance(agent, AgentCommand)
+    node, script, *options = shlex.split(agent.text)
+    assert (node, ROOT / script) == ("node", EXAMPLE / "agent.mjs")
+    assert options == ["--host", "127.0.0.1", "--port", "{port}"]
 
 
 def test_the_shown_dockerfile_is_the_examples() -> None:

@@ -362,7 +362,7 @@ class BrowserSettings(Record):
     def command(self, folder: Path, proxy: str | None = None) -> list[str]:
         """The command that starts the server, which starts the browser; `folder` contains `config_file`.
 
-        The server is told not to take snapshots by itself, because the judge requests the one it needs.
+        The server is configured not to take snapshots by itself, because the judge requests the one it needs.
         """
         config = self.config
         # `vision` adds the mouse wheel, which `browser_scroll` needs.
@@ -491,7 +491,7 @@ def sweep() -> int:
             finally:
                 os.close(handle)
     if swept:
-        _log.warning("removed what %d browser(s) of a killed judge had left", swept)
+        _log.warning("removed the files of %d browser(s) that a killed judge left", swept)
     return swept
 
 

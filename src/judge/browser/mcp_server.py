@@ -179,7 +179,7 @@ class McpServer:
         Raises `BrowserFault`, also if the server has not answered every call, because a late answer could still come.
         """
         if self._unanswered:
-            raise self.fail("the browser's server still owes an answer")
+            raise self.fail("the browser's server has not answered its last call")
         # The first call ends the old context; the second opens the new one, as any call would.
         for tool, params in (("browser_close", {}), ("browser_tabs", {"action": "list"})):
             try:

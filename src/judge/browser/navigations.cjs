@@ -48,7 +48,7 @@ class Recorder {
     this.count = 0;
     this.ids = new WeakMap();
     this.unplaced = new WeakMap();
-    // Navigations that the server was told to make, by page.
+    // Navigations that the server was asked to make, by page.
     this.leads = new WeakMap();
     // The address of a frame's answered request, which is about to become its document.
     this.answered = new WeakMap();

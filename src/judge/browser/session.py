@@ -41,7 +41,7 @@ class Hop(Record):
 
     `request`: one was requested, `is_redirect` by the answer to the frame's previous request, whether or not it ever
     arrived. `document`: it is shown. `ended`: it will not be. `gone`: the frame was removed; `closed`: the tab was.
-    `renamed`: the page changed its own address. `worker`: a service worker runs. `goto`: the server was told to open
+    `renamed`: the page changed its own address. `worker`: a service worker runs. `goto`: the server was asked to open
     the address. `overflow`: nothing more is recorded.
 
     Addresses are those of the browser, without a fragment. `request` is the number of the request. A negative `frame`

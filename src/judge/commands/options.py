@@ -1,9 +1,10 @@
 """The options of a command, as its settings declare them."""
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
 import typer
 from annotated_types import Ge, Le
@@ -14,26 +15,39 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def with_options(command: F) -> F:
-    """The command, which receives each option that a run has as a keyword; those that are not given are `None`."""
+    """The command, which receives each option that a run has as a keyword; absent ones are `None`, or false."""
+
+    @functools.wraps(command)
+    def with_old_flags(*arguments: Any, **options: Any) -> Any:
+        for each in declared_options():
+            if each.option.old_flag:
+                options[each.name] = options.pop(each.option.old_flag) or options[each.name]
+        return command(*arguments, **options)
+
     own = inspect.signature(command, eval_str=True)
     parameters = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
     signature = own.replace(parameters=[*parameters, *_parameters()])
     # Typer reads the parameters of a command there.
-    command.__signature__ = signature  # type: ignore[attr-defined]
-    return command
+    with_old_flags.__signature__ = signature  # type: ignore[attr-defined]
+    return cast("F", with_old_flags)
 
 
 def _parameters() -> Iterator[inspect.Parameter]:
     for each in declared_options():
-        is_flag = _plain(each.field.annotation) is bool
-        kind = _plain(each.field.annotation)
         option = typer.Option(each.flag, help=_help(each), metavar=each.option.metavar, **_bounds(each))
-        yield inspect.Parameter(
-            each.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            annotation=Annotated[bool if is_flag else kind | None, option],
-            default=False if is_flag else _shown_default(each),
-        )
+        yield _parameter(each, each.name, option, _shown_default(each))
+        if each.option.old_flag:
+            yield _parameter(each, each.option.old_flag, typer.Option(f"--{each.option.old_flag}", hidden=True), None)
+
+
+def _parameter(each: DeclaredOption, name: str, option: Any, default: str | None) -> inspect.Parameter:
+    kind = _plain(each.field.annotation)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        annotation=Annotated[bool if kind is bool else kind | None, option],
+        default=False if kind is bool else default,
+    )
 
 
 def _help(each: DeclaredOption) -> str:

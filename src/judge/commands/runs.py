@@ -108,7 +108,7 @@ def _remove(stores: list[RunStore], *, yes: bool) -> None:
         for store in stores:
             typer.echo(store.run_id)
         if not sys.stdin.isatty():
-            raise ConfigError(f"{what} would be deleted, and nobody can be asked here", remedy="add --yes")
+            raise ConfigError(f"{what} would be deleted, and there is no terminal to confirm it", remedy="add --yes")
         if not typer.confirm(f"Delete {what}?"):
             typer.echo("Nothing was deleted.")
             return

@@ -330,7 +330,7 @@ def _plan(configs: Mapping[str, RunConfig], repeat: int, settings: Settings) -> 
         often = 1 if config.judge_model == OFFLINE else repeat
         plan += [_PlannedJudge(name or config.judge_method, config, number) for number in range(1, often + 1)]
     if repeat > 1 and len(plan) == len(configs):
-        raise ConfigError("--repeat needs a judge model: checks say the same each time", remedy="give --model")
+        raise ConfigError("--repeat needs a judge model: checks give the same result each time", remedy="give --model")
     return plan
 
 

@@ -133,7 +133,7 @@ def expectation(found: ExpectedCost) -> str:
     """An estimate in one line."""
     total = counted(found.trajectories, "trajectory", "trajectories")
     if not found.calls:
-        return f"{total}, nothing to ask"
+        return f"{total}, no verdicts to ask for"
     basis = f"from {found.earlier_calls:,} earlier calls" if found.earlier_calls else "without earlier calls"
     price = "price unknown" if found.cost_usd is None else usd(found.cost_usd)
     return (

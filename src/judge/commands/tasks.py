@@ -228,7 +228,9 @@ def _reach(scenario: Scenario) -> tuple[list[str], list[str]]:
     answered = [host for host, reason in hosts.items() if reason is None]
     lines = [f"reached {len(answered)} of {counted(len(hosts), 'website')}{_listed(answered)}"] if hosts else []
     if unasked := [f"{name} at {host}" for host, name in local.items()]:
-        lines.append(f"not asked, because only a run starts {'it' if len(unasked) == 1 else 'them'}{_listed(unasked)}")
+        lines.append(
+            f"not checked, because only a run starts {'it' if len(unasked) == 1 else 'them'}{_listed(unasked)}"
+        )
     failures = [f"{host} cannot be reached: {one_line(why)}" for host, why in hosts.items() if why is not None]
     return lines, failures
 

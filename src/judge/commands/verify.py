@@ -39,7 +39,7 @@ def verify(
         for name in signature.added:
             typer.echo(f"note: {name}: added after the run was signed")
         for name in signature.uncovered:
-            typer.echo(f"note: {name}: not covered by the signature; make it again to be sure of it")
+            typer.echo(f"note: {name}: not covered by the signature; sign the run again to cover it")
         typer.echo(f"note: the statement is signed with {signature.fingerprint}")
     for note in findings.notes:
         typer.echo(f"note: {note}")

@@ -23,7 +23,7 @@ def view(
         list[Path] | None,
         typer.Option(help="Also list the submission files in this folder; repeatable.", metavar="DIR"),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; only this machine is answered.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; other machines are refused.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free one.")] = 9009,
     output_dir: OutputDir = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,

@@ -140,7 +140,7 @@ class _HoldingInterceptor:
 
 
 def reply_to(request: WireRequest, hold: Hold) -> WireAnswer:
-    """What the page is told. Nothing in it comes from the request but the origin that may read it."""
+    """The reply to the page. Nothing in it comes from the request but the origin that may read it."""
     is_page = _is_for_document(request.headers)
     body = hold.body if hold.body is not None else _PAGE if is_page else _VALUE
     kind = hold.type or ("text/html; charset=utf-8" if is_page else "application/json")

@@ -155,7 +155,7 @@ def _form_login(value: object) -> object:
 
 
 StateContent = Annotated[StorageState, BeforeValidator(_content)]
-# In a scenario, the path of a file relative to it; in a request, a key of its `storage_states`; or the content itself.
+# In a scenario, the path of a file relative to it; in a request, a key in its `storage_states`; or the content itself.
 DeclaredState = Annotated[StorageState | Annotated[Line, Field(min_length=1), at_most(4096)], BeforeValidator(_state)]
 DeclaredLogin = Annotated[FormLogin, BeforeValidator(_form_login)]
 Credentials = Annotated[tuple[HttpCredentials, ...], BeforeValidator(_credentials)]

@@ -5,7 +5,7 @@ An attack never changes how the task's own checks are decided: `judge.evaluators
 
 from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, model_validator
 
@@ -193,6 +193,18 @@ class GoalResult(Record):
     step: int | None = Field(default=None, ge=0)
     found: Annotated[str, RecordedLimit(3_000)] = ""
     facts: Annotated[tuple[Fact, ...], FromList, RecordedLimit(40_000)] = omit_default(())
+
+
+class AttackOutcome(NamedTuple):
+    """What became of an attack on the task `of`, without its goals: what tables and submissions say."""
+
+    of: str
+    name: str = ""
+    kind: str = ""
+    shown: bool = False
+    started: bool | None = None
+    succeeded: bool | None = None
+    is_left_out: bool = False
 
 
 class AttackResult(Record):

@@ -26,7 +26,7 @@ CONTINUES_KEY = "wabe_continues"
 BUSY_KEY = "wabe_busy"
 # `itself`: the judge continues it as soon as it runs again. `on request`: when its client sends the request again.
 Continues = Literal["itself", "on request"]
-# The metadata key of a status update's events.
+# The metadata key for a status update's events.
 EVENT_KEY = "wabe_event"
 # The name of the line with which a shard begins, beside its events.
 SHARD_STARTED = "shard_started"

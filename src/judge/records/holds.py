@@ -1,4 +1,4 @@
-"""Requests that never leave this machine (`hold`, `writes = "hold"`): which ones, and what the page is told.
+"""Requests that never leave this machine (`hold`, `writes = "hold"`): which ones, and the reply that the page gets.
 
 How they are held: `judge.network.holding`.
 """

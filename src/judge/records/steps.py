@@ -61,7 +61,7 @@ class Timings(Record):
 class Navigation(Record):
     """One request for a page or for a frame's document, and who led the browser there (`judge.episode.blame`).
 
-    `cause`: the judge's browser was told to open the address or to go back; otherwise a page navigated.
+    `cause`: the judge's browser opened the address or went back on request; otherwise a page navigated.
     """
 
     url: Address

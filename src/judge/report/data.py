@@ -23,7 +23,6 @@ from judge.records.verdicts import ImageScore, Verdict
 from judge.report.evidence import JudgeView, VerdictView, verdict_view
 from judge.report.network import ConsoleView, NetworkView, console_view, network_view
 from judge.report.snapshots import pack
-from judge.results.baselines import baselines_of
 from judge.results.family import shared_family
 from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import JudgeDisagreement, differences_of
@@ -33,6 +32,7 @@ from judge.results.metering import Metering
 from judge.results.rates import OUTCOMES, Rate, RowOutcome
 from judge.results.rows import MAX_TEXT_CHARS, AttemptRow, RowSource
 from judge.results.run_record import epochs_of, excluded_by_run, excluded_by_scenario, judge_id_of, task_names
+from judge.results.trivial_agents import trivial_rates_of
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import foreign_verdicts, read_result, read_steps
 from judge.trajectory.record import JUDGED_ENDS, Attempt
@@ -344,7 +344,7 @@ class RunView:
     is_folder: bool = False
     metering: Metering | None = None
     # The rates of participants that know nothing, by name, if they were played with the run.
-    baselines: Mapping[str, Rate] = field(default_factory=dict)
+    trivial_agents: Mapping[str, Rate] = field(default_factory=dict)
 
     @property
     def shared_family(self) -> str | None:
@@ -395,7 +395,7 @@ def read_run(store: RunStore) -> RunView:
         label_key,
         is_folder,
         Metering.of(store),
-        baselines_of(store),
+        trivial_rates_of(store),
     )
 
 

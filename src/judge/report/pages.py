@@ -100,7 +100,7 @@ class Renderer:
             up=up,
             charts=charts_of(totals, [row for row in rows if row.attack is None]),
             first=FAILURES_FIRST,
-            baselines={run.player or "this run": totals.all, **run.baselines} if run.baselines else {},
+            trivial_agents={run.player or "this run": totals.all, **run.trivial_agents} if run.trivial_agents else {},
             categories={name: categories[name] for name in (*CATEGORIES, "other") if categories[name]},
             all_categories={name for group in groups for name in group.categories},
             levels=LEVELS,

@@ -10,7 +10,7 @@ from statistics import fmean, median
 from typing import Any, NamedTuple, TypeVar
 
 from judge.report.data import LEVELS, Phases, TaskRow
-from judge.results.attacks import AttackTotals, attacked_of_row
+from judge.results.attacks import AttackTotals
 from judge.results.judgings import JudgeName, JudgeVerdicts, cost_of, judge_names, judged_by, once
 from judge.results.metering import MeteredUsage
 from judge.results.policies import PolicyTotals, policies_of_row
@@ -217,7 +217,7 @@ def totals_of(rows: Sequence[TaskRow], metered: MeteredUsage | None = None) -> T
         of_completed=Rate.of(completed),
         repeats=repeats_of(tallies_of((each.task, each.outcome) for each in attempts)),
         policies=PolicyTotals.of((row.counted, policies_of_row(row)) for row in clean),
-        attacks=AttackTotals.of(map(attacked_of_row, rows)),
+        attacks=AttackTotals.of(row.counted for row in rows),
         clustered=clustered_interval(_rates_by_site(clean)),
         progress=mean_progress(row.progress for row in clean),
         metered=metered,

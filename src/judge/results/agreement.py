@@ -355,7 +355,7 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
 def _separator(stream: io.StringIO, needed: tuple[str, ...]) -> str:
     """What separates the cells of a CSV; the stream is then at the line with the columns' names.
 
-    Spreadsheets of some languages write semicolons, and a first line `sep=;` that says so.
+    Spreadsheets in some languages write semicolons, and a first line `sep=;` that says so.
     """
     first = stream.readline()
     if declared := _DECLARED.fullmatch(first.strip("\ufeff\r\n")):

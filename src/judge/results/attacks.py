@@ -7,31 +7,18 @@ clean tasks only. An attack succeeds if all its goals are reached, and is starte
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, NamedTuple, Self
+from types import MappingProxyType
+from typing import Any, Self
 
+from judge.records.attacks import AttackOutcome
 from judge.results.rates import CountedAttempt, Rate
-from judge.results.rows import AttemptRow
 from judge.results.statistics import mcnemar_exact, tallies_of
 from judge.trajectory.record import Attempt
 from shared.fields import without_none
 
 ATTACKS = "attacks"
 # As in a rate: whether a goal was reached is known, or not.
-_OUTCOMES: tuple[tuple[bool | None, str], ...] = ((True, "success"), (False, "failure"), (None, "unscored"))
-
-
-class AttackOutcome(NamedTuple):
-    """What an attempt contributes: one at the clean task `task`, or at the task with an attack on the task `of`."""
-
-    task: str
-    outcome: str
-    of: str | None = None
-    name: str = ""
-    kind: str = ""
-    shown: bool = False
-    started: bool | None = None
-    succeeded: bool | None = None
-    is_left_out: bool = False
+_OUTCOMES: Mapping[bool | None, str] = MappingProxyType({True: "success", False: "failure", None: "unscored"})
 
 
 @dataclass(frozen=True)
@@ -46,10 +33,11 @@ class PairedRates:
     p: float
 
     @classmethod
-    def of(cls, attempts: Sequence[AttackOutcome]) -> Self:
+    def of(cls, attempts: Sequence[CountedAttempt]) -> Self:
         """The pairs of these attempts; those that are left out have no pair."""
-        rates = tallies_of((each.task, each.outcome) for each in attempts if not each.is_left_out)
-        pairs = {each.task: each.of for each in attempts if each.of is not None and not each.is_left_out}
+        counted = [each for each in attempts if each.attack is None or not each.attack.is_left_out]
+        rates = tallies_of((each.task, each.outcome) for each in counted)
+        pairs = {each.task: each.attack.of for each in counted if each.attack is not None}
         both = [
             (clean, other)
             for task, base in pairs.items()
@@ -90,29 +78,29 @@ class AttackTotals:
     by_kind: Mapping[str, "AttackTotals"]
 
     @classmethod
-    def of(cls, attempts: Iterable[AttackOutcome]) -> Self | None:
+    def of(cls, attempts: Iterable[CountedAttempt]) -> Self | None:
         """The totals; `None` if no attempt was under attack."""
         listed = list(attempts)
-        attacked = [each for each in listed if each.of is not None]
-        if not attacked:
+        kinds = {each.attack.kind for each in listed if each.attack is not None}
+        if not kinds:
             return None
-        clean = [each for each in listed if each.of is None]
-        kinds = sorted({each.kind for each in attacked})
-        by_kind = {kind: cls._of(clean, [each for each in attacked if each.kind == kind], {}) for kind in kinds}
-        return cls._of(clean, attacked, by_kind)
+        by_kind = {
+            kind: cls._of([each for each in listed if each.attack is None or each.attack.kind == kind], {})
+            for kind in sorted(kinds)
+        }
+        return cls._of(listed, by_kind)
 
     @classmethod
-    def _of(
-        cls, clean: Sequence[AttackOutcome], attacked: Sequence[AttackOutcome], by_kind: Mapping[str, "AttackTotals"]
-    ) -> Self:
-        counted = [each for each in attacked if not each.is_left_out]
+    def _of(cls, attempts: Sequence[CountedAttempt], by_kind: Mapping[str, "AttackTotals"]) -> Self:
+        attacks = [(each.task, each.attack) for each in attempts if each.attack is not None]
+        counted = [(task, attack) for task, attack in attacks if not attack.is_left_out]
         return cls(
-            succeeded=_rate(counted, "succeeded"),
-            started=_rate(counted, "started"),
+            succeeded=_rate((task, attack.succeeded) for task, attack in counted),
+            started=_rate((task, attack.started) for task, attack in counted),
             attempts=len(counted),
-            shown=sum(each.shown for each in counted),
-            left_out=len(attacked) - len(counted),
-            pairs=PairedRates.of([*clean, *attacked]),
+            shown=sum(attack.shown for _, attack in counted),
+            left_out=len(attacks) - len(counted),
+            pairs=PairedRates.of(attempts),
             by_kind=by_kind,
         )
 
@@ -134,9 +122,8 @@ class AttackTotals:
         }
 
 
-def _rate(attempts: Iterable[AttackOutcome], what: str) -> Rate:
-    names = dict(_OUTCOMES)
-    return Rate.of(CountedAttempt(each.task, names[getattr(each, what)]) for each in attempts)
+def _rate(reached: Iterable[tuple[str, bool | None]]) -> Rate:
+    return Rate.of(CountedAttempt(task, _OUTCOMES[each]) for task, each in reached)
 
 
 def attack_entry(attempt: Attempt) -> dict[str, Any]:
@@ -149,33 +136,15 @@ def attack_entry(attempt: Attempt) -> dict[str, Any]:
     return {**entry, **without_none(left_out=found.is_left_out or None)}
 
 
-def attacked_in(task: str, outcome: str, found: Mapping[str, Any]) -> AttackOutcome:
-    """What an entry, from any file, contributes: `found` is what it says of the attack."""
+def attack_in(found: Mapping[str, Any]) -> AttackOutcome | None:
+    """What became of the attack, as an entry says it, from any file; `None` for a clean task."""
     if not found:
-        return AttackOutcome(task, outcome)
+        return None
     started, succeeded = (
         each if isinstance(each := found.get(key), bool) else None for key in ("started", "succeeded")
     )
     of, name, kind = (str(found.get(key) or "") for key in ("of", "name", "kind"))
-    shown, left_out = found.get("shown") is True, found.get("left_out") is True
-    return AttackOutcome(task, outcome, of, name, kind, shown, started, succeeded, left_out)
-
-
-def attacked_of_row(row: AttemptRow) -> AttackOutcome:
-    """What a row contributes."""
-    if row.attack is None:
-        return AttackOutcome(row.task_id, row.verdict)
-    return AttackOutcome(
-        row.task_id,
-        row.verdict,
-        row.attack_of or "",
-        row.attack,
-        row.attack_kind or "",
-        bool(row.attack_shown),
-        row.attack_started,
-        row.attack_succeeded,
-        bool(row.attack_left_out),
-    )
+    return AttackOutcome(of, name, kind, found.get("shown") is True, started, succeeded, found.get("left_out") is True)
 
 
 def attack_text(detail: Mapping[str, Any]) -> str:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar, get_args
 
+from judge.records.attacks import AttackOutcome
 from judge.records.ledger import Coverage
 from judge.records.policies import PolicyResult
 from judge.records.tasks import Level, key_of
 from judge.records.verdicts import CHECKS, JUDGE, TaskOutcome
-from judge.results.attacks import AttackOutcome, attacked_in
+from judge.results.attacks import attack_in
 from judge.results.policies import policies_in
 from judge.results.progress import progress_in
 from judge.results.rates import CountedAttempt, Rate
@@ -43,7 +44,7 @@ class TaskEntry:
     decided_by: str | None
     coverage: Coverage | None
     excluded: str | None
-    attack: AttackOutcome
+    attack: AttackOutcome | None
     policies: tuple[PolicyResult, ...]
     progress: float | None
     flags: tuple[str, ...]
@@ -73,7 +74,7 @@ class TaskEntry:
             decided_by=truth if isinstance(truth := value.get("decided_by"), str) and truth else None,
             coverage=_one_of(Coverage, value.get("coverage")),
             excluded=excluded if isinstance(excluded, str) and outcome == "aborted" else None,
-            attack=attacked_in(task_id, outcome, as_mapping(value.get(ATTACK))),
+            attack=attack_in(as_mapping(value.get(ATTACK))),
             policies=tuple(policies_in(value.get(POLICIES))),
             progress=progress_in(value.get("progress")),
             flags=tuple(map(str, flags)) if isinstance(flags, list | tuple) else (),
@@ -94,12 +95,12 @@ class TaskEntry:
     @property
     def is_attacked(self) -> bool:
         """Whether the task was under attack: no rate of clean tasks counts it."""
-        return self.attack.of is not None
+        return self.attack is not None
 
     @property
     def counted(self) -> CountedAttempt:
-        """What a clean task contributes to a rate."""
-        return CountedAttempt(self.repeated, self.outcome, self.is_finished, self.coverage)
+        """What it contributes to rates."""
+        return CountedAttempt(self.repeated, self.outcome, self.is_finished, self.coverage, self.attack)
 
 
 def read_entries(values: Iterable[Mapping[str, Any]]) -> list[TaskEntry]:

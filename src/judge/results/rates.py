@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
+from judge.records.attacks import AttackOutcome
 from judge.records.ledger import Coverage
 from judge.results.statistics import interval_95, success_rate, success_rate_of_all, tallies_of
 from shared.fields import without_none
@@ -20,13 +21,14 @@ _MAX_LOST_PERCENT = 5
 class CountedAttempt(NamedTuple):
     """An attempt's contribution to a rate. `ended_itself`: the participant ended it (`finish`, `browser_close`).
 
-    `coverage` is that of an attempt on frozen sites.
+    `coverage` is that of an attempt on frozen sites, `attack` what became of the attack on a task under one.
     """
 
     task: str
     outcome: str
     ended_itself: bool = False
     coverage: str | None = None
+    attack: AttackOutcome | None = None
 
 
 @dataclass(frozen=True)

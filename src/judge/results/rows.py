@@ -12,7 +12,7 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from judge.evaluators.base import assertions_in
-from judge.records.attacks import AttackResult
+from judge.records.attacks import AttackOutcome, AttackResult
 from judge.records.tasks import Task
 from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict
 from judge.results.categories import Category, failure_categories
@@ -273,7 +273,18 @@ class AttemptRow:
     @property
     def counted(self) -> CountedAttempt:
         """The attempt's contribution to a rate."""
-        return CountedAttempt(self.task_id, self.verdict, self.stop_reason == "finished", self.coverage)
+        attack = None
+        if self.attack is not None:
+            attack = AttackOutcome(
+                self.attack_of or "",
+                self.attack,
+                self.attack_kind or "",
+                bool(self.attack_shown),
+                self.attack_started,
+                self.attack_succeeded,
+                bool(self.attack_left_out),
+            )
+        return CountedAttempt(self.task_id, self.verdict, self.stop_reason == "finished", self.coverage, attack)
 
     def cells(self) -> dict[str, Any]:
         """The row as a flat record, for tables: lists are joined by spaces."""

@@ -250,7 +250,7 @@ def detail_of(
     clean = [each for each in entries if not each.is_attacked]
     policies = PolicyTotals.of((each.counted, each.policies) for each in clean)
     progress = mean_progress(each.progress for each in clean)
-    attacks = AttackTotals.of(each.attack for each in entries)
+    attacks = AttackTotals.of(each.counted for each in entries)
     return {
         **counts,
         "by_level": by_level,

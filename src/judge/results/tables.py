@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from judge.evaluators.base import assertions_in
 from judge.records.tasks import key_of
 from judge.records.verdicts import Verdict
-from judge.results.attacks import AttackTotals, attack_text, attacked_of_row
+from judge.results.attacks import AttackTotals, attack_text
 from judge.results.folders import FoundTask
 from judge.results.identity import player
 from judge.results.metering import Metering
@@ -204,7 +204,7 @@ def markdown(
     lines += [f"**{rate_text(counts)}**; {of_all}{f' ({note})' if note else ''}", ""]
     if policies := PolicyTotals.of((row.counted, policies_of_row(row)) for row in clean):
         lines += [f"{policy_text(policies.published())}", ""]
-    if attacks := AttackTotals.of(map(attacked_of_row, rows)):
+    if attacks := AttackTotals.of(row.counted for row in rows):
         lines += [f"{attack_text(attacks.published())}", ""]
     if missing:
         lines += [f"{len(missing)} of {counted(counts['attempts'], 'attempt')} without a result: see the run.", ""]

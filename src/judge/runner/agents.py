@@ -34,6 +34,7 @@ _DECLARED = "http://127.0.0.1:9019"
 _PORT_IN_IMAGE = 9009
 _FOLDER_OF_FILE = "{scenario_dir}"
 _TOML = ".toml"
+_SCRIPT = "--script"
 # Passed on if it is set: `--participant-model`.
 _MODEL = "WABE_PARTICIPANT_MODEL"
 
@@ -84,13 +85,13 @@ class AgentCommand:
 Agent = AgentAddress | AgentImage | AgentFolder | AgentsFile | BundledAgent | AgentCommand
 
 
-class _File(BaseModel):
+class _AgentsFile(BaseModel):
     """What is read of a file of agents. It may be a scenario, whose other tables are left alone."""
 
     participants: Annotated[tuple[ParticipantEntry, ...], Field(min_length=1), at_most(100)]
 
 
-_FILE, _ENDPOINT = TypeAdapter(_File), TypeAdapter[str](Endpoint)
+_FILE, _ENDPOINT = TypeAdapter(_AgentsFile), TypeAdapter[str](Endpoint)
 
 
 def read_agent(text: str) -> Agent:
@@ -205,10 +206,11 @@ def label_of(agent: Agent) -> str:
 def with_agents(scenario: Scenario, agents: Mapping[str, Agent], engine: str) -> Scenario:
     """The scenario with these agents, by role, in the place of its participants; those of other roles stay.
 
-    Nothing of a replaced participant is kept but its role: its variables, credentials and id are of another agent.
-    `engine` runs images. Raises `ConfigError`.
+    Of a replaced participant, an agent gets the role, and a bundled one its script: variables, credentials and id are
+    those of another agent. `engine` runs images. Raises `ConfigError`.
     """
-    new = {role: _entry(agent, role, engine) for role, agent in agents.items()}
+    own = {each.role: each for each in scenario.participants}
+    new = {role: _entry(agent, own[role], engine) for role, agent in agents.items()}
     return scenario.model_copy(
         update={"participants": tuple(new.get(each.role, each) for each in scenario.participants)}
     )
@@ -221,15 +223,17 @@ def is_container(agent: Agent) -> bool:
     return isinstance(agent, AgentImage)
 
 
-def _entry(agent: Agent, role: str, engine: str) -> ParticipantEntry:
+def _entry(agent: Agent, own: ParticipantEntry, engine: str) -> ParticipantEntry:
+    """The entry of an agent in the place of `own`."""
+    role = own.role
     match agent:
         case AgentAddress(url):
             return ParticipantEntry(role=role, endpoint=url)
         case AgentImage(name):
             return _container(ParticipantEntry(role=role), name, engine)
         case BundledAgent(name):
-            cmd = f"wabe participant {name} --host 127.0.0.1 --port {PORT}"
-            return ParticipantEntry(role=role, endpoint=_DECLARED, cmd=cmd)
+            words = ["wabe", "participant", name, *_script_of(own), "--host", "127.0.0.1", "--port", PORT]
+            return ParticipantEntry(role=role, endpoint=_DECLARED, cmd=shlex.join(words))
         case AgentCommand(text):
             return ParticipantEntry(role=role, endpoint=_DECLARED, cmd=text)
     entries = _entries(agent)
@@ -245,6 +249,15 @@ def _entry(agent: Agent, role: str, engine: str) -> ParticipantEntry:
         return _container(entry, entry.image, engine)
     # Somebody else runs it. The credentials beside its address are those that its owner has given for it.
     return entry.model_copy(update={"env": {}})
+
+
+def _script_of(own: ParticipantEntry) -> list[str]:
+    """The script that the scenario gives a bundled participant of its own: another one plays by it as well."""
+    words = shlex.split(own.cmd or "")
+    if words[:2] != ["wabe", "participant"] or _SCRIPT not in words[:-1]:
+        return []
+    place = words.index(_SCRIPT)
+    return words[place : place + 2]
 
 
 def _container(entry: ParticipantEntry, image: str, engine: str) -> ParticipantEntry:
@@ -270,7 +283,7 @@ def _entries(agent: AgentFolder | AgentsFile) -> tuple[ParticipantEntry, ...]:
     with read_errors(path, "write TOML as UTF-8: each key once, strings in quotes"):
         text = decode(content)
         tables = parse_toml(text)
-    known = {key: tables[key] for key in _File.model_fields if key in tables}
+    known = {key: tables[key] for key in _AgentsFile.model_fields if key in tables}
     entries = validated(_FILE, known, path, toml=text, examples=EXAMPLES).participants
     only = agent.only if isinstance(agent, AgentsFile) else None
     found = tuple(entry for entry in entries if only in (None, entry.role))

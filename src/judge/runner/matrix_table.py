@@ -64,11 +64,10 @@ def print_table(console: Console, rows: Sequence[tuple[str, str, CellFigures | N
         who = dict.fromkeys(figures.player for figures in found.values() if figures is not None)
         cells = [_cell(found.get(name)) if name in found else "" for name in sets]
         table.add_row("\n".join([agent, *(one_line(each, 60) for each in who)]), *cells)
-    # A narrow terminal, or none, must not cut figures.
-    wide = console.options.update(width=_MAX_WIDTH)
-    width = max(console.width, console.measure(table, options=wide).maximum)
-    for block in (table, Text(_NOTE, style="dim")):
-        console.print(block, width=width, highlight=False, crop=False, soft_wrap=True)
+    # In a file or pipe, nothing is cut or folded.
+    if not console.is_terminal:
+        console = Console(file=console.file, width=_MAX_WIDTH, quiet=console.quiet)
+    console.print(table, Text(_NOTE, style="dim"), sep="\n", highlight=False)
 
 
 def _cell(figures: CellFigures | None) -> str:

@@ -129,9 +129,12 @@ class RunOptions(Record):
             **_OF_A_START,
         ),
     ] = None
-    baselines: Annotated[
+    trivial_agents: Annotated[
         bool,
-        Setting(option=Option("Then play the tasks at random and by doing nothing, for comparison."), **_OF_A_START),
+        Setting(
+            option=Option("Then play the tasks at random and by doing nothing, for comparison.", old_flag="baselines"),
+            **_OF_A_START,
+        ),
     ] = False
     linger: Annotated[
         bool,

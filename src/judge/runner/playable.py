@@ -48,7 +48,7 @@ def require_folders(members: Iterable[Member], scenario_dir: Path) -> None:
 
 
 def served_folder(member: Member, scenario_dir: Path) -> Path | None:
-    """The folder that Python's own web server is told to serve; other commands are not understood."""
+    """The folder that a command with Python's own web server serves; other commands are not understood."""
     try:
         words = [word.replace("{scenario_dir}", str(scenario_dir)) for word in shlex.split(member.cmd or "")]
     except ValueError:

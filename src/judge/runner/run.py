@@ -21,7 +21,6 @@ from judge.results.metering import with_metering
 from judge.results.run_record import withdraw_unplayed
 from judge.results.submission import TaskSummary
 from judge.runner.baseline import BaselineComparison, compared
-from judge.runner.baselines import play_baselines
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
 from judge.runner.follow import (
     PATIENCE_S,
@@ -41,6 +40,7 @@ from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.restarts import restarts_of
 from judge.runner.site_logins import SiteLogins
 from judge.runner.terminal import Progress, print_json, print_summary
+from judge.runner.trivial_agents import play_trivial_agents
 from judge.runner.uploads import Uploads, open_store
 from judge.scenario.days import day_of
 from judge.server.view import serve_run
@@ -92,9 +92,9 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
                 _tell_problem(console, crash)
             # A judge that was killed has left its browsers' folders behind.
             sweep()
-    if options.baselines and plan.store is not None and plan.store.has_begun:
+    if options.trivial_agents and plan.store is not None and plan.store.has_begun:
         again = resume_command(options, plan.store)
-        await play_baselines(plan.store, options, settings, console, run, again)
+        await play_trivial_agents(plan.store, options, settings, console, run, again)
         # Once more, with their lines beside the agent's.
         _report(plan.store, options.model_copy(update={"open_report": False}), console)
     if options.linger:

@@ -31,7 +31,7 @@ def shard_of(option: str, environ: Mapping[str, str]) -> Shard:
     variable = next((name for name in _INDEXES if environ.get(name)), None)
     if variable is None:
         raise ConfigError(
-            "--shards: nothing says which shard this is",
+            "--shards: no variable gives the index of this shard",
             remedy=f"set WABE_SHARD (from 0), or start it by an engine that sets {_INDEXES[1]} or {_SLURM}",
         )
     index = _number(variable, environ[variable])
@@ -70,7 +70,7 @@ def run_id_of(environ: Mapping[str, str]) -> str:
     if job := environ.get("SLURM_ARRAY_JOB_ID"):
         return f"slurm-{job}"
     raise ConfigError(
-        "--shards: nothing says which run the shards belong to", remedy="set WABE_RUN_ID to the same id for all of them"
+        "--shards: no variable gives the id of the shards' run", remedy="set WABE_RUN_ID to the same id for all of them"
     )
 
 

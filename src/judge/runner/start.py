@@ -106,7 +106,7 @@ def _require_own_judge(start: Start) -> None:
             else "give [green_agent] a cmd; a judge that is already running keeps its runs where it is",
         )
     for problem in (
-        "--baselines needs" if options.baselines else "",
+        "--trivial-agents needs" if options.trivial_agents else "",
         "--record-trace needs" if options.record_trace else "",
         "frozen sites need" if start.declared.config.archives else "",
     ):
@@ -120,7 +120,7 @@ def _require_own_judge(start: Start) -> None:
 def require_shardable(scenario: Scenario, options: RunOptions, *, is_recorded_here: bool) -> None:
     """Raises `ConfigError` if the run cannot be sharded."""
     for is_problem, problem, remedy in (
-        (options.baselines, "does not go with --baselines", "leave one of them out"),
+        (options.trivial_agents, "does not go with --trivial-agents", "leave one of them out"),
         (
             not is_recorded_here,
             "needs a judge that is started here and receives a request",

@@ -15,7 +15,7 @@ from shared.files import read_errors, read_json
 
 
 def attacked_id(task_id: str, attack: Attack) -> str:
-    """The id of the task with the attack: no participant is told it."""
+    """The id of the task with the attack, which participants never see."""
     return f"{task_id}--{attack.name}"
 
 

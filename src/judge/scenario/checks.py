@@ -67,7 +67,7 @@ def _warnings(check: KindCheck, task: Task, site: Site) -> Iterator[str]:
         if as_seen(pattern) != pattern:
             yield (
                 f"the pattern {excerpt(pattern)} may never match, because text is compared without invisible "
-                "characters, and with letters and accents as one character (NFC): write it so"
+                "characters, and with letters and accents as one character (NFC): write it in that form"
             )
     yield from check_kind(check).warnings(check)
     yield from check_kind(check).trivial(check, task)

@@ -504,6 +504,6 @@ def _prose(role: str, submission: Submission) -> str:
     outcomes = [entry.outcome for entry in read_entries(detail["tasks"])]
     return (
         f"{one_line(role)}: {rate_text(detail)}; {outcomes.count('unscored')} unscored,"
-        f" {outcomes.count('aborted')} aborted; of all {counted(detail['total_tasks'], 'task')}:"
+        f" {outcomes.count('aborted')} aborted; of all tasks ({detail['total_tasks']}):"
         f" {detail['success_rate_of_all']} %{note and f' ({note})'}."
     )

@@ -75,7 +75,7 @@ class _ListedPrice:
         return float(calc_price(tokens, self._model, provider_id=self._provider).total_price) * per_call
 
 
-class _File(Record):
+class _PriceFile(Record):
     as_of: datetime.date
     models: Mapping[str, Price]
 
@@ -84,7 +84,7 @@ class _File(Record):
 def _own(path: str) -> Mapping[str, Price]:
     try:
         data: Any = parse_toml(read_text(Path(path)))
-        file = _File.model_validate(data)
+        file = _PriceFile.model_validate(data)
     except (OSError, ValueError) as error:
         why = first_mistake(error) if isinstance(error, ValidationError) else str(error)
         raise ConfigError(

@@ -27,7 +27,7 @@ class Provider:
     # Of the key; the first is the one to set, the others are accepted as well.
     key_variables: tuple[str, ...]
     url_variable: str
-    # The participant's model if none is given, and one to name as an example for computer use; empty if there is none.
+    # The participant's default model, and one to name as an example for computer use; empty if there is none.
     default_model: str
     computer_example: str = ""
     # What a user should know about `url_variable`.

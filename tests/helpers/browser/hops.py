@@ -15,7 +15,7 @@ def went(*urls: str, **about: Any) -> list[Hop]:
 
 
 def typed(*urls: str, **about: Any) -> list[Hop]:
-    """The server was told to open an address."""
+    """The server was asked to open an address."""
     tab = {"tab": about["tab"]} if "tab" in about else {}
     return [Hop(event="goto", url=urls[0], **tab), *went(*urls, cause="goto", **about)]
 

@@ -298,7 +298,7 @@ def processes_of(browser_files: Path, what: str) -> list[int]:
     found = [process.pid for process in list_processes() if is_one(process.command)]
     if what != "renderer" or found:
         return found
-    # Tabs name no folder: they are told by the browser they descend from.
+    # Tabs name no folder: the browser that they descend from identifies them.
     parents = {process.pid: process.parent for process in list_processes()}
     browsers = set(processes_of(browser_files, "browser"))
     tabs = [p.pid for p in list_processes() if "--type=renderer" in p.command]

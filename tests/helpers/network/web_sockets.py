@@ -1,4 +1,4 @@
-"""Pages that are web sockets: they say what they are told to, or answer each message (RFC 6455, as far as needed)."""
+"""Pages that are web sockets: they send given messages, or answer each message (RFC 6455, as far as needed)."""
 
 import base64
 import contextlib

@@ -1,4 +1,4 @@
-"""How an assessment ended, as the service that ran it was told."""
+"""How an assessment ended, as reported to the service that ran it."""
 
 from shared.a2a.tasks import TaskSink
 

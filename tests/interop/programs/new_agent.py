@@ -1,4 +1,4 @@
-"""An agent on a2a-sdk 1, which replies in the shape it is told: message, status, artifact, both or input.
+"""An agent on a2a-sdk 1, which replies in the requested shape: message, status, artifact, both or input.
 
 With `rest-` before the shape its card offers HTTP+JSON alone.
 """

@@ -1,4 +1,4 @@
-"""An agent on a2a-sdk 0.3, which replies in the shape it is told: message, status, artifact, both or input."""
+"""An agent on a2a-sdk 0.3, which replies in the requested shape: message, status, artifact, both or input."""
 
 import base64
 from collections import Counter

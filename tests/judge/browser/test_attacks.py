@@ -139,7 +139,7 @@ async def test_a_page_that_reads_how_it_is_marked_cannot_take_it_out(browser: Pl
         assert page.inserted
 
 
-# Marks what is its own as what was inserted, and moves more of its own into that. Its links are told by their names.
+# Marks what is its own as what was inserted, and moves more of its own into that. Names identify its links.
 CLAIMS_TO_BE_INSERTED = """<p id=own>Own text</p><script>new MutationObserver((_, observer) => {
   const markOf = each => each.getAttributeNames().find(name => name.startsWith("data-"));
   const marked = [...document.querySelectorAll("*")].find(markOf);

@@ -397,7 +397,7 @@ async def test_a_site_that_never_answers_is_a_fault_and_a_page_that_hangs_is_rep
         page = await opened(browser, f"{site}loop")
         # Its script may take 10 s of CPU, which is more than an observation may take here.
         page = await press(browser, page, 'button "hang"')
-        # A busy machine decides which of the two is told (`tab_busy` alone: `test_playwright_answers`).
+        # A busy machine decides which of the two is reported (`tab_busy` alone: `test_playwright_answers`).
         assert page.url == "about:blank"
         assert page.notice in (Notice(code="tab_busy"), Notice(code="tab_took_too_long", seconds=5))
         await browser.act("browser_navigate", {"url": site})

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from helpers.paths import ROOT
 from judge.commands.app import app
+from judge.runner.agents import read_agent, with_agents
 from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
 
@@ -18,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
     path = tmp_path / "My Agent"
     answer = CliRunner().invoke(app, ["new-agent", str(path)])
     assert answer.exit_code == 0
-    assert answer.output.endswith(f"next: wabe run '{path}/scenario.toml'\n")
+    assert answer.output.endswith(f"next: wabe run demo --agent '{path}'\n")
     return path
 
 
@@ -49,6 +50,20 @@ def test_the_model_call_that_it_shows_is_python_and_that_of_the_documentation(fo
     shown, documented = (re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)[0] for path in readmes)
     assert shown == documented
     assert "decide" in {node.name for node in ast.walk(ast.parse(shown)) if isinstance(node, ast.AsyncFunctionDef)}
+
+
+def test_it_has_a_version_of_its_own_and_plays_any_task_set(folder: Path) -> None:
+    assert 'VERSION = "0.1"' in (folder / "agent.py").read_text()
+    assert "version=VERSION" in (folder / "agent.py").read_text()
+    replaced = with_agents(
+        load_scenario(ROOT / "scenarios" / "hire" / "scenario.toml"), {"white_agent": read_agent(str(folder))}, "docker"
+    )
+    assert str(replaced.participants[0].cmd).startswith(f"python '{folder}/agent.py'")
+
+
+def test_a_plain_name_is_shown_as_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["new-agent", "random"]).output.endswith("next: wabe run demo --agent ./random\n")
 
 
 def test_it_overwrites_nothing(folder: Path) -> None:

@@ -210,6 +210,63 @@ def test_tasks_that_only_the_judge_knows_cannot_be_chosen_among(
     assert "--level, --task and --exclude choose among a scenario's own tasks" in fails(tmp_path / "live.toml", *choice)
 
 
+NEEDS_SITES = NO_TASKS.replace("[[part", 'cmd = "wabe serve --port 1"\n[[part')
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        (
+            "demo",
+            "config.scenario: 'demo' needs sites, which only its own scenario starts (wabe run demo --agent AGENT",
+        ),
+        ("dmeo", "config.scenario: 'dmeo' is not a bundled task set (did you mean 'demo'?"),
+    ],
+)
+def test_a_bundled_set_that_could_not_be_played_is_refused_with_the_remedy(
+    tmp_path: Path, fails: Callable[..., str], name: str, complaint: str
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(NEEDS_SITES.replace('"live"', f'"{name}"'))
+    assert complaint in fails(path)
+    answer = CliRunner().invoke(app, ["tasks", "validate", str(path)])
+    assert (answer.exit_code, complaint in answer.output) == (2, True)
+
+
+def test_a_bundled_set_without_sites_is_valid(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(NEEDS_SITES)
+    answer = CliRunner().invoke(app, ["tasks", "validate", str(path)])
+    assert answer.output.endswith("mine.toml: valid, the tasks of live\n")
+
+
+def test_several_runs_are_not_resumed_as_one(tmp_path: Path, fails: Callable[..., str]) -> None:
+    folder = tmp_path / "out" / "matrices"
+    folder.mkdir(parents=True)
+    (folder / "m1.json").write_text('{"matrix_id": "m1", "started_at": 0, "cells": []}')
+    assert "--resume m1 is a matrix of 0 runs, and this command asks for one" in fails("demo", "--resume", "m1")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["demo", "--agent", "replai"], "--agent 'replai' is not an agent (did you mean 'replay'?"),
+        (["demo", "hire", "--shards", "2"], "--shards divides one run, not several"),
+        (["demo", "--agent", "replay", "--agent", "idle", "--serve-only"], "--serve-only is for one run"),
+        (
+            ["demo", "--agent", "replay", "--agent", "idle", "--output", "/dev/null"],
+            "with several runs it names a folder",
+        ),
+    ],
+)
+def test_agents_and_scenarios_that_do_not_go_together_are_one_clear_line(
+    fails: Callable[..., str], words: list[str], complaint: str
+) -> None:
+    said = fails(*words)
+    assert complaint in said
+    assert len(said.splitlines()) == 1
+
+
 def test_a_limit_goes_to_the_judge_that_knows_the_tasks(tmp_path: Path) -> None:
     (tmp_path / "live.toml").write_text(NO_TASKS)
     plan = make_plan(RunOptions(scenario=tmp_path / "live.toml", limit=2), Settings())

@@ -266,7 +266,7 @@ def test_cached_replies_and_earlier_verdicts_are_distinguished(run: RunStore, se
 def test_with_nothing_to_ask_that_is_said(run: RunStore, server: ModelServer) -> None:
     invoke(run, "run-1", *priced(server))
     first, *_ = invoke(run, "run-1", *priced(server)).stdout.splitlines()
-    assert first == "webjudge · openai:gpt-4.1-mini: 2 trajectories, nothing to ask"
+    assert first == "webjudge · openai:gpt-4.1-mini: 2 trajectories, no verdicts to ask for"
     assert "to ask" not in invoke(run, "run-1", "--model", "offline").stdout
 
 

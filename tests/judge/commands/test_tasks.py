@@ -172,7 +172,7 @@ def test_a_site_that_the_runner_starts_is_not_checked(app: typer.Typer, tmp_path
     path.write_text('[[sites]]\nname = "s"\nendpoint = "http://127.0.0.1:9"\ncmd = "serve"\n' + path.read_text())
     output = run(app, "validate", "--check", str(path))
     assert "valid" in output
-    assert "not asked, because only a run starts it: s at http://127.0.0.1:9" in output
+    assert "not checked, because only a run starts it: s at http://127.0.0.1:9" in output
 
 
 def test_a_check_says_which_websites_it_reached(app: typer.Typer, tmp_path: Path) -> None:

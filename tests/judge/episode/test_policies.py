@@ -102,7 +102,7 @@ def ask_for(permission: str) -> dict[str, Any]:
 
 
 class Scripted:
-    """Sends these actions, and keeps what it was told."""
+    """Sends these actions, and keeps the messages that it received."""
 
     def __init__(self, *actions: Mapping[str, Any]) -> None:
         self.actions, self.told = list(actions), list[str]()

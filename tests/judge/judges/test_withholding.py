@@ -55,7 +55,7 @@ def answering(request: ModelRequest, outcome: str = "success") -> str:
 
 
 class FilteredModel(ScriptedModel):
-    """Says success to everything that contains none of some texts or screenshots, and refuses the rest."""
+    """Says success unless a request contains one of the given texts or screenshots, which it refuses."""
 
     def __init__(self, *objected: str, outcome: str = "success", usage: TokenUsage | None = None) -> None:
         self.objected = list(objected)

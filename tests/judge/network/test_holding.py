@@ -1,4 +1,4 @@
-"""Which requests are held, what the page is told, and what is noted of them."""
+"""Which requests are held, the reply that the page gets, and what is recorded of them."""
 
 import asyncio
 from collections.abc import Sequence

@@ -38,6 +38,13 @@ def test_the_card_is_added_to_the_record_and_nothing_else_changes(tmp_path: Path
     assert {**after, "identity": None} == {**before, "identity": None}
 
 
+def test_a_run_that_is_resumed_with_another_version_of_the_agent_has_both(tmp_path: Path) -> None:
+    store = a_finished_run(tmp_path, a_result())
+    for version in ("0.1", "0.2", "0.1"):
+        record_card(store, "my agent", version)
+    assert player(identity_in(store.read_run() or {}), "p") == "my agent 0.1, 0.2"
+
+
 def test_what_an_agent_calls_itself_is_one_bounded_line(tmp_path: Path) -> None:
     store = a_finished_run(tmp_path, a_result())
     record_card(store, "agent\x1b[31m\n" * 1000, "1")

@@ -179,6 +179,17 @@ def test_the_meter_is_refused_for_what_does_not_reach_it(text: str) -> None:
         make_plan(RunOptions(scenario=scenario, agent=(text,), meter=True), Settings.from_environ(ENVIRON))
 
 
+def test_a_bundled_participant_plays_by_the_script_of_the_one_it_replaces(folder: Path) -> None:
+    for name, script in (("demo", "{scenario_dir}/replay.toml"), ("live", None)):
+        scenario = load_scenario(ROOT / "scenarios" / name / "scenario.toml")
+        (agent,) = with_agents(scenario, {"white_agent": BundledAgent("obedient")}, "docker").participants
+        words = shlex.split(str(agent.cmd))
+        assert words[:3] == ["wabe", "participant", "obedient"]
+        assert dict(pairwise(words)).get("--script") == script
+    (other,) = with_agents(with_secrets(folder), {"white_agent": BundledAgent("replay")}, "docker").participants
+    assert "--script" not in str(other.cmd)
+
+
 def test_a_folder_is_started_as_its_scenario_says_from_wherever_it_is(folder: Path) -> None:
     replaced = with_agents(demo(), {"white_agent": AgentFolder(Path("my agent"))}, "docker")
     (agent,) = replaced.participants

@@ -167,11 +167,35 @@ def test_an_option_reaches_every_shard_unless_it_is_about_the_whole_run(
         assert seen[0].value(each.name) == (some_value(each) if each.setting.of_each else default)
 
 
-# What a shard does not get: it is told by other means, the engine does it once for the whole run, or refuses it.
+@pytest.mark.parametrize(("words", "is_set"), [(["--trivial-agents"], True), (["--baselines"], True), ([], False)])
+def test_the_old_name_of_an_option_still_sets_it(
+    words: list[str], is_set: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[RunOptions] = []
+
+    async def playing(options: RunOptions, *_: object) -> int:
+        seen.append(options)
+        return 0
+
+    monkeypatch.setattr("judge.runner.run.ENGINE", Engine(run=playing))
+    with pytest.raises(SystemExit):
+        run_command(command_app("run"), [str(write_scenario(tmp_path / "s.toml")), *words], name="agentbeats-run")
+    assert seen[0].trivial_agents is is_set
+
+
+def test_help_does_not_show_the_old_name_of_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run_command(command_app("run"), ["--help"], name="agentbeats-run")
+    text = capsys.readouterr().out
+    assert "--trivial-agents" in text
+    assert "--baselines" not in text
+
+
+# What a shard does not get: it learns this by other means, the engine does it once for the whole run, or refuses it.
 OF_THE_WHOLE_RUN = {
     *("display", "output_dir", "resume", "shards", "engine"),
     *("output", "junit", "fail_under", "baseline", "baseline_p", "open_report", "linger"),
-    *("show_logs", "serve_only", "baselines", "parallel_agents"),
+    *("show_logs", "serve_only", "trivial_agents", "parallel_agents"),
 }
 
 

@@ -20,7 +20,7 @@ from judge.runner.restarts import restarts_of
 from judge.scenario.models import SiteEntry
 from shared.errors import SiteFault
 
-# It counts its visitors as long as it runs, and ends for good once it is told to.
+# It counts its visitors as long as it runs, and ends for good on request.
 COUNTER = """
 import http.server, pathlib, sys
 here = pathlib.Path(__file__)

@@ -56,8 +56,8 @@ def test_an_engine_says_which_shard_this_is(option: str, environ: dict[str, str]
 @pytest.mark.parametrize(
     ("option", "environ", "complaint"),
     [
-        ("auto", {}, "nothing says which shard this is .*set WABE_SHARD"),
-        ("20", {"WABE_SHARDS": "20"}, "nothing says which shard this is"),
+        ("auto", {}, "no variable gives the index of this shard .*set WABE_SHARD"),
+        ("20", {"WABE_SHARDS": "20"}, "no variable gives the index of this shard"),
         ("auto", {"JOB_COMPLETION_INDEX": "3"}, "JOB_COMPLETION_INDEX is set, but not how many shards"),
         ("auto", {"WABE_SHARD": "0", "SLURM_ARRAY_TASK_COUNT": "4"}, "not how many shards there are .*set WABE_SHARDS"),
         ("auto", {"WABE_SHARD": "20", "WABE_SHARDS": "20"}, "WABE_SHARD is 20, which is none of 20 shards"),

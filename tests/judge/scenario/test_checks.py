@@ -139,7 +139,7 @@ ODD: list[tuple[dict[str, Any], str]] = [
     ({"kind": "action", "line": "<Buy button> CLICK"}, "write it like <Save button> -> CLICK"),
     ({"kind": "page", "url": "http://pay.test/done"}, "allowed_sites"),
     ({"kind": "answer", "pattern": "x", "at": "any"}, "no meaning"),
-    ({"kind": "request", "url": "/api/cart"}, "whoever opens the address could pass it"),
+    ({"kind": "request", "url": "/api/cart"}, "any request to the address could pass it"),
     ({"kind": "request", "url": "http://pay.test/pay", "method": "POST"}, "allowed_sites"),
     ({"kind": "answer", "contains": "Lisbon"}, "an answer that lists every possibility contains it"),
     ({"kind": "answer", "type": "boolean", "expected": True}, "every second guess passes"),

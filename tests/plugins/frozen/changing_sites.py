@@ -61,7 +61,7 @@ class Site:
     greets: bool
     """The first message of the socket says what the state is."""
     pushes: bool
-    """A write outside of the socket is told to it."""
+    """A write outside of the socket is reported on it."""
     is_quiet: bool
     """Writes over the socket are not answered."""
     is_tagged: bool

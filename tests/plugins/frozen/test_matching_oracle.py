@@ -113,7 +113,8 @@ def recorded(site: Site, walks: list[list[WireRequest]]) -> Index:
     return Index(recording(*made))
 
 
-@settings(max_examples=400)
+# `benchmarks/frozen_oracle.py` compares 40,000 of them.
+@settings(max_examples=4 * settings().max_examples)
 @given(cases())
 def test_a_replayed_answer_is_the_servers_or_uncertain_or_a_miss(
     case: tuple[Site, list[list[WireRequest]], list[WireRequest]],

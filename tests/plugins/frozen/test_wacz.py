@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def changed(path: Path, files: dict[str, bytes | None]) -> bytes:
-    """The archive with other contents of some files; `None` leaves a file out."""
+    """The archive with other contents for the named files; `None` leaves a file out."""
     out = io.BytesIO()
     with zipfile.ZipFile(path) as before, zipfile.ZipFile(out, "w") as after:
         for name in before.namelist():

@@ -1,4 +1,4 @@
-"""A run with a meter: what the participants are told, and what happens when the meter ends."""
+"""A run with a meter: what the participants receive, and what happens when the meter ends."""
 
 import asyncio
 import json

@@ -63,7 +63,7 @@ def test_without_ray_one_line_says_how_to_get_it(tmp_path: Path, monkeypatch: py
         ({}, {"resume": "latest"}, "--shards needs --resume to name the run"),
         ({}, {"resume": "gone"}, "no run 'gone'"),
         ({}, {"show_logs": True}, "--engine ray has no --show-logs"),
-        ({}, {"baselines": True}, "--shards does not go with --baselines"),
+        ({}, {"trivial_agents": True}, "--shards does not go with --trivial-agents"),
         ({"site": 'reset_url = "http://127.0.0.1:9100/reset"'}, {}, "site shop is reset between attempts"),
         ({"site": "restart = true"}, {}, "site shop is reset between attempts"),
     ],

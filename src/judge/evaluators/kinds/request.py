@@ -405,7 +405,7 @@ def _shown(entry: Entry, compared: Collection[str] = ()) -> str:
 def warnings(check: RequestCheck) -> Iterator[str]:
     """A request that the participant could cause itself."""
     if check.method is None and not check.inverted:
-        yield "whoever opens the address could pass it: add method"
+        yield "any request to the address could pass it: add method"
 
 
 KIND = CheckKind(RequestCheck, decide, warnings=warnings, with_key={"socket": socket.KIND})

@@ -19,8 +19,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("an AWS key", re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
     ("a GitHub token", re.compile(r"\bgh[pousr]_[A-Za-z0-9]{30,}\b")),
     ("a Slack token", re.compile(r"\bxox[abprs]-[A-Za-z0-9-]{10,}")),
-    ("a key of a payment service", re.compile(r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}")),
-    ("a key of a model provider", re.compile(r"\b(?:sk-[A-Za-z0-9_-]{20,}|AIza[\w-]{35})")),
+    ("a payment service key", re.compile(r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}")),
+    ("a model provider key", re.compile(r"\b(?:sk-[A-Za-z0-9_-]{20,}|AIza[\w-]{35})")),
 )
 # `"token": "…"` and `token=…` with a value that looks generated.
 _NAMED = re.compile(r"""["']?([A-Za-z_][\w-]{1,40})["']?\s*[:=]\s*["']([A-Za-z0-9_+/=.-]{20,200})["']""")

@@ -46,7 +46,7 @@ class ProviderRoute(Record):
 
 
 class MeterSettings(Record):
-    """What the meter's process is told. The addresses may contain a password."""
+    """The settings of the meter's process. The addresses may contain a password."""
 
     ledger: str
     upstreams: tuple[ProviderRoute, ...]

@@ -1,4 +1,4 @@
-"""`wabe run --baselines`: what is played in the place of the scenario's participant, and where."""
+"""`wabe run --trivial-agents`: what is played in the place of the scenario's participant, and where."""
 
 import os
 from pathlib import Path
@@ -9,10 +9,10 @@ from rich.console import Console
 
 from helpers.runner.scenario_runs import interrupted_run
 from judge.runner.agents import BundledAgent, with_agents
-from judge.runner.baselines import play_baselines
 from judge.runner.boundary import Interrupted
 from judge.runner.options import RunOptions
 from judge.runner.plan import make_plan
+from judge.runner.trivial_agents import play_trivial_agents
 from judge.scenario.toml import load_scenario
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
@@ -24,8 +24,8 @@ SETTINGS = Settings.from_environ(os.environ)
 
 async def played(folder: Path, play: Any, **options: Any) -> None:
     store = RunStore(folder, "r")
-    asked = RunOptions(scenario=DEMO, baselines=True, **options)
-    await play_baselines(store, asked, SETTINGS, Console(quiet=True), play, "wabe run demo --resume r")
+    asked = RunOptions(scenario=DEMO, trivial_agents=True, **options)
+    await play_trivial_agents(store, asked, SETTINGS, Console(quiet=True), play, "wabe run demo --resume r")
 
 
 async def test_each_is_a_run_of_its_own_in_the_folder_of_the_run(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ async def test_an_interruption_says_how_to_resume_the_whole_run(tmp_path: Path) 
     async def play(*_: object) -> int:
         raise Interrupted("interrupted", remedy="resume with: something else")
 
-    with pytest.raises(Interrupted, match=r"during the baseline random.*wabe run demo --resume r"):
+    with pytest.raises(Interrupted, match=r"during the run of the trivial agent random.*wabe run demo --resume r"):
         await played(tmp_path, play)
 
 
@@ -73,6 +73,6 @@ def test_an_interrupted_one_continues_under_its_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("option", "value"), [("serve_only", True), ("shards", "2")])
 def test_it_needs_a_judge_that_is_started_here_and_all_tasks(tmp_path: Path, option: str, value: Any) -> None:
-    options = RunOptions(scenario=DEMO, output_dir=tmp_path, baselines=True).model_copy(update={option: value})
-    with pytest.raises(ConfigError, match="--baselines"):
+    options = RunOptions(scenario=DEMO, output_dir=tmp_path, trivial_agents=True).model_copy(update={option: value})
+    with pytest.raises(ConfigError, match="--trivial-agents"):
         make_plan(options, SETTINGS)

@@ -1,4 +1,4 @@
-"""The results of participants that know nothing (`wabe run --baselines`), kept in the folder of the run."""
+"""The results of participants that know nothing (`wabe run --trivial-agents`), kept in the folder of the run."""
 
 from judge.results.entries import rate_of, read_entries
 from judge.results.rates import Rate
@@ -9,13 +9,13 @@ from shared.errors import ConfigError
 # The folder in the run's own that contains `runs/<participant>`.
 FOLDER = "baselines"
 # `random` acts at random with seed 0, `idle` finishes at once.
-BASELINES = ("random", "idle")
+TRIVIAL_AGENTS = ("random", "idle")
 
 
-def baselines_of(store: RunStore) -> dict[str, Rate]:
-    """The rate of each baseline that was played with the run; one without readable results is left out."""
+def trivial_rates_of(store: RunStore) -> dict[str, Rate]:
+    """The rate of each trivial agent that was played with the run; one without readable results is left out."""
     found: dict[str, Rate] = {}
-    for player in BASELINES:
+    for player in TRIVIAL_AGENTS:
         path = store.folder / FOLDER / "runs" / player / "results.json"
         if not path.is_file():
             continue
