@@ -78,9 +78,9 @@ MUTANTS = (
     # -- network policy ------------------------------------------------------------------------------------------------
     Mutant(
         "a task's website may be a cloud metadata service",
-        "return why if place not in self.own or why in (_LINK_LOCAL, _METADATA_SERVICE) else None",
+        "return why if place not in self.own or refuses_always(why) else None",
         "return why if place not in self.own else None",
-        ("test_sites.py",),
+        ("network/test_policy.py",),
     ),
     # -- records -------------------------------------------------------------------------------------------------------
     Mutant(
@@ -146,14 +146,14 @@ MUTANTS = (
     ),
     Mutant(
         "a check `on` one page is satisfied by any page",
-        "if check.on is None or is_at(look, check.on, extra_query=True)",
+        "if check.on is None or look.is_at(check.on, extra_query=True)",
         "if check.on is None or look.is_own",
         ("evaluators/test_checks.py",),
     ),
     Mutant(
         "a check `within` an element is satisfied by the rest of the page",
-        "roots = None if within is None else fitting(page, within, range(len(page.nodes)))",
-        "roots = None if within is None or fitting(page, within, range(len(page.nodes))) else []",
+        "roots = None if self._within is None else fitting(page, self._within, range(len(page.nodes)))",
+        "roots = None if self._within is None or fitting(page, self._within, range(len(page.nodes))) else []",
         ("evaluators/test_checks.py",),
     ),
     Mutant(
@@ -208,8 +208,8 @@ MUTANTS = (
     ),
     Mutant(
         "merging shards takes either of two different results of one task",
-        "if before != entry:",
-        'if before["task_id"] != entry["task_id"]:',
+        "if before.value != entry.value:",
+        "if before.key != entry.key:",
         ("test_merge.py",),
     ),
     Mutant(
@@ -224,8 +224,8 @@ MUTANTS = (
     ),
     Mutant(
         "an agent's answer without end is read without end",
-        "if received > self._max_bytes:",
-        "if received > 1_000 * self._max_bytes:",
+        "if size > limit:",
+        "if size > 1_000 * limit:",
         ("a2a/test_client.py",),
     ),
 )
