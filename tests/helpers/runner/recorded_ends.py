@@ -9,7 +9,7 @@ class RecordedEnds(TaskSink):
     def __init__(self) -> None:
         self.ended: tuple[str, str | None] = ("none", None)
 
-    def annotate(self, metadata: object) -> None: ...
+    def annotate(self, metadata: object, *, secrets: object = None) -> None: ...
 
     def update(self, text: str, facts: object = None) -> None: ...
 
@@ -21,7 +21,7 @@ class RecordedEnds(TaskSink):
     async def fail(self, text: str) -> None:
         self.ended = ("failed", text)
 
-    async def reject(self, text: str) -> None:
+    async def reject(self, text: str, facts: object = None) -> None:
         self.ended = ("rejected", text)
 
     async def reply(self, text: str) -> None: ...
