@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ class RecordedEnds(TaskSink):
     def update(self, text: str, facts: object = None) -> None:
         self.notes += [text] if text.startswith("Note: ") else []
 
-    def annotate(self, metadata: Mapping[str, str]) -> None:
+    def annotate(self, metadata: object, *, secrets: object = None) -> None:
         pass
 
     async def artifact(self, name: str, texts: list[str]) -> None:
@@ -52,7 +52,7 @@ class RecordedEnds(TaskSink):
     async def fail(self, text: str) -> None:
         self.ended = ("failed", text)
 
-    async def reject(self, text: str) -> None:
+    async def reject(self, text: str, facts: object = None) -> None:
         self.ended = ("rejected", text)
 
     async def reply(self, text: str) -> None:
