@@ -128,7 +128,8 @@ async def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     "way",
     each(
         [*LINKED, *MADE, *OTHERS],
-        suite=("the address", "backslashes and a tab in the host", "base64", "frame", "script", "form", *OTHERS),
+        # Every spelling: what the judge compares addresses by has no other test of blame.
+        suite=(*LINKED, "base64", "frame", "script", "form", *OTHERS),
     ),
 )
 def test_an_address_that_the_participant_planted_is_its_own_fault_and_final(

@@ -251,7 +251,7 @@ async def test_a_link_opens_pages_once_and_for_one_browser_only() -> None:
         assert (await client.post("/", json={}, headers=held)).status_code == 401, "pages only"
         assert (await client.post("/open", headers=held)).status_code == 401
         for wrong in ("", "wabe_page=x", held["Cookie"][:-1], "wabe_page_=;;;=\xe9"):
-            assert (await client.get("/", headers={"Cookie": wrong.encode("latin-1")})).status_code == 401
+            assert (await client.get("/", headers={b"Cookie": wrong.encode("latin-1")})).status_code == 401
         late = (await client.post("/open", headers=token)).json()["path"]
         now[0] += 601
         assert (await client.get(late)).status_code == 410
