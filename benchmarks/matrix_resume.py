@@ -1,4 +1,4 @@
-"""Kills a matrix twice and resumes it: its results must equal those of an undisturbed one, with nothing played twice.
+"""Kills a matrix twice and resumes it: its verdicts must equal those of an undisturbed one, with nothing played twice.
 
 `python benchmarks/matrix_resume.py [--limit N] [--epochs 2] [--seed 1]`: a fresh `wabe new-agent`, the replay and the
 random participant on copies of `demo` and `miniwob` on free ports. The matrix alone gets SIGKILL, then the matrix with
@@ -68,8 +68,8 @@ def killed(words: Sequence[str | Path], folder: Path, total: int, rng: random.Ra
     return problems + ([] if last.code == 0 else [f"exit code {last.code}: {last.stderr[-500:]}"])
 
 
-def results(out: Path) -> dict[str, dict[str, tuple[str, int]]]:
-    """Verdict and steps of each attempt, by cell and by task and epoch."""
+def results(out: Path) -> dict[str, dict[str, str]]:
+    """The verdict of each attempt, by cell and by task and epoch. Steps may differ: a page may be slower once."""
     (path,) = (out / "matrices").glob("*.json")
     found = {}
     for cell in read_json(path)["cells"]:
@@ -107,7 +107,7 @@ def main() -> int:
     for cell, tasks in expected.items():
         differing = {key: (each, found[cell].get(key)) for key, each in tasks.items() if found[cell].get(key) != each}
         problems += [f"{cell}: {key}: {both}" for key, both in differing.items()]
-        solved = sum(verdict == "success" for verdict, _ in tasks.values())
+        solved = sum(verdict == "success" for verdict in tasks.values())
         print(f"{cell}: {solved} of {len(tasks)} attempts solved; {len(differing)} differ")
     runs = len(list((folder / "killed" / "runs").iterdir()))
     problems += [] if runs == len(expected) else [f"{runs} runs for {len(expected)} cells"]

@@ -13,6 +13,7 @@ from typing import Any
 
 from shared.errors import ConfigError
 from shared.fields import closest
+from shared.files import read_file
 from shared.llm.opening import provider
 from shared.llm.provider import Provider
 from shared.llm.providers import provider_names
@@ -34,7 +35,7 @@ def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
     paths = [path for folder in folders for path in Path(folder).glob("*.py")]
     for path in sorted(paths, key=lambda path: path.stem):
         try:
-            tree = ast.parse(path.read_bytes())
+            tree = ast.parse(read_file(path))
         except (OSError, SyntaxError, ValueError):
             continue
         if any(isinstance(node, ast.FunctionDef) and node.name == "create" for node in tree.body):

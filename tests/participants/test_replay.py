@@ -367,9 +367,19 @@ def test_a_task_with_two_scripts_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text("[[scripts]]\ntask = 't'\nsteps = [{ say = 'x' }]\n", encoding="utf-8")
     again = tmp_path / "b.toml"
-    again.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    again.write_text("[[scripts]]\ntask = 't'\nsteps = [{ say = 'y' }]\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"b\.toml: line 2: \[\[scripts\]\] #1, key 'task': .*a\.toml"):
         load_book([path, again])
+    # The same task of two sets may be played in the same way.
+    again.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert load_book([path, again]) == load_book([path])
+    path.write_text(path.read_text(encoding="utf-8") * 2, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"a\.toml: line 5"):
+        load_book([path])
+
+
+def test_the_scripts_of_all_bundled_sets_go_together() -> None:
+    assert load_book(sorted(Settings.from_environ({}).scenarios_folder.glob("*/replay.toml")))
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from helpers.runner.scenario_runs import write_scenario
 from judge.results.run_record import is_finished
 from judge.runner.boundary import Interrupted
 from judge.runner.matrix import CellRequest, Matrix, asked_for, find_matrix, run_matrix
-from judge.runner.matrix_table import figures_of, print_table
+from judge.runner.matrix_table import CellFigures, figures_of, print_table
 from judge.runner.options import RunOptions
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
@@ -176,7 +176,7 @@ async def test_what_is_written_or_compared_is_one_file_for_each_run(
     for name in names:
         store = a_finished_run(tmp_path / name, a_result())
         (before / f"{name}.json").write_bytes((store.folder / "results.json").read_bytes())
-    folders = {"output": tmp_path / "results", "junit": tmp_path / "junit", "baseline": str(before)}
+    folders: dict[str, Any] = {"output": tmp_path / "results", "junit": tmp_path / "junit", "baseline": str(before)}
     code, _ = await play(scenarios, tmp_path, **folders)
     assert code == 1
     assert list(seen) == names
@@ -199,9 +199,9 @@ async def test_a_run_is_played_with_the_options_that_it_would_have_alone(
 
     monkeypatch.setattr("judge.runner.matrix._play", playing)
     await play(scenarios, tmp_path, ("replay",), limit=1, epochs=3, task=("rugs",), fail_under=50.0)
-    assert [(each.scenario, each.agent, each.limit, each.epochs, each.task, each.fail_under) for each in seen] == [
-        (path, ("replay",), 1, 3, ("rugs",), 50.0) for path in scenarios.values()
-    ]
+    assert [
+        (each.scenario, each.agent, each.limit, each.value("epochs"), each.task, each.fail_under) for each in seen
+    ] == [(path, ("replay",), 1, 3, ("rugs",), 50.0) for path in scenarios.values()]
     assert [each.cell for each in seen] == [each.run_id for each in matrix_in(tmp_path).cells]
 
 
@@ -223,9 +223,11 @@ def test_the_table_has_agents_in_rows_and_task_sets_in_columns(tmp_path: Path) -
     figures = figures_of(store)
     assert figures is not None
     said = io.StringIO()
-    rows = [("mine", "demo", figures._replace(player="mine 0.2", agent_cost=0.5, judge_cost=None, duration_s=75.0))]
-    rows += [("mine", "docs", figures_of(RunStore(tmp_path, "gone")))]
-    rows += [("replay", "docs", figures._replace(player="night run: replay 1"))]
+    rows: list[tuple[str, str, CellFigures | None]] = [
+        ("mine", "demo", figures._replace(player="mine 0.2", agent_cost=0.5, judge_cost=None, duration_s=75.0)),
+        ("mine", "docs", figures_of(RunStore(tmp_path, "gone"))),
+        ("replay", "docs", figures._replace(player="night run: replay 1")),
+    ]
     print_table(Console(file=said, width=20), rows)
     lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.getvalue().splitlines() if "│" in line]
     rate = figures.rate
