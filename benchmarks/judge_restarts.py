@@ -169,7 +169,8 @@ async def restarted(
         await asyncio.gather(*following)
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                if read_json(gone.folder(out) / "run.json")["state"] == "completed":
+                # Written last.
+                if (gone.folder(out) / "results.json").exists():
                     break
                 await asyncio.sleep(0.5)
         for each in found:

@@ -19,7 +19,7 @@ from judge.config import RunConfig
 from judge.records.events import CONTINUES_KEY, RUN_ID_KEY, Continues
 from judge.scenario.models import AssessmentRequest
 from judge.store.layout import RUN_ID, RunStore, runs_in
-from judge.store.run_files import RESUMING
+from judge.store.run_files import RESUMING, SUBMISSION
 from shared.a2a.tasks import Note
 from shared.declarations import names_of
 from shared.errors import ConfigError
@@ -87,7 +87,9 @@ def left_behind(output_dir: Path) -> list[tuple[RunStore, AssessmentRequest]]:
         except ConfigError as error:
             _log.warning("%s", error)
             continue
-        if state in _STOPPED and (kept := _read(store)) is not None and kept.request is not None:
+        # A judge may also be stopped between the end of a run and its submission, while browsers are being closed.
+        is_stopped = state in _STOPPED or (state == "completed" and not (store.folder / SUBMISSION.name).exists())
+        if is_stopped and (kept := _read(store)) is not None and kept.request is not None:
             found.append((store, kept.request))
     return found
 

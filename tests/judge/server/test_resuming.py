@@ -106,6 +106,9 @@ def test_a_kept_request_continues_the_same_run(tmp_path: Path, name: str) -> Non
 def test_only_what_was_stopped_with_its_judge_is_continued(tmp_path: Path, state: str, *, is_left: bool) -> None:
     store = begun(tmp_path, state=state)
     keep(store, read())
+    if state == "completed":
+        assert left_behind(tmp_path), "its results are missing"
+        store.write_submission({})
     assert bool(left_behind(tmp_path)) == is_left
     with store.held("judge"):
         assert left_behind(tmp_path) == [], "another process plays it"
