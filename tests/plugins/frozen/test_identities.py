@@ -258,3 +258,19 @@ def test_of_one_play_the_identifiers_of_several_tasks_are_not_mixed_with_certain
     )
     asked = (request("/things", "POST"), change, request("/things"))
     assert [matcher.match(each).grade for each in asked] == ["state", "uncertain", "uncertain"]
+
+
+@pytest.mark.parametrize(("mime", "is_changed"), [("application/json", True), ("application/octet-stream", False)])
+def test_binary_data_keeps_its_length_where_the_site_repeats_what_a_page_made_up(mime: str, is_changed: bool) -> None:
+    def repeated(key: str) -> bytes:
+        return key.encode() if mime == "application/json" else bytes([0, len(key)]) + key.encode()
+
+    def pairs(play: int) -> list[tuple[WireRequest, RecordedResponse | None]]:
+        key = invented(play)["base 36"]
+        return [(PLACES["form"](key), answer(b"saved")), (request("/saved"), answer(repeated(key), mime=mime))]
+
+    matcher, now = Matcher(Index(played_twice(pairs))), invented(2)["base 36"] + "z"
+    matcher.match(PLACES["form"](now))
+    found = matcher.match(request("/saved")).answer
+    assert found is not None
+    assert found.body == repeated(now if is_changed else invented(0)["base 36"])

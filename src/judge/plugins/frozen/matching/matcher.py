@@ -5,6 +5,7 @@ of a walk do; what follows by the rules of HTTP; requests that may mean the same
 one in the same state. Everything else is a miss.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,7 @@ from judge.records.ledger import Grade, MissClass
 _UNSEEN = frozenset({"beacon", "report"})
 # Shorter ones stand in other texts too.
 _MIN_MADE_UP_CHARS = 6
+_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 # Increased with every change that may give another answer.
 MATCHER = "6"
 
@@ -128,8 +130,11 @@ class Matcher:
 
     def as_now(self, data: bytes) -> bytes:
         """What the site sends, with the page's own values in place of the recorded ones."""
+        is_binary = _CONTROLS.search(data) is not None
         for recorded, now in (*self._now.items(), *self._instead.items()):
-            data = data.replace(recorded.encode(), now.encode())
+            # Another length would contradict those that binary data states.
+            if not is_binary or len(recorded.encode()) == len(now.encode()):
+                data = data.replace(recorded.encode(), now.encode())
         return data
 
     def _as_recorded(self, request: WireRequest) -> WireRequest:

@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 
 from judge.plugins.frozen.exchanges import RecordedSocketMessage
-from judge.plugins.frozen.matching.protobuf import in_order
 
 _IDLE_BYTES = 2
 _MIN_HEARTBEATS = 3
@@ -14,7 +13,6 @@ _SIGNAL = re.compile(
     rb"""\d*\s*[\[{]\s*(?:"(?:type|event|action|topic)"\s*:\s*)?"(?:ack|ping|pong|heartbeat|keep-?alive)"[^{}]*"""
     rb"""(?:\{[^{}]*\}[^{}]*)?[\]}]\s*"""
 )
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f]")
 
 
 def heartbeats(
@@ -46,11 +44,5 @@ def is_signal(data: bytes) -> bool:
 
 
 def data_text(data: bytes) -> str:
-    """The message as text; one in protocol buffers with its fields in a fixed order."""
-    try:
-        text = data.decode()
-        if not _CONTROLS.search(text):
-            return text
-    except UnicodeDecodeError:
-        text = data.decode("utf-8", "surrogateescape")
-    return in_order(data) or text
+    """The message as text; a binary one byte by byte."""
+    return data.decode("utf-8", "surrogateescape")
