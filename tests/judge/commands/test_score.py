@@ -271,7 +271,7 @@ def test_with_nothing_to_ask_that_is_said(run: RunStore, server: ModelServer) ->
 
 
 def test_a_dry_run_estimates_and_judges_nothing(run: RunStore, server: ModelServer) -> None:
-    with run.held("another"):
+    with run.held("judge"):
         # It writes nothing, so it needs no lock.
         said = invoke(run, "run-1", *priced(server, "--dry-run"))
     assert said.exit_code == 0, said.output

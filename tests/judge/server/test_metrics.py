@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 
+from judge.config import RunConfig
 from judge.records.events import RunStarted, TaskDone, TaskRetried, TaskStarted
 from judge.records.verdicts import WITHOUT_CHECKS
 from judge.scenario.models import AssessmentRequest
@@ -21,7 +22,9 @@ PLANTED = "planted-77b1"
 
 def a_run() -> RunningAssessment:
     """One whose names and addresses must not be shown."""
-    request = AssessmentRequest.model_construct(participants={PLANTED: f"http://{PLANTED}.test/"})
+    request = AssessmentRequest.model_construct(
+        participants={PLANTED: f"http://{PLANTED}.test/"}, config=RunConfig(), tasks=()
+    )
     return RunningAssessment(f"run-{PLANTED}", request, browsers=lambda: 2)
 
 

@@ -10,7 +10,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ from plugins.frozen.visits import base_36, hexadecimal, uuid_of
 
 JSON = (("Content-Type", "application/json"),)
 SOCKET = "ws://shop.test/live"
-IDS = {
+IDS: dict[str, Callable[[random.Random], str]] = {
     "UUID": uuid_of,
     "base 36": base_36,
     "hash": hexadecimal,
