@@ -34,6 +34,8 @@ OWN: Mapping[str, str] = {
     "judge/browser/socket_messages.py": "a file of its own browser",
     "judge/store/locks.py": "a lock, opened to be written and without following links",
     "judge/server/live.py": "files whose kind was checked, sent as they are",
+    "judge/server/runs_page.py": "files whose kind was checked, sent as they are",
+    "judge/commands/summary.py": "the code of installed packages",
     "judge/results/shards.py": "folders copied by `copy_file`",
     "judge/commands/states.py": "a file that it creates",
 }

@@ -8,7 +8,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "run": (
             "wabe run demo",
             "wabe run demo --agent ./my-agent",
-            "wabe run demo miniwob --agent ./my-agent --agent http://127.0.0.1:9019 --epochs 3",
+            "wabe run demo docs --agent ./my-agent --agent http://127.0.0.1:9019 --epochs 3",
             "wabe run my.toml --max-parallel 4 --judge-model gemini:gemini-3-flash-preview",
             "wabe run my.toml --level easy --limit 10 --display plain",
             "wabe run my.toml --epochs 5",

@@ -199,9 +199,13 @@ def _bounded(event: Event) -> Event:
     return event.model_copy(update={name: one_line(without_surrogates(text), limit) for name, text in texts.items()})
 
 
+# Events that programs know by another name than that of their class.
+_NAMES: Mapping[type[Event], str] = MappingProxyType({RequestWarning: "noted", JudgeText: "said"})
+
+
 def event_name(kind: type[Event]) -> str:
     """The name of a kind of event in `--display json` and in metadata."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+    return _NAMES.get(kind) or re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 
 
 _KINDS: Mapping[str, type[Event]] = MappingProxyType({event_name(kind): kind for kind in get_args(Event)})

@@ -67,7 +67,8 @@ def remove(store: RunStore) -> int:
             store.folder.rename(doomed)
         except FileNotFoundError:
             raise _missing(store.output_dir, store.run_id) from None
-    shutil.rmtree(store.traces, ignore_errors=True)
+    if store.traces.is_dir():
+        shutil.rmtree(store.traces, ignore_errors=True)
     # Another process may be deleting the same leftovers.
     for left in store.folder.parent.glob(f"{_DOOMED}*"):
         shutil.rmtree(left, ignore_errors=True)

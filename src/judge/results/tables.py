@@ -114,7 +114,12 @@ def left_out_rows(run_id: str, record: Mapping[str, Any]) -> list[AttemptRow]:
     """A row without an attempt, of the verdict `excluded`, for each task that the run's scenario excludes."""
     return [
         AttemptRow.without_attempt(
-            run_id=run_id, task_id=str(each.get("task_id")), verdict=EXCLUDED, excluded=str(each.get("reason"))
+            # They took no time.
+            **dict.fromkeys(("duration_s", "observe_s", "reply_s", "act_s"), 0.0),
+            run_id=run_id,
+            task_id=str(each.get("task_id")),
+            verdict=EXCLUDED,
+            excluded=str(each.get("reason")),
         )
         for each in excluded_by_scenario(record)
     ]

@@ -265,7 +265,8 @@ class Attempt(Record):
     @property
     def duration_s(self) -> float | None:
         """How long it took in seconds; `None` if that is unknown, as in many recordings of other tools."""
-        return self._duration_s if self.ended_at > self.started_at else None
+        # What was excluded is known to have taken no time.
+        return self._duration_s if self.ended_at > self.started_at or self.stop_reason == "excluded" else None
 
     @property
     @derived("times.duration_s", after="times.ended_at")

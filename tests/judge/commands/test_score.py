@@ -281,7 +281,7 @@ def test_a_dry_run_estimates_and_judges_nothing(run: RunStore, server: ModelServ
     found = json.loads(invoke(run, "run-1", *priced(server, "--dry-run", "--json")).stdout)
     assert found["expected"]["calls"] == 6
     free = invoke(run, "run-1", "--model", "offline", "--dry-run").stdout
-    assert free.splitlines()[0] == "no judge model: 2 trajectories, nothing to ask"
+    assert free.splitlines()[0] == "no judge model: 2 trajectories, no verdicts to ask for"
     assert server.received == []
     assert list(run.folder.rglob("verdicts/*.json")) == []
 

@@ -1,6 +1,7 @@
 """`wabe run --trivial-agents`: what is played in the place of the scenario's participant, and where."""
 
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,8 @@ def test_the_participant_is_replaced_and_the_rest_of_the_scenario_is_not() -> No
     scenario = load_scenario(DEMO)
     replaced = with_agents(scenario, {"white_agent": BundledAgent("idle")}, "docker")
     (agent,) = replaced.participants
-    assert (agent.role, str(agent.cmd).split()[:3]) == ("white_agent", ["wabe", "participant", "idle"])
-    assert str(agent.cmd).split()[-2:] == ["--port", "{port}"]
+    assert (agent.role, shlex.split(str(agent.cmd))[:3]) == ("white_agent", ["wabe", "participant", "idle"])
+    assert shlex.split(str(agent.cmd))[-2:] == ["--port", "{port}"]
     assert replaced.model_copy(update={"participants": scenario.participants}) == scenario
 
 
