@@ -18,7 +18,8 @@ def test_it_takes_all_cases_in_both_settle_modes_and_applications_frozen_sites_a
     assert workflow[True]["schedule"]
     assert ".ci/run --nightly" in steps_of(jobs["complete"])
     assert jobs["faults"]["strategy"]["matrix"]["settle"] == ["page-time", "real-time"]
-    assert "benchmarks/fault_table.py --settle ${{ matrix.settle }}" in steps_of(jobs["faults"])
+    assert 'benchmarks/fault_table.py --settle "$SETTLE"' in steps_of(jobs["faults"])
+    assert jobs["faults"]["steps"][-1]["env"] == {"SETTLE": "${{ matrix.settle }}"}
     assert "--hypothesis-profile=thorough" in steps_of(jobs["thorough"])
     for command in ("--nightly tests/e2e/test_apps.py", "benchmarks/apps.py", "benchmarks/frozen_sites.py"):
         assert command in steps_of(jobs["applications"])

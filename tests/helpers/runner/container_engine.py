@@ -15,7 +15,7 @@ from helpers.paths import ROOT
 
 SCRIPT = ROOT / "scripts" / "run-docker.py"
 _ENGINE = r"""#!{python} -I
-import json, os, signal, subprocess, sys, time
+import json, os, re, signal, subprocess, sys, time
 from pathlib import Path
 
 STATE, PLAN = Path({state!r}), json.loads({plan!r})
@@ -44,7 +44,7 @@ if command == "run":
 
     def here(text):
         for host, inside in volumes:
-            text = text.replace(inside, host)
+            text = re.sub(r"(?<![\w./]){{}}(?=/|$)".format(re.escape(inside)), host, text)
         return text
 
     environ = {{key: here(item) for key, item in environ.items()}}

@@ -34,6 +34,9 @@ class WorkingForEver(AgentExecutor):
     async def stop(self) -> None:
         """Nothing is in progress."""
 
+    def attendance(self, task_id: str) -> None:
+        """Nobody is waited for."""
+
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         if context.current_task is None:
             await TaskSink(context, event_queue).begin()
