@@ -7,7 +7,7 @@ scripts/run-docker.py [SCENARIO.toml] [--build] [--pull] [--show-logs] [--output
 
 The scenario comes first. Every other option goes to agentbeats-run as it is; `agentbeats-run --help` lists them. The
 scenario's folder travels with it, and so do the folders above it that its paths name. Files that options name are
-read and written in the current folder and below it, by relative paths.
+read and written in the current folder and below it, by relative paths; for root, as the images' user (10001).
 
 The judge's live page is open on this machine, behind a token, at the judge's port if that is free here: the run prints
 a link.

@@ -49,7 +49,7 @@ class RecordedEnds(TaskSink):
     async def complete(self, text: str | None = None) -> None:
         self.ended = ("completed", text or "")
 
-    async def fail(self, text: str) -> None:
+    async def fail(self, text: str, facts: object = None) -> None:
         self.ended = ("failed", text)
 
     async def reject(self, text: str, facts: object = None) -> None:

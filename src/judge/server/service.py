@@ -139,7 +139,9 @@ class JudgeService:
             case "cancelled":
                 await sink.cancelled(f"The assessment was cancelled: {ended.text}.")
             case "stopped":
-                await sink.fail(f"The assessment was stopped: {ended.text}.")
+                # The job may end before the server gets to cancel this.
+                note = self.note_on_stop(sink.metadata)
+                await sink.fail(note.after(f"The assessment was stopped: {ended.text}."), note.facts)
             case "failed":
                 await sink.fail(ended.text)
 

@@ -143,9 +143,9 @@ class TaskSink:
         """End the task as completed."""
         await self.end(TaskState.TASK_STATE_COMPLETED, text)
 
-    async def fail(self, text: str) -> None:
+    async def fail(self, text: str, facts: Mapping[str, str] = _NO_FACTS) -> None:
         """End the task as failed: work began but could not be finished."""
-        await self.end(TaskState.TASK_STATE_FAILED, text)
+        await self.end(TaskState.TASK_STATE_FAILED, text, facts)
 
     async def reject(self, text: str, facts: Mapping[str, str] = _NO_FACTS) -> None:
         """End the task as rejected: the request cannot be served."""

@@ -18,7 +18,7 @@ class RecordedEnds(TaskSink):
     async def complete(self, text: str | None = None) -> None:
         self.ended = ("completed", text)
 
-    async def fail(self, text: str) -> None:
+    async def fail(self, text: str, facts: object = None) -> None:
         self.ended = ("failed", text)
 
     async def reject(self, text: str, facts: object = None) -> None:

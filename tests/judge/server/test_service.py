@@ -1,5 +1,6 @@
 """What the judge does with a request, as far as that goes without a browser."""
 
+import asyncio
 import json
 import sys
 from collections.abc import Mapping
@@ -9,8 +10,14 @@ from typing import Any
 
 import pytest
 
+from judge.records.events import CONTINUES_KEY, RUN_ID_KEY
+from judge.scenario.models import AssessmentRequest
+from judge.scenario.request import parse_request
 from judge.server.live import LiveHub
+from judge.server.resuming import keep
+from judge.server.running import Ended, RunningAssessment
 from judge.server.service import JudgeService
+from judge.store.layout import RunStore
 from shared.a2a.tasks import AgentMessage, TaskSink
 from shared.errors import WabeError
 from shared.settings import Settings
@@ -34,8 +41,9 @@ class RecordedEnds(TaskSink):
     async def complete(self, text: str | None = None) -> None:
         self.said.append(("completed", text))
 
-    async def fail(self, text: str) -> None:
+    async def fail(self, text: str, facts: Mapping[str, str] = MappingProxyType({})) -> None:
         self.said.append(("failed", text))
+        self.facts = facts
 
     async def reject(self, text: str, facts: Mapping[str, str] = MappingProxyType({})) -> None:
         self.said.append(("rejected", text))
@@ -104,6 +112,42 @@ async def test_an_unusable_judge_model_is_refused_before_anything_begins(tmp_pat
     assert end == "rejected"
     assert why in said
     assert list(tmp_path.iterdir()) == []
+
+
+class FollowedRun(RecordedEnds):
+    """Of a client that follows a run."""
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        return {RUN_ID_KEY: "r1"}
+
+
+async def test_a_run_that_ends_before_its_client_is_cancelled_says_how_it_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps(
+        {"participants": {"p": "http://127.0.0.1:1/"}, "config": {"tasks": tasks(1), "judge_model": "offline"}}
+    )
+    request = parse_request(text, lambda name: pytest.fail(name))
+    store = RunStore(tmp_path, "r1")
+    store.create()
+    keep(store, request)
+
+    def stopped(service: JudgeService, request: AssessmentRequest) -> RunningAssessment:
+        async def job() -> Ended:
+            return Ended("stopped", "the judge is stopping")
+
+        running = RunningAssessment("r1", request)
+        running.job = asyncio.create_task(job())
+        return running
+
+    monkeypatch.setattr(JudgeService, "_begun", stopped)
+    ends = FollowedRun()
+    known = Settings(browser_path=sys.executable)
+    await JudgeService(known, tmp_path).execute(AgentMessage(text=text, context_id="c", task_id="t"), ends)
+    [(state, said)] = ends.said
+    assert (state, ends.facts) == ("failed", {CONTINUES_KEY: "itself"})
+    assert said.startswith("The assessment was stopped: the judge is stopping. The judge continues run r1")
 
 
 class LostClient(RecordedEnds):
