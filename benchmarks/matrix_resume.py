@@ -27,11 +27,18 @@ from shared.files import read_json
 KILLS = ("the matrix", "everything")
 
 
-def attempts(out: Path) -> dict[str, bytes]:
-    """The result of every attempt that has its verdict, by path."""
+def attempts(out: Path) -> dict[str, tuple[str, str]]:
+    """When every attempt that has its verdict began, and the verdict, by path.
+
+    Not the whole file: an attempt whose judge was killed between two of its writes is judged again, but not played.
+    """
     paths = [*out.glob("runs/*/results/*/result.json"), *out.glob("runs/*/epochs/*/results/*/result.json")]
-    contents = {str(path.relative_to(out)): path.read_bytes() for path in paths}
-    return {path: data for path, data in contents.items() if json.loads(data)["verdict"] in ("success", "failure")}
+    found = {str(path.relative_to(out)): json.loads(path.read_bytes()) for path in paths}
+    return {
+        path: (result["times"]["started_at"], result["verdict"])
+        for path, result in found.items()
+        if result["verdict"] in ("success", "failure")
+    }
 
 
 def strike(running: RunningCommand, what: str) -> None:
@@ -75,8 +82,7 @@ def results(out: Path) -> dict[str, dict[str, str]]:
     for cell in read_json(path)["cells"]:
         detail = read_json(out / "runs" / cell["run_id"] / "results.json")["results"][0]["detail"]
         found[f"{cell['scenario']} × {cell['agent']}"] = {
-            f"{task['task_id']}#{task.get('epoch', 1)}": (task["verdict"], task["steps_taken"])
-            for task in detail["tasks"]
+            f"{task['task_id']}#{task.get('epoch', 1)}": task["verdict"] for task in detail["tasks"]
         }
     return found
 
