@@ -119,6 +119,8 @@ class PlaywrightBrowser:
         self._guard = guard
         self._navigations = NavigationLog(server.folder)
         self._requests = RequestLog(server.folder)
+        # The task that it plays, once it has logged in.
+        self.task_id = ""
         self._own_sites: tuple[str, ...] = ()
         self._site: Site | None = None
         # What the judge puts into the pages.
@@ -132,6 +134,7 @@ class PlaywrightBrowser:
 
     async def log_in(self, task: Task) -> None:
         """See `judge.browser.session.Browser`."""
+        self.task_id = task.task_id
         self._own_sites = self._server.settings.config.sites.declared(task)
         self._site = self._server.settings.config.sites.of(task)
         self._know_site()

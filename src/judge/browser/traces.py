@@ -34,16 +34,16 @@ def traced(browsers: Lends, folder: Path) -> Lends:
     """
 
     @asynccontextmanager
-    async def opened(*given: Any, task_id: str = "", **named: Any) -> AsyncIterator[PlaywrightBrowser]:
-        async with browsers(*given, task_id=task_id, **named) as browser:
-            with _missing(task_id):
+    async def opened(*given: Any, **named: Any) -> AsyncIterator[PlaywrightBrowser]:
+        async with browsers(*given, **named) as browser:
+            with _missing(browser):
                 await browser.run_own(_START)
             try:
                 yield browser
             finally:
-                with _missing(task_id):
+                with _missing(browser):
                     async with asyncio.timeout(_SAVE_LIMIT_S):
-                        await browser.run_own(_STOP.format(json.dumps(str(_next(folder, task_id).resolve()))))
+                        await browser.run_own(_STOP.format(json.dumps(str(_next(folder, browser.task_id).resolve()))))
 
     return opened
 
@@ -57,8 +57,8 @@ def _next(folder: Path, task_id: str) -> Path:
 
 
 @contextlib.contextmanager
-def _missing(task_id: str) -> Iterator[None]:
+def _missing(browser: PlaywrightBrowser) -> Iterator[None]:
     try:
         yield
     except (WabeError, PageTrouble, TimeoutError, OSError) as error:
-        _log.warning("no trace of an attempt at %s: %s", task_id, str(error) or "it takes too long")
+        _log.warning("no trace of an attempt at %s: %s", browser.task_id, str(error) or "it takes too long")
