@@ -62,7 +62,7 @@ class Meter:
     def __init__(self, path: Path) -> None:
         self._lines = path.open("a", encoding="utf-8")
         self._parent = os.getppid()
-        # What looking at other processes used is no part of the suite.
+        # Not counted: the CPU time that looking at other processes takes.
         self._own = 0.0
         self._inner: list[float] = [0.0]
 
