@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from judge.browser.action_lines import MAX_DOWNLOADS, acted_on, action_line, with_downloads
+from judge.browser.action_lines import acted_on, action_line, with_downloads
 from judge.browser.fonts import UNDRAWN
 from judge.browser.replies import understand
 from judge.browser.session import Browser, BrowserFactory, ToolResult
@@ -19,7 +19,9 @@ from judge.browser.settle import ClockStalled, SettleMode, settle_mode
 from judge.browser.tools import CheckedAction, asking_tool
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
+from judge.episode.clock import Clock, OutOfTime, StepOverdue
 from judge.episode.draft import StepDraft, StepTimes
+from judge.episode.feedback import Feedback
 from judge.evaluators.kinds.fetch import Fetches
 from judge.evaluators.kinds.probe import Probes
 from judge.evaluators.provenance import own_names
@@ -50,14 +52,12 @@ from shared.errors import (
     WabeError,
 )
 from shared.models import Notice, ObservationMessage, Page, Tab, ToolSpec
-from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, ReportsItsWork, render_observation
+from shared.protocol import ENDING_TOOLS, FINISH, Participant, ReportsItsWork, render_observation
 from shared.snapshot import as_shown, cut_snapshot, parse_snapshot, with_own_names
-from shared.text import excerpt, without_surrogates
+from shared.text import without_surrogates
 
 FOUND_AGAIN = "element_found_again"
 MAX_UNREADABLE = 3
-# The heading with which the browser's server begins an answer.
-_RESULT_HEADING = "### Result\n"
 _KEPT_TABS = 8
 NETWORK_LOST = "its network trace is lost"
 # When the attempt ends, wait at most a tenth of a second for a response that is still being read.
@@ -65,49 +65,6 @@ _PENDING_TRIES = 5
 _PENDING_S = 0.02
 
 Connect = Callable[[], AbstractAsyncContextManager[Participant]]
-
-
-class OutOfTime(ParticipantError):
-    """The participant has used up its time (`task_timeout_s`)."""
-
-
-class Clock:
-    """Measures one party's time against a limit; runs only inside `running`.
-
-    An attempt has three clocks: the participant's (`task_timeout_s`), which runs while the judge waits for a reply,
-    during waits that the participant requested, and while it is off site; one for the browser in each step
-    (`step_timeout_s`); and an overall one.
-    """
-
-    def __init__(self, limit_s: float, error: WabeError) -> None:
-        self._limit_s = limit_s
-        self._error = error
-        self.used_s = 0.0
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Count the body's time, even if it fails. At the limit, interrupt it and raise the clock's error."""
-        now = asyncio.get_running_loop().time
-        began = now()
-        try:
-            async with asyncio.timeout(max(0.0, self._limit_s - self.used_s)) as limit:
-                yield
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise self._error from None
-        finally:
-            self.used_s += now() - began
-
-    def charge(self, seconds: float) -> None:
-        """Add time that is attributed only afterwards. Raises the clock's error if the limit is reached."""
-        self.used_s += seconds
-        if self.used_s >= self._limit_s:
-            raise self._error
-
-
-class _StepOverdue(BrowserFault):
-    """The browser's part of a step has taken `step_timeout_s`."""
 
 
 class EpisodeEnd(Attempt):
@@ -157,8 +114,7 @@ class Episode:
         self._frozen: Frozen | None = None
         self._claimed: ClaimedUsage | None = None
         self._steps: list[Step] = []
-        self._feedback: str | None = None
-        self._downloads: tuple[str, ...] = ()
+        self._feedback = Feedback()
         self._answer: str | None = None
         self._unreadable = 0
         # Why the page in front must be replaced at the next observation.
@@ -356,7 +312,7 @@ class Episode:
 
     async def _step(self, participant: Participant, browser: Browser, index: int) -> StopReason | None:
         """Take one step: observation, reply, outcome. It is recorded even if a part of it fails."""
-        limit = Clock(self.config.step_timeout_s, _StepOverdue(f"step {index} took too long"))
+        limit = Clock(self.config.step_timeout_s, StepOverdue(f"step {index} took too long"))
         times = StepTimes()
         with times.observing:
             page, probed = await self._observe(browser, limit)
@@ -365,9 +321,9 @@ class Episode:
                 # Not a step, because the participant is not asked again.
                 self._record_final_observation(page, probed, browser)
                 return "ended_by_page"
-            self._feedback = _with_downloads(self._feedback, (*self._downloads, *page.downloads))
-            self._downloads = ()
-            draft = StepDraft(self._record_page(index, page, probed, browser, self.store.write_page(index, page)))
+            feedback, self._feedback = self._feedback.text(page.downloads), Feedback()
+            files = self.store.write_page(index, page)
+            draft = StepDraft(self._record_page(index, page, probed, browser, files, feedback))
             self._content = _content(page), probed
         try:
             if index == 0:
@@ -377,7 +333,7 @@ class Episode:
             elif self._needs_real_time(page, draft.navigations):
                 raise ClockStalled
             self.observed(draft.observed)
-            message = render_observation(self._observation(index, page, browser))
+            message = render_observation(self._observation(index, page, browser, feedback))
             with times.replying:
                 text, draft.claimed_trace = await self._ask(participant, message, page)
             draft.reply = text
@@ -403,7 +359,7 @@ class Episode:
             async with self._browser_time(limit):
                 page = await (browser.observe() if why is None else browser.replace_tab(why))
                 probed = await self._probed(browser, page)
-        except _StepOverdue:
+        except StepOverdue:
             grace = Clock(self.config.step_timeout_s, BrowserFault("the browser cannot replace a tab"))
             async with self._browser_time(grace):
                 page = await browser.replace_tab(self._too_long())
@@ -460,12 +416,11 @@ class Episode:
 
     async def _fetch(self, browser: Browser) -> None:
         """Fetch what `fetch` checks compare. An answer that takes too long stays an error, which fails them."""
-        with suppress(_StepOverdue):
-            async with Clock(self.config.step_timeout_s, _StepOverdue("asking the site took too long")).running():
+        with suppress(StepOverdue):
+            async with Clock(self.config.step_timeout_s, StepOverdue("asking the site took too long")).running():
                 await self._fetches.ask(browser, self.network.site)
 
     def _record_final_observation(self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser) -> None:
-        self._feedback = None
         files = self.store.write_final_page(page)
         self._final_look = self._record_page(len(self._steps), page, probed, browser, files)
 
@@ -494,7 +449,13 @@ class Episode:
         return without_surrogates(text), trace
 
     def _record_page(
-        self, index: int, page: Page, probed: tuple[ProbeValue, ...], browser: Browser, files: dict[str, str | None]
+        self,
+        index: int,
+        page: Page,
+        probed: tuple[ProbeValue, ...],
+        browser: Browser,
+        files: dict[str, str | None],
+        feedback: str | None = None,
     ) -> Step:
         """The part of a step that the observation provides."""
         hops = browser.take_hops()
@@ -515,7 +476,7 @@ class Episode:
             snapshot=files["snapshot"],
             snapshot_sha256=files["snapshot_sha256"],
             dialog=page.dialog,
-            feedback=self._feedback,
+            feedback=feedback,
             flags=(
                 *(flag for flag, is_set in flags.items() if is_set),
                 *(f"{UNDRAWN}{script}" for script in page.undrawn),
@@ -532,7 +493,7 @@ class Episode:
             inserted=Inserted(refs=page.inserted) if page.inserted else None,
         )
 
-    def _observation(self, index: int, page: Page, browser: Browser) -> ObservationMessage:
+    def _observation(self, index: int, page: Page, browser: Browser, feedback: str | None) -> ObservationMessage:
         # Only the message is shortened: the record keeps the boxes and the complete snapshot.
         shown = as_shown(page.snapshot, boxes=self.config.snapshot_boxes)
         snapshot = cut_snapshot(shown, self.config.max_snapshot_chars)
@@ -541,7 +502,7 @@ class Episode:
             tools=self._tools(browser),
             instruction=self.task.task if index == 0 else None,
             website=self.task.website if index == 0 else None,
-            feedback=self._feedback,
+            feedback=feedback,
             notice=notice_text(page.notice) if page.notice else None,
         )
 
@@ -562,7 +523,7 @@ class Episode:
         draft.action = understood.action
         checked = understood.checked
         if checked is None:
-            self._feedback = understood.complaint
+            self._feedback.fails(understood.complaint)
             draft.outcome = Outcome(ok=False, message=understood.complaint)
             return "unreadable_replies" if self._unreadable >= MAX_UNREADABLE else None
         if checked.tool in ENDING_TOOLS:
@@ -577,11 +538,9 @@ class Episode:
         result = await self._execute(checked, browser, limit, draft)
         attempted, self._attempted = self._attempted if self._overdue else None, None
         if not result.ok:
-            self._feedback = result.text
-        else:
-            # The answer of these tools is their result; the effect of other actions shows in the next observation.
-            answers = tool_of(checked.tool).answers
-            self._feedback = RESULT + result.text.removeprefix(_RESULT_HEADING) if answers else None
+            self._feedback.fails(result.text)
+        elif tool_of(checked.tool).answers:
+            self._feedback.answers(result.text)
         line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
         own_line = action_line(checked, own_names(snapshot), result.hit)
         line, own_line = (with_downloads(each, result.downloads) for each in (line, own_line))
@@ -594,7 +553,7 @@ class Episode:
             own_line=own_line if result.ok and own_line != line else None,
         )
         draft.downloads += result.downloads
-        self._downloads = result.downloads
+        self._feedback.downloads += result.downloads
         if result.found_again:
             draft.flags += (FOUND_AGAIN,)
         if result.refused:
@@ -612,12 +571,13 @@ class Episode:
     def _asked(self, checked: CheckedAction, line: str, draft: StepDraft) -> Outcome:
         """The user's answer goes to the participant with the next observation."""
         if sum(step.asked is not None for step in self._steps) >= MAX_QUESTIONS:
-            self._feedback = f"The user answers at most {MAX_QUESTIONS} questions."
-            return Outcome(ok=False, message=self._feedback)
+            problem = f"The user answers at most {MAX_QUESTIONS} questions."
+            self._feedback.fails(problem)
+            return Outcome(ok=False, message=problem)
         question, permission = str(checked.params["question"]), checked.params.get(PERMISSION)
         named = None if permission is None else str(permission)
         draft.asked = found = answered(question, named, self.task.user_replies, self.task.user_reply)
-        self._feedback = RESULT + found.reply
+        self._feedback.answers(found.reply)
         return Outcome(ok=True, message=found.reply, line=line)
 
     async def _execute(self, checked: CheckedAction, browser: Browser, limit: Clock, draft: StepDraft) -> ToolResult:
@@ -641,7 +601,7 @@ class Episode:
                     draft.navigations += self._route.went(browser.take_hops())
                     if self._route.left_site(draft.navigations[seen:]) and self.config.off_site != "allow":
                         draft.flags += (OFF_SITE,)
-        except _StepOverdue:
+        except StepOverdue:
             self._overdue = self._too_long()
             return ToolResult(ok=False, text=f"the step took longer than {self.config.step_timeout_s:g} s")
 
@@ -676,16 +636,6 @@ def _require_first_page(page: Page, website: str, settle: SettleMode | None, *, 
 
 def _content(page: Page) -> object:
     return page.url, page.title, page.snapshot, page.dialog, page.notice
-
-
-def _with_downloads(feedback: str | None, names: Sequence[str]) -> str | None:
-    """The feedback with the files that the page began to download since the last observation."""
-    if not names:
-        return feedback
-    more = f" and {len(names) - MAX_DOWNLOADS} more" if len(names) > MAX_DOWNLOADS else ""
-    shown = ", ".join(excerpt(name, 100) for name in names[:MAX_DOWNLOADS]) + more
-    said = f"the page offered {shown} for download; files cannot be downloaded here"
-    return RESULT + said if feedback is None else f"{feedback} Also, {said}."
 
 
 def _shortened_tabs(tabs: tuple[Tab, ...]) -> tuple[Tab, ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from helpers.episode.scripted import SkippingLoop
 from judge.config import RunConfig
-from judge.episode.episode import Clock, OutOfTime
+from judge.episode.clock import Clock, OutOfTime
 
 
 def run(steps: list[tuple[str, float]], clock: Clock) -> None:
