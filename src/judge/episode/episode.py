@@ -8,16 +8,18 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 from uuid import uuid4
 
 from judge.browser.action_lines import acted_on, action_line, with_downloads
 from judge.browser.fonts import UNDRAWN
-from judge.browser.replies import understand
+from judge.browser.points import Viewport
+from judge.browser.replies import line_of, understand
 from judge.browser.session import Browser, BrowserFactory, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
-from judge.browser.tools import CheckedAction, asking_tool
+from judge.browser.tools import CheckedAction, Complaint, asking_tool, check_action
 from judge.config import RunConfig
+from judge.episode.action_list import ActionList, SeenPage
 from judge.episode.blame import Route, shortened
 from judge.episode.clock import Clock, OutOfTime, StepOverdue
 from judge.episode.draft import StepDraft, StepTimes
@@ -51,9 +53,9 @@ from shared.errors import (
     TrajectoryError,
     WabeError,
 )
-from shared.models import Notice, ObservationMessage, Page, Tab, ToolSpec
+from shared.models import Action, Notice, ObservationMessage, Page, Tab, ToolSpec
 from shared.protocol import ENDING_TOOLS, FINISH, Participant, ReportsItsWork, render_observation
-from shared.snapshot import as_shown, cut_snapshot, parse_snapshot, with_own_names
+from shared.snapshot import Snapshot, as_shown, cut_snapshot, parse_snapshot, with_own_names
 from shared.text import without_surrogates
 
 FOUND_AGAIN = "element_found_again"
@@ -65,6 +67,11 @@ _PENDING_TRIES = 5
 _PENDING_S = 0.02
 
 Connect = Callable[[], AbstractAsyncContextManager[Participant]]
+
+
+class _PageLimits(TypedDict):
+    open_tabs: int
+    viewport: Viewport
 
 
 class EpisodeEnd(Attempt):
@@ -115,6 +122,11 @@ class Episode:
         self._claimed: ClaimedUsage | None = None
         self._steps: list[Step] = []
         self._feedback = Feedback()
+        # How many replies there were, and what is left of the last one.
+        self._replies = 0
+        self._list: ActionList | None = None
+        # Texts that vanished, of which the participant has not been sent yet.
+        self._vanished: tuple[str, ...] = ()
         self._answer: str | None = None
         self._unreadable = 0
         # Why the page in front must be replaced at the next observation.
@@ -169,6 +181,7 @@ class Episode:
         return EpisodeEnd(
             task=self.task,
             max_steps=self.config.max_steps,
+            max_actions=self.config.max_actions,
             context_id=self.context_id,
             number=self.number,
             epoch=self.store.epoch,
@@ -303,27 +316,45 @@ class Episode:
             self._network_fault = WabeError(self._network_missing)
 
     async def _take_steps(self, participant: Participant, browser: Browser) -> StopReason:
-        for index in range(self.config.max_steps):
-            if index and self.config.step_delay:
+        while self._replies < self.config.max_steps or (self._list and self._list.left):
+            if self._steps and self.config.step_delay:
                 await asyncio.sleep(self.config.step_delay)
-            if stop := await self._step(participant, browser, index):
+            if stop := await self._step(participant, browser):
                 return stop
         return "max_steps"
 
-    async def _step(self, participant: Participant, browser: Browser, index: int) -> StopReason | None:
-        """Take one step: observation, reply, outcome. It is recorded even if a part of it fails."""
+    async def _step(self, participant: Participant, browser: Browser) -> StopReason | None:
+        """Take one step: observation, action, outcome. It is recorded even if a part of it fails.
+
+        The action is the next one of the last reply, if it had several, or the first one of another reply.
+        """
+        index = len(self._steps)
         limit = Clock(self.config.step_timeout_s, StepOverdue(f"step {index} took too long"))
         times = StepTimes()
         with times.observing:
             page, probed = await self._observe(browser, limit)
             # Not before the first action: the participant has not done anything yet.
+            navigations = self._followed(page, browser)
             if index and self._has_ended(page, probed):
                 # Not a step, because the participant is not asked again.
-                self._record_final_observation(page, probed, browser)
+                self._record_final_observation(page, probed, navigations)
                 return "ended_by_page"
-            feedback, self._feedback = self._feedback.text(page.downloads), Feedback()
-            files = self.store.write_page(index, page)
-            draft = StepDraft(self._record_page(index, page, probed, browser, files, feedback))
+            seen = SeenPage(page, with_own_names(parse_snapshot(page.snapshot)), self._route.documents)
+            action = self._next_listed(seen)
+            if action is None and self._replies == self.config.max_steps:
+                self._record_final_observation(page, probed, navigations)
+                return "max_steps"
+            message = None if action else self._observation(page, browser)
+            draft = StepDraft(
+                self._record_page(
+                    page,
+                    probed,
+                    navigations,
+                    self.store.write_page(index, page),
+                    feedback=message.feedback if message else None,
+                    reply=self._list.reply if action and self._list else self._replies,
+                )
+            )
             self._content = _content(page), probed
         try:
             if index == 0:
@@ -333,13 +364,16 @@ class Episode:
             elif self._needs_real_time(page, draft.navigations):
                 raise ClockStalled
             self.observed(draft.observed)
-            message = render_observation(self._observation(index, page, browser, feedback))
-            with times.replying:
-                text, draft.claimed_trace = await self._ask(participant, message, page)
-            draft.reply = text
+            if message is not None:
+                with times.replying:
+                    draft.reply, draft.claimed_trace = await self._ask(participant, render_observation(message), page)
+                self._replies += 1
             used_s = limit.used_s
             with times.acting:
-                stop = await self._act_on(text, page, browser, limit, draft)
+                if action is None:
+                    stop = await self._act_on_reply(draft.reply, seen, browser, limit, draft)
+                else:
+                    stop = await self._act_on_listed(action, seen, browser, limit, draft)
             self._acted_s = limit.used_s - used_s
         except WabeError as error:
             message = f"{error.blame}: {error.message}"
@@ -406,7 +440,7 @@ class Episode:
                 page = await browser.observe()
                 probed = await self._probed(browser, page)
             if (_content(page), probed) != self._content:
-                self._record_final_observation(page, probed, browser)
+                self._record_final_observation(page, probed, self._followed(page, browser))
             if self._ended == "max_steps" and self._has_ended(page, probed):
                 self._ended = "ended_by_page"
 
@@ -420,9 +454,10 @@ class Episode:
             async with Clock(self.config.step_timeout_s, StepOverdue("asking the site took too long")).running():
                 await self._fetches.ask(browser, self.network.site)
 
-    def _record_final_observation(self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser) -> None:
-        files = self.store.write_final_page(page)
-        self._final_look = self._record_page(len(self._steps), page, probed, browser, files)
+    def _record_final_observation(
+        self, page: Page, probed: tuple[ProbeValue, ...], navigations: tuple[Navigation, ...]
+    ) -> None:
+        self._final_look = self._record_page(page, probed, navigations, self.store.write_final_page(page))
 
     @asynccontextmanager
     async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
@@ -448,26 +483,33 @@ class Episode:
             trace = participant.trace(self.context_id)
         return without_surrogates(text), trace
 
-    def _record_page(
-        self,
-        index: int,
-        page: Page,
-        probed: tuple[ProbeValue, ...],
-        browser: Browser,
-        files: dict[str, str | None],
-        feedback: str | None = None,
-    ) -> Step:
-        """The part of a step that the observation provides."""
+    def _followed(self, page: Page, browser: Browser) -> tuple[Navigation, ...]:
+        """The navigations until this observation."""
         hops = browser.take_hops()
-        if index == 0:
+        if not self._steps:
             self._route.landed(page)
         navigations = self._route.went(hops)
         self._route.saw(page)
+        return navigations
+
+    def _record_page(
+        self,
+        page: Page,
+        probed: tuple[ProbeValue, ...],
+        navigations: tuple[Navigation, ...],
+        files: dict[str, str | None],
+        *,
+        feedback: str | None = None,
+        reply: int | None = None,
+    ) -> Step:
+        """The part of a step that the observation provides."""
+        index = len(self._steps)
         is_off_site = self._route.is_elsewhere(page.url) or self._route.left_site(navigations)
         is_flagged = is_off_site and self.config.off_site != "allow"
         flags = {OFF_SITE: is_flagged, BLOCKED: bool(page.refused), SITE_BLOCKED: bool(page.wall)}
         return Step(
             index=index,
+            reply_index=None if reply == index else reply,
             url=page.url,
             title=page.title,
             origin=page.origin,
@@ -493,30 +535,48 @@ class Episode:
             inserted=Inserted(refs=page.inserted) if page.inserted else None,
         )
 
-    def _observation(self, index: int, page: Page, browser: Browser, feedback: str | None) -> ObservationMessage:
+    def _next_listed(self, seen: SeenPage) -> Action | None:
+        """The next action of the last reply; `None` if there is none, or it is not to be executed."""
+        if self._list is None or not self._list.left:
+            return None
+        found = self._list.next_on(seen)
+        if isinstance(found, Action):
+            # The participant is not sent this observation.
+            self._feedback.downloads += seen.page.downloads
+            self._vanished += seen.page.vanished
+            return found
+        self._feedback.fails(self._list.explained(found))
+        return None
+
+    def _observation(self, page: Page, browser: Browser) -> ObservationMessage:
+        """The message about a page; what is said of the last reply is said once."""
+        done, self._list = self._list, None
+        feedback, self._feedback = self._feedback.text(page.downloads), Feedback()
+        vanished, self._vanished = (*self._vanished, *page.vanished), ()
         # Only the message is shortened: the record keeps the boxes and the complete snapshot.
         shown = as_shown(page.snapshot, boxes=self.config.snapshot_boxes)
         snapshot = cut_snapshot(shown, self.config.max_snapshot_chars)
         return ObservationMessage(
-            page=page.model_copy(update={"snapshot": snapshot}),
+            page=page.model_copy(update={"snapshot": snapshot, "vanished": vanished}),
             tools=self._tools(browser),
-            instruction=self.task.task if index == 0 else None,
-            website=self.task.website if index == 0 else None,
+            instruction=None if self._steps else self.task.task,
+            website=None if self._steps else self.task.website,
             feedback=feedback,
             notice=notice_text(page.notice) if page.notice else None,
+            executed=(done.done, done.total) if done else None,
+            max_actions=self.config.max_actions,
         )
 
-    async def _act_on(
-        self, text: str, page: Page, browser: Browser, limit: Clock, draft: StepDraft
+    async def _act_on_reply(
+        self, text: str, seen: SeenPage, browser: Browser, limit: Clock, draft: StepDraft
     ) -> StopReason | None:
-        """Execute the action in a reply; adds every fact to `draft` as soon as it is known."""
-        snapshot = with_own_names(parse_snapshot(page.snapshot))
+        """Execute the first action of a reply."""
         understood = understand(
             text,
             self._tools(browser),
-            snapshot,
-            open_tabs=max(1, len(page.tabs)),
-            viewport=(self.config.viewport_width, self.config.viewport_height),
+            seen.snapshot,
+            max_actions=self.config.max_actions,
+            **self._limits_on(seen.page),
         )
         # Only unreadable replies in a row count. One that is read but refused ends the row.
         self._unreadable = self._unreadable + 1 if understood.action is None else 0
@@ -526,25 +586,45 @@ class Episode:
             self._feedback.fails(understood.complaint)
             draft.outcome = Outcome(ok=False, message=understood.complaint)
             return "unreadable_replies" if self._unreadable >= MAX_UNREADABLE else None
+        if understood.rest:
+            self._list = ActionList(draft.observed.of_reply, understood.rest, seen)
+        return await self._act(checked, seen.snapshot, browser, limit, draft)
+
+    async def _act_on_listed(
+        self, action: Action, seen: SeenPage, browser: Browser, limit: Clock, draft: StepDraft
+    ) -> StopReason | None:
+        """Execute a later action of a reply. It is checked again, because the page may have changed."""
+        draft.action = action
+        checked = check_action(action, self._tools(browser), seen.snapshot, **self._limits_on(seen.page))
+        if isinstance(checked, Complaint):
+            self._done(Outcome(ok=False, message=checked.text), draft)
+            return None
+        return await self._act(checked, seen.snapshot, browser, limit, draft)
+
+    def _limits_on(self, page: Page) -> _PageLimits:
+        viewport = self.config.viewport_width, self.config.viewport_height
+        return {"open_tabs": max(1, len(page.tabs)), "viewport": viewport}
+
+    async def _act(
+        self, checked: CheckedAction, snapshot: Snapshot, browser: Browser, limit: Clock, draft: StepDraft
+    ) -> StopReason | None:
+        """Execute an action; adds every fact to `draft` as soon as it is known."""
+        before = line_of(checked, snapshot)
         if checked.tool in ENDING_TOOLS:
             answer = checked.params.get("answer") if checked.tool == FINISH else None
             self._answer = None if answer is None else str(answer)
-            draft.outcome = Outcome(ok=True, line=understood.line)
+            draft.outcome = Outcome(ok=True, line=before)
             return "finished"
         if checked.tool == ASK_USER:
-            draft.outcome = self._asked(checked, understood.line, draft)
+            self._done(self._asked(checked, before, draft), draft, answers=True)
             return None
-        self._attempted = understood.line if self.task.watched else None
+        self._attempted = before if self.task.watched else None
         result = await self._execute(checked, browser, limit, draft)
         attempted, self._attempted = self._attempted if self._overdue else None, None
-        if not result.ok:
-            self._feedback.fails(result.text)
-        elif tool_of(checked.tool).answers:
-            self._feedback.answers(result.text)
-        line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
+        line = before if result.hit is None else action_line(checked, snapshot, result.hit)
         own_line = action_line(checked, own_names(snapshot), result.hit)
         line, own_line = (with_downloads(each, result.downloads) for each in (line, own_line))
-        draft.outcome = Outcome(
+        outcome = Outcome(
             ok=result.ok,
             message=result.text,
             line=line if result.ok else None,
@@ -552,6 +632,8 @@ class Episode:
             attempted=attempted,
             own_line=own_line if result.ok and own_line != line else None,
         )
+        # The answer of these tools is their result; the effect of other actions shows in the next observation.
+        self._done(outcome, draft, answers=tool_of(checked.tool).answers)
         draft.downloads += result.downloads
         self._feedback.downloads += result.downloads
         if result.found_again:
@@ -560,6 +642,17 @@ class Episode:
             draft.refused += result.refused
             draft.flags += (BLOCKED,)
         return None
+
+    def _done(self, outcome: Outcome, draft: StepDraft, *, answers: bool = False) -> None:
+        draft.outcome = outcome
+        number = None
+        if self._list is not None:
+            self._list.executed(ok=outcome.ok)
+            number = self._list.done
+        if not outcome.ok:
+            self._feedback.fails(outcome.message)
+        elif answers:
+            self._feedback.answers(outcome.message, number=number)
 
     def _tools(self, browser: Browser) -> tuple[ToolSpec, ...]:
         return (
@@ -571,13 +664,10 @@ class Episode:
     def _asked(self, checked: CheckedAction, line: str, draft: StepDraft) -> Outcome:
         """The user's answer goes to the participant with the next observation."""
         if sum(step.asked is not None for step in self._steps) >= MAX_QUESTIONS:
-            problem = f"The user answers at most {MAX_QUESTIONS} questions."
-            self._feedback.fails(problem)
-            return Outcome(ok=False, message=problem)
+            return Outcome(ok=False, message=f"The user answers at most {MAX_QUESTIONS} questions.")
         question, permission = str(checked.params["question"]), checked.params.get(PERMISSION)
         named = None if permission is None else str(permission)
         draft.asked = found = answered(question, named, self.task.user_replies, self.task.user_reply)
-        self._feedback.answers(found.reply)
         return Outcome(ok=True, message=found.reply, line=line)
 
     async def _execute(self, checked: CheckedAction, browser: Browser, limit: Clock, draft: StepDraft) -> ToolResult:

@@ -13,25 +13,27 @@ _RESULT_HEADING = "### Result\n"
 
 @dataclass
 class Feedback:
-    """On one reply: a sentence on a failure, an action's own result, and the files that pages offered."""
+    """On one reply: what failed or was not executed, the actions' own results, and the files that pages offered."""
 
-    failure: str | None = None
-    answer: str | None = None
+    problem: str | None = None
+    results: tuple[str, ...] = ()
     downloads: tuple[str, ...] = ()
 
-    def fails(self, text: str) -> None:
-        """The reply, or its action, failed."""
-        self.failure, self.answer = text, None
+    def fails(self, problem: str) -> None:
+        """The reply, or one of its actions, failed, or was not executed. `problem` is one or more sentences."""
+        self.problem = problem if self.problem is None else f"{self.problem} {problem}"
 
-    def answers(self, text: str) -> None:
-        """An action whose effect is not on the page returned this."""
-        self.answer = text.removeprefix(_RESULT_HEADING)
+    def answers(self, text: str, *, number: int | None = None) -> None:
+        """An action whose effect is not on the page returned this. `number`: of an action in a list."""
+        result = text.removeprefix(_RESULT_HEADING)
+        self.results += (result if number is None else f"action {number}: {result}",)
 
     def text(self, downloads: Sequence[str] = ()) -> str | None:
         """The line of the message; `downloads` began while the page was observed."""
-        text = self.failure
-        if text is None and self.answer is not None:
-            text = RESULT + self.answer
+        results = "; ".join(self.results)
+        text = RESULT + results if results else None
+        if self.problem is not None:
+            text = f"{self.problem} Results of the others: {results}" if results else self.problem
         return _with_downloads(text, (*self.downloads, *downloads))
 
 

@@ -90,12 +90,14 @@ class StepBegun(TaskEvent):
 
 
 class StepDone(TaskEvent):
-    """One step is over and on disk; `action` is the factual line, or why none was executed.
+    """One step is over and on disk; `action` is the factual line, or why none was executed. `reply`: the number of its
+    reply, if that is another one.
 
     `recorded` exists only in the judge's own process: it is excluded from dumps and not sent over A2A.
     """
 
     step: Count
+    reply: Count = omit_default(0)
     max_steps: Count
     action: str
     executed: bool
@@ -165,7 +167,7 @@ _PROSE: Mapping[type[Event], str] = MappingProxyType(
         RunStarted: "Assessment {run_id}: {total} tasks{epochs}{kept}.",
         RequestWarning: "Note: {text}",
         TaskStarted: "Task {task_id}{epoch}, attempt {attempt}: started, up to {max_steps} steps.",
-        StepDone: "Task {task_id}{epoch}, step {step} of {max_steps}: {action}",
+        StepDone: "Task {task_id}{epoch}, step {step}{reply} of {max_steps}: {action}",
         TaskRetried: "Task {task_id}{epoch}, attempt {attempt}: aborted, trying again: {cause}",
         TaskJudging: "Task {task_id}{epoch}: {steps} steps done, judging.",
         TaskDone: "Task {task_id}{epoch}: {outcome} after {steps} steps: {reason}",
@@ -174,7 +176,12 @@ _PROSE: Mapping[type[Event], str] = MappingProxyType(
     }
 )
 # Included only if not the default, so that a run with one epoch reads as in older versions.
-_IF_UNUSUAL = {"epoch": ", epoch {}", "epochs": ", in {} epochs", "kept": ", {} kept from before"}
+_IF_UNUSUAL = {
+    "epoch": ", epoch {}",
+    "reply": ", reply {}",
+    "epochs": ", in {} epochs",
+    "kept": ", {} kept from before",
+}
 _MAX_TEXT_CHARS = 200
 _MAX_NOTE_CHARS = 500
 _TEXTS = {"action", "cause", "reason", "text"}

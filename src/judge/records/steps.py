@@ -102,7 +102,10 @@ class ProbeValue(Record):
 
 
 class Step(Record):
-    """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
+    """One observation, one action, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
+
+    Of a reply with several actions, each one that was executed, or failed, has a step; only the first step has the
+    reply's text and thought. `reply_index` is the number of the reply, from 0, if it is not `index`.
 
     The digests are of the two files' bytes; runs of the first version have none. `viewport` is width and height in CSS
     pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
@@ -116,6 +119,7 @@ class Step(Record):
     """
 
     index: int
+    reply_index: int | None = omit_default(None)
     url: Address
     origin: str | None = omit_default(None)
     is_mixed: bool = omit_default(False)
@@ -143,6 +147,11 @@ class Step(Record):
     inserted: Inserted | None = omit_default(None)
     claimed_trace: ClaimedTrace | None = omit_default(None)
     timings: Timings = Timings()
+
+    @property
+    def of_reply(self) -> int:
+        """The number of the reply whose action this is, from 0."""
+        return self.index if self.reply_index is None else self.reply_index
 
     @property
     def vanished_texts(self) -> tuple[str, ...]:

@@ -258,6 +258,16 @@ class AttemptRow:
     claimed_input_tokens: int | None = column(lambda it: it.claimed.input if it.claimed else None)
     claimed_output_tokens: int | None = column(lambda it: it.claimed.output if it.claimed else None)
     claimed_cost_usd: float | None = column(lambda it: it.claimed.cost_usd if it.claimed else None)
+    # With one action per reply, as many as steps.
+    actions: int = column(
+        lambda it: it.attempt.actions_taken,
+        entry="actions_taken",
+        when=lambda it: it.attempt.max_actions > 1,
+        added=True,
+    )
+    max_actions: int = column(
+        lambda it: it.attempt.max_actions, entry=True, when=lambda it: it.attempt.max_actions > 1, added=True
+    )
 
     @classmethod
     def of(cls, played: RowSource, *, max_chars: int | None = None, **more: Any) -> Self:

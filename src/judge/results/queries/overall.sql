@@ -124,7 +124,7 @@ SELECT id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed", total AS 
        played ->> 'model' AS "Model", played ->> 'revision' AS "Revision", played ->> 'scenario' AS "Scenario",
        NULLIF(concat_ws(', ', made_with ->> '/environment/browser', made_with ->> '/environment/browser_mode',
                         IF(made_with ->> '/environment/guarded' = 'false', 'no guard', NULL)), '') AS "Browser", made_with ->> 'settle' AS "Settle",
-       made_with ->> 'actions' AS "Actions", attempts AS "Attempts", task_set AS "Task Set", excluded AS "Excluded"
+       NULLIF(concat_ws(', ', made_with ->> 'actions', 'up to ' || (made_with ->> 'max_actions') || ' per reply'), '') AS "Actions", attempts AS "Attempts", task_set AS "Task Set", excluded AS "Excluded"
 FROM shown
 ORDER BY MAX(IF(COALESCE(complete, TRUE), ROUND(rate, 1), NULL)) OVER (PARTITION BY task_set) DESC NULLS LAST, task_set,
          COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC;
