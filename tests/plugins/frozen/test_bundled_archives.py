@@ -44,7 +44,12 @@ def test_every_task_of_the_application_was_recorded_in_two_plays() -> None:
     ("scenario", "script", "task_id"),
     [
         (on_archives(load_scenario(FOLDER / "scenario.toml")), FOLDER / "replay.toml", "express_order"),
-        (on_archives(load_scenario(FOLDER / "scenario.toml")), FOLDER / "replay.toml", "datasette_sql"),
+        pytest.param(
+            on_archives(load_scenario(FOLDER / "scenario.toml")),
+            FOLDER / "replay.toml",
+            "datasette_sql",
+            marks=pytest.mark.nightly,
+        ),
         (on_archives(load_scenario(HIRE / "scenario.toml"), FOLDER / "hire.wacz"), HIRE / "replay.toml", "hire_order"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
