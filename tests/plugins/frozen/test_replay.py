@@ -354,12 +354,23 @@ async def test_a_message_whose_reply_waits_for_others_is_uncertain() -> None:
     assert [entry.grade for entry in replay.take()] == ["exact", "uncertain"]
 
 
-@pytest.mark.parametrize(("steps", "grade"), [((0, 0), "exact"), ((1, 2), "uncertain")])
+@pytest.mark.parametrize(
+    ("said", "steps", "grade"),
+    [
+        (0, (0, 0), "exact"),
+        (1, (0, 0), "uncertain"),
+        # An old archive has no steps of messages, so that only a request of a later step shows that it was sent then.
+        (None, (0, 0), "exact"),
+        (None, (1, 2), "uncertain"),
+    ],
+)
 async def test_what_a_page_says_first_is_a_greeting_only_in_the_step_that_opened_the_socket(
-    steps: tuple[int, int], grade: str
+    said: int | None, steps: tuple[int, int], grade: str
 ) -> None:
-    opened = await recorded_socket(sent("set"), received("done"))
-    opened = replace(opened, messages=tuple(replace(each, tick=10 + at) for at, each in enumerate(opened.messages)))
+    opened = await recorded_socket(replace(sent("set"), step=said or 0), received("done"))
+    assert [each.step for each in opened.messages] == [said or 0, None]
+    messages = tuple(replace(each, tick=10 + at) for at, each in enumerate(opened.messages))
+    opened = replace(opened, messages=(replace(messages[0], step=said), messages[1]))
     asked = walk("w", (request("/", step=steps[0]), answer(b"0")), (request("/shown", step=steps[1]), answer(b"1")))
     pages = (replace(asked[0], number=1, began=2, ended=3), replace(asked[1], number=2, began=20, ended=21))
     index = Index(recording((replace(opened, ended=30), *pages)))

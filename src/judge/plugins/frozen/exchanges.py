@@ -24,13 +24,14 @@ class Chunk:
 
 @dataclass(frozen=True)
 class RecordedSocketMessage:
-    """A message of a socket, as `SocketMessage`, with its tick."""
+    """A message of a socket, as `SocketMessage`, with its tick. `step` is `None` for the site's, and in old archives."""
 
     sent: bool
     is_text: bool
     data: bytes
     at_ms: int
     tick: int
+    step: int | None = None
 
 
 @dataclass(frozen=True)

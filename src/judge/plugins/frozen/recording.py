@@ -126,8 +126,11 @@ class RecordingInterceptor:
         def seen(message: SocketMessage | SocketClose) -> None:
             tick = self._next()
             if isinstance(message, SocketMessage):
+                step = message.step if message.sent else None
                 entry.messages.append(
-                    RecordedSocketMessage(message.sent, message.is_text, message.data, max(0, message.at_ms), tick)
+                    RecordedSocketMessage(
+                        message.sent, message.is_text, message.data, max(0, message.at_ms), tick, step
+                    )
                 )
             elif entry.closed is None:
                 entry.closed = message
