@@ -24,7 +24,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class RecordedSocketMessage:
-    """A message of a socket, as `SocketMessage`, with its tick. `step` is `None` for the site's, and in old archives."""
+    """A message of a socket, as `SocketMessage`, with its tick. `step` is `None` if it is the site's, or not known."""
 
     sent: bool
     is_text: bool
