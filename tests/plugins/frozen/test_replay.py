@@ -437,6 +437,21 @@ async def test_a_socket_that_the_site_closed_is_closed_after_its_last_message() 
     await asyncio.wait_for(serving, 10)
 
 
+async def test_a_socket_that_the_site_closed_after_a_write_is_closed_after_it() -> None:
+    opened = await recorded_socket(received("hello"), SocketClose(False, 4001))
+    assert opened.ended == opened.messages[0].tick + 1
+    (left,) = walk("w", (request("/leave", "POST"), answer(b"bye")))
+    left = replace(left, number=1, began=opened.ended, ended=opened.ended + 1)
+    replay, page = ReplayInterceptor(Index(recording((replace(opened, ended=left.ended + 1), left)))), End()
+    serving = asyncio.create_task(replay.socket(request(SOCKET), page, None))
+    await page.until(lambda: page.sent == [b"hello"])
+    await asyncio.sleep(0.05)
+    assert page.closed == []
+    await replay.answer(request("/leave", "POST"), None)
+    await page.until(lambda: page.closed == [4001])
+    await asyncio.wait_for(serving, 10)
+
+
 async def test_a_socket_that_was_not_recorded_fails() -> None:
     replay = ReplayInterceptor(Index(recording()))
     with pytest.raises(RequestFailed):

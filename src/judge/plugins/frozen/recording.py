@@ -133,7 +133,7 @@ class RecordingInterceptor:
                     )
                 )
             elif entry.closed is None:
-                entry.closed = message
+                entry.closed, entry.ended = message, tick
                 entry.is_whole = True
 
         try:
@@ -168,7 +168,7 @@ class RecordingInterceptor:
 
     def _end(self, entry: _Entry, failure: str = "") -> None:
         entry.failure = failure
-        entry.ended = self._next()
+        entry.ended = entry.ended or self._next()
 
     def _next(self) -> int:
         self._tick += 1
