@@ -10,7 +10,7 @@ const fs = require("fs");
 const path = require("path");
 const { clickAgain, drag, press } = require("./mouse.cjs");
 const { adapt } = require("./server_tab.cjs");
-const { address, EVENT, MAX_FRAMES, TICK, Target } = require("./target.cjs");
+const { EVENT, MAX_FRAMES, TICK, Target } = require("./target.cjs");
 const { delay, soon } = require("./timing.cjs");
 
 const KEY = Symbol.for("wabe.settle");
@@ -243,8 +243,7 @@ class Settler {
 
   async attach(subject) {
     const session = await this.page.context().newCDPSession(subject);
-    const actedInEditor = () => this.page.context()[REQUESTS]?.actedInEditor();
-    const target = new Target(session, this.context, this.longLived, () => this.isNavigating(), actedInEditor);
+    const target = new Target(session, this.context, () => this.isNavigating(), () => this.page.context()[REQUESTS]?.actedInEditor());
     this.targets.set(subject, target);
     session.on("close", () => { target.isClosed = true; this.targets.delete(subject); });
     await target.start();
@@ -532,6 +531,7 @@ class Settler {
   }
 }
 
+const address = url => url.split(/[?#]/, 1)[0];
 const origin = page => {
   try {
     return new URL(page.url()).origin;

@@ -48,14 +48,10 @@ const MAX_BODIES = 1000;
 // Types of answers that no page waits for the end of.
 const ENDLESS = new Set(["EventSource", "Media", "Ping"]);
 
-const address = url => url.split(/[?#]/, 1)[0];
-
 // One renderer's session: the page itself, or a frame in its own process.
 class Target {
-  constructor(session, { isPageTime, maxCpu, clockOffset, attack }, longLived, isNavigating, actedInEditor) {
+  constructor(session, { isPageTime, maxCpu, clockOffset, attack }, isNavigating, actedInEditor) {
     this.session = session;
-    // The addresses that are not waited for.
-    this.longLived = longLived;
     this.maxCpu = maxCpu;
     this.isNavigating = isNavigating;
     this.actedInEditor = actedInEditor;
@@ -81,7 +77,7 @@ class Target {
     this.pending = null;
     this.usedAt = performance.now();
     this.heldUntil = -Infinity;
-    // The answers that are arriving: their addresses (`null` for a document), when they began, and when the last piece came.
+    // The answers that are arriving: when each began, and when its last piece came.
     this.bodies = new Map();
   }
 
@@ -107,10 +103,10 @@ class Target {
     session.on("Page.javascriptDialogClosed", () => { this.hasDialog = false; });
     session.on("Emulation.virtualTimeBudgetExpired", () => this.expired?.());
     session.on("Runtime.bindingCalled", ({ name }) => { if (name === EVENT) this.actedInEditor(); });
-    session.on("Network.responseReceived", ({ requestId, type, response: { url, mimeType } }) => {
-      if (ENDLESS.has(type) || mimeType === "text/event-stream" || this.bodies.size >= MAX_BODIES) return;
+    session.on("Network.responseReceived", ({ requestId, type, response }) => {
+      if (ENDLESS.has(type) || response.mimeType === "text/event-stream" || this.bodies.size >= MAX_BODIES) return;
       const now = performance.now();
-      this.bodies.set(requestId, { url: type === "Document" ? null : address(url), began: now, at: now });
+      this.bodies.set(requestId, { began: now, at: now });
     });
     session.on("Network.dataReceived", ({ requestId }) => {
       const body = this.bodies.get(requestId);
@@ -155,11 +151,9 @@ class Target {
   isReceiving(limit, pause) {
     const now = performance.now();
     let isArriving = false;
-    for (const [id, { url, began, at }] of this.bodies) {
-      const [isOld, hasPaused] = [now - began > limit, now - at > pause];
-      if (isOld && !hasPaused && url && this.longLived.size < MAX_BODIES) this.longLived.add(url);
-      if (isOld || this.longLived.has(url)) this.bodies.delete(id);
-      else if (!hasPaused) isArriving = true;
+    for (const [id, { began, at }] of this.bodies) {
+      if (now - began > limit) this.bodies.delete(id);
+      else if (now - at <= pause) isArriving = true;
     }
     return isArriving;
   }
@@ -303,4 +297,4 @@ class Target {
   }
 }
 
-module.exports = { address, EVENT, MAX_FRAMES, TICK, Target };
+module.exports = { EVENT, MAX_FRAMES, TICK, Target };
