@@ -428,6 +428,17 @@ async def test_heartbeats_need_not_come_as_often_as_they_did() -> None:
     assert [entry.grade for entry in replay.take()] == ["exact"]
 
 
+async def test_what_a_page_says_about_what_it_has_received_changes_nothing_with_whatever_count() -> None:
+    exchange = await recorded_socket(received("hello"), sent('42["ack",1]'), sent("save"), received("saved"))
+    replay, page, serving = await replayed(exchange)
+    page.queue.put_nowait(sent('42["ack",5]'))
+    page.queue.put_nowait(sent("save"))
+    await page.until(lambda: b"saved" in page.sent)
+    page.queue.put_nowait(SocketClose(True, 1000))
+    await asyncio.wait_for(serving, 10)
+    assert [entry.grade for entry in replay.take()] == ["exact"]
+
+
 async def test_a_socket_that_the_site_closed_is_closed_after_its_last_message() -> None:
     exchange = await recorded_socket(sent("bye"), received("bye"), SocketClose(False, 4001))
     _, page, serving = await replayed(exchange)
