@@ -190,6 +190,13 @@ def test_a_range_is_cut_from_the_whole(asked: str, body: bytes, place: str) -> N
     assert header(match.answer.headers, "content-range") == place
 
 
+def test_a_range_is_cut_from_a_recorded_part() -> None:
+    part = answer(b"2345", 206, headers=(("Content-Range", "bytes 2-5/10"),))
+    made = matcher(walk("w", (request("/film", headers=(("Range", "bytes=2-5"),)), part)))
+    found = made.match(request("/film", headers=(("Range", "bytes=3-4"),)))
+    assert (found.grade, found.answer and found.answer.body) == ("synthesised", b"34")
+
+
 def test_a_range_is_not_cut_from_an_encoded_answer() -> None:
     made = one("/film", b"0123456789", headers=(("Content-Encoding", "gzip"),))
     assert made.match(request("/film", headers=(("Range", "bytes=0-1"),))).grade == "miss"
@@ -355,6 +362,15 @@ def test_a_token_stands_for_the_log_in_that_issued_it(user: str, token: str, gra
     matcher.match(log_in(user, "")[0])
     path = "/two" if token == "two" else "/one"
     assert matcher.match(bearer(path, tokens[token])).grade == grade
+
+
+def test_a_token_that_another_one_renewed_stands_for_the_same_log_in() -> None:
+    one, two = (hashlib.sha256(name).hexdigest() for name in (b"one", b"two"))
+    secrets, login = Secrets(), log_in("ada", one)
+    renewed = bearer("/refresh", one), log_in("ada", two)[1]
+    index = Index(recording(tuple(map(secrets.exchange, walk("w", login, renewed, (bearer("/a", two), answer(b"a")))))))
+    matcher = Matcher(index, secrets)
+    assert [matcher.match(each).grade for each in (login[0], bearer("/a", one))] == ["exact", "exact"]
 
 
 @pytest.mark.parametrize(
