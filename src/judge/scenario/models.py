@@ -498,12 +498,14 @@ class LaunchedProcess(Record):
 class Shard(Record):
     """A part of a run that is played by its own process: number `index` (from 0) of `of`.
 
-    `tasks_sha256` covers all tasks of the run, so that every shard identifies the run that it belongs to.
+    `tasks_sha256` covers all tasks of the run, so that every shard identifies the run that it belongs to. `tasks` is
+    their number, 0 if it is not known.
     """
 
     index: int = Field(ge=0)
     of: int = Field(ge=1)
     tasks_sha256: str = Field(default="", max_length=64)
+    tasks: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
 
     @property
     def name(self) -> str:
@@ -562,10 +564,14 @@ class AssessmentRequest(Record):
     participant_headers: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False, exclude=True)
     resume_token: str | None = Field(default=None, repr=False, exclude=True)
     warnings: tuple[str, ...] = ()
+    # Set by the judge when it takes its slice of the tasks.
+    part: Shard | None = Field(default=None, exclude=True)
 
     @property
     def shard(self) -> Shard:
         """The part of a run that this request covers, whether the platform or the runner divided it."""
+        if self.part is not None:
+            return self.part
         if self.launch and self.launch.shard:
             return self.launch.shard
         return Shard(index=self.config.shard_index, of=self.config.num_shards)
