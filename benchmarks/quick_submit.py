@@ -1,4 +1,4 @@
-"""Replays Quick Submit here: three shards of the demo, each with its own judge, one of them killed; then the rows.
+"""Replays Quick Submit here: six tasks of the demo in three shards, each with its own judge, one of them killed.
 
 `python benchmarks/quick_submit.py [--kill 1]`: every judge starts with the environment that the platform's runner and
 compiler make of `leaderboard/scenario.json5` and the judge's manifest, and gets the request that the gateway sends.
@@ -35,7 +35,7 @@ from judge.scenario.toml import load_scenario
 from shared.a2a.client import AgentEvent, ArtifactTexts, AssessmentClient
 from shared.errors import ParticipantError
 
-SHARDS = 3
+SHARDS, TASKS = 3, 6
 _DEMO = ROOT / "scenarios" / "demo"
 _PATIENCE_S = 60.0
 # The query of four columns that pages have used so far.
@@ -83,7 +83,7 @@ async def a_shard(scenario: Scenario, index: int, folder: Path, *, is_killed: bo
     words = [str(BIN / "wabe"), "serve", "--port", str(port), "--output-dir", str(folder / f"shard-{index}")]
     environ = {"PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin", "HOME": str(folder), **judge_environment()}
     config = scenario.config.model_copy(
-        update={"site_resets": scenario.resets, "shard_index": index, "num_shards": SHARDS}
+        update={"site_resets": scenario.resets, "shard_index": index, "num_shards": SHARDS, "num_instances": TASKS}
     )
     request = json.loads(RequestDraft.of(scenario, config=config).text())
     # The submitter sets no judge: the manifest's environment does.

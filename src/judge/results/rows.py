@@ -19,7 +19,7 @@ from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
 from judge.results.judgings import method_of
 from judge.results.metering import MeteredUsage
-from judge.results.progress import progress_of
+from judge.results.progress import progress_of, score_of
 from judge.results.rates import CountedAttempt
 from judge.results.rewards import SuccessRule, reward_of, success_rule
 from judge.trajectory.record import Attempt
@@ -246,6 +246,9 @@ class AttemptRow:
     attack_left_out: bool | None = column(lambda it: it.attack.is_left_out if it.attack else None)
     progress: float | None = column(
         lambda it: it.progress, entry=True, when=lambda it: it.progress is not None, added=True
+    )
+    score: float | None = column(
+        lambda it: score_of(it.verdict), entry=True, when=lambda it: score_of(it.verdict) is not None, added=True
     )
     participant_calls: int | None = column(lambda it: it.metered.calls if it.metered else None)
     participant_unknown_calls: int | None = column(lambda it: it.metered.unknown_calls if it.metered else None)

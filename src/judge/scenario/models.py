@@ -21,6 +21,7 @@ from judge.records.checks import Check
 from judge.records.credentials import Headers, HeadersByRole
 from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
 from judge.records.ids import USABLE, is_reserved
+from judge.records.key_points import DeclaredPoint
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
 from judge.records.tasks import TASK_ID, Dated, Exclusion, Level, Task
 from judge.records.user import AnswerText, UserReply
@@ -133,7 +134,6 @@ MAX_POLICIES = 50
 Policies = Annotated[tuple[DeclaredPolicy, ...], at_most(MAX_POLICIES), AfterValidator(_have_names_of_their_own)]
 MAX_ATTACKS = 50
 Attacks = Annotated[tuple[Attack, ...], at_most(MAX_ATTACKS), AfterValidator(_have_attack_names_of_their_own)]
-Words = Annotated[Prose, Field(min_length=1), at_most(1000)]
 CommandLine = Annotated[Line, at_most(4000), AfterValidator(_is_command)]
 Endpoint = Annotated[Url, AfterValidator(_is_endpoint)]
 Role = Annotated[str, Field(min_length=1), at_most(100), AfterValidator(_is_role)]
@@ -298,7 +298,7 @@ class TaskTable(Table):
     task: Annotated[Prose, Field(min_length=1), at_most(10_000)]
     level: Level | None = None
     reference_length: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
-    key_points: Annotated[tuple[Words, ...], FailFast(), at_most(50)] = ()
+    key_points: Annotated[tuple[DeclaredPoint, ...], FailFast(), at_most(50)] = ()
     checks: Annotated[tuple[Check, ...], at_most(50), AfterValidator(_has_few_expressions)] = ()
     policies: Policies = ()
     attacks: Attacks = ()
