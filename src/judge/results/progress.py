@@ -36,6 +36,10 @@ def score_of(verdict: Verdict | None) -> float | None:
     if verdict is None or verdict.outcome == "unscored":
         return None
     rubric = as_mapping(verdict.evidence.get("rubric"))
+    share = rubric.get("share")
+    if isinstance(share, float):
+        # Another tool's verifier gives parts of a criterion's points.
+        return round(share, 4)
     weights = {each.get("id"): _weight(each) for each in as_mappings(rubric.get("criteria"))}
     marks: list[tuple[Any, float]] = [
         (each.get("verdict"), weights.get(each.get("criterion"), 1.0)) for each in as_mappings(rubric.get("marks"))

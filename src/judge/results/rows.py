@@ -247,9 +247,6 @@ class AttemptRow:
     progress: float | None = column(
         lambda it: it.progress, entry=True, when=lambda it: it.progress is not None, added=True
     )
-    score: float | None = column(
-        lambda it: score_of(it.verdict), entry=True, when=lambda it: score_of(it.verdict) is not None, added=True
-    )
     participant_calls: int | None = column(lambda it: it.metered.calls if it.metered else None)
     participant_unknown_calls: int | None = column(lambda it: it.metered.unknown_calls if it.metered else None)
     participant_input_tokens: int | None = column(lambda it: it.metered.input if it.metered else None)
@@ -261,6 +258,9 @@ class AttemptRow:
     claimed_input_tokens: int | None = column(lambda it: it.claimed.input if it.claimed else None)
     claimed_output_tokens: int | None = column(lambda it: it.claimed.output if it.claimed else None)
     claimed_cost_usd: float | None = column(lambda it: it.claimed.cost_usd if it.claimed else None)
+    score: float | None = column(
+        lambda it: score_of(it.verdict), entry=True, when=lambda it: score_of(it.verdict) is not None, added=True
+    )
 
     @classmethod
     def of(cls, played: RowSource, *, max_chars: int | None = None, **more: Any) -> Self:

@@ -146,7 +146,13 @@ def test_epochs_in_shards_are_means_over_tasks(row_of: Any) -> None:
 
 
 def test_what_shards_claim_of_themselves_counts_less_than_their_entries(row_of: Any) -> None:
-    claims = {"success_rate": 100.0, "judged_successes": 50, "scored_tasks": 50, "total_tasks": 50, "is_complete": True}
+    claims: dict[str, Any] = {
+        "success_rate": 100.0,
+        "judged_successes": 50,
+        "scored_tasks": 50,
+        "total_tasks": 50,
+        "is_complete": True,
+    }
     row = row_of(joined(a_shard(0, **claims), a_shard(1), a_shard(2)))
     assert numbers(row)[1:5] == (66.7, 9, 9, 66.7)
     whole = a_submission()

@@ -40,7 +40,7 @@ def import_tasks(asked: ImportRequest) -> ImportedTasks:
     """The tasks of the file. Raises `ConfigError`."""
     path, notes = given_file(asked, _WHAT), Notes()
     if path.suffix.lower() in (".json", ".jsonl"):
-        rows = read_rows(path, f"give {_WHAT}")
+        rows: list[object] = read_rows(path, f"give {_WHAT}")
     else:
         with read_errors(path, f"give {_WHAT}"):
             text = decode(read_file(path))
