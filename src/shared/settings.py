@@ -20,6 +20,7 @@ class Settings(Record):
     model_config = ConfigDict(populate_by_name=True, extra="ignore")
 
     judge_model: str | None = Field(None, validation_alias="WABE_JUDGE_MODEL")
+    judge_method: str | None = Field(None, validation_alias="WABE_JUDGE_METHOD")
     participant_model: str | None = Field(
         None, validation_alias=AliasChoices("WABE_PARTICIPANT_MODEL", "PARTICIPANT_MODEL")
     )

@@ -156,10 +156,11 @@ def import_tasks(
 ) -> None:
     """Create a scenario from a benchmark."""
     first, *more = source or [""]
+    path = Path(more.pop(0)) if more and first in IMPORTERS.names() and _reads_a_file(first) else None
     # Names may also be separate arguments, as in `--tasks click-test click-link`.
     chosen = [*(names or ()), *more]
     settings = Settings.from_environ()
-    asked = ImportRequest(settings, chosen, seeds, success, addresses, subset, level, limit, output)
+    asked = ImportRequest(settings, chosen, seeds, success, addresses, subset, level, limit, output, path)
     _require_taken(first, asked)
     made = ImportedTasks((), {"max_steps": 15})
     if first in IMPORTERS.names():
@@ -179,6 +180,10 @@ def import_tasks(
     with write_errors(output, "choose another --output"):
         write_atomic(output, text.encode())
     typer.echo(f"{output}: {counted(len(selected), 'task')}")
+
+
+def _reads_a_file(source: str) -> bool:
+    return "path" in IMPORTERS.load(source).takes
 
 
 def _require_taken(source: str, asked: ImportRequest) -> None:

@@ -48,6 +48,7 @@ class TaskEntry:
     attack: AttackOutcome | None
     policies: tuple[PolicyResult, ...]
     progress: float | None
+    score: float | None
     flags: tuple[str, ...]
     why: str
     reason_code: str | None
@@ -80,6 +81,7 @@ class TaskEntry:
             attack=attack_in(as_mapping(value.get(ATTACK))),
             policies=tuple(policies_in(value.get(POLICIES))),
             progress=progress_in(value.get("progress")),
+            score=progress_in(value.get("score")),
             flags=tuple(map(str, flags)) if isinstance(flags, list | tuple) else (),
             why=str(value.get("reason") or value.get("error") or value.get("stop_reason") or ""),
             reason_code=code if isinstance(code := value.get("reason_code"), str) else None,

@@ -19,7 +19,7 @@ from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
 from judge.results.judgings import method_of
 from judge.results.metering import MeteredUsage
-from judge.results.progress import progress_of
+from judge.results.progress import progress_of, score_of
 from judge.results.rates import CountedAttempt
 from judge.results.rewards import SuccessRule, reward_of, success_rule
 from judge.trajectory.record import Attempt
@@ -274,6 +274,9 @@ class AttemptRow:
     claimed_input_tokens: int | None = column(lambda it: it.claimed.input if it.claimed else None)
     claimed_output_tokens: int | None = column(lambda it: it.claimed.output if it.claimed else None)
     claimed_cost_usd: float | None = column(lambda it: it.claimed.cost_usd if it.claimed else None)
+    score: float | None = column(
+        lambda it: score_of(it.verdict), entry=True, when=lambda it: score_of(it.verdict) is not None, added=True
+    )
 
     @classmethod
     def of(cls, played: RowSource, *, max_chars: int | None = None, **more: Any) -> Self:

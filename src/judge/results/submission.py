@@ -22,7 +22,7 @@ from judge.records.verdicts import CHECKS, JudgeInfo, TaskOutcome
 from judge.results.attacks import ATTACKS, AttackTotals, attack_entry
 from judge.results.entries import TaskEntry, kinds_of, rate_of, read_entries
 from judge.results.policies import PolicyTotals, policy_entries
-from judge.results.progress import mean_progress
+from judge.results.progress import mean_progress, mean_score
 from judge.results.rates import COVERAGES
 from judge.results.rows import ENTRY_COLUMNS, EXCLUDED, RowSource, emptied, entry_of
 from judge.results.statistics import repeats_of, tallies_of
@@ -280,6 +280,7 @@ def detail_of(
         **(policies.published() if policies else {}),
         **(attacks.published() if attacks else {}),
         **without_none(progress=round(progress[0] / 100, 4) if progress else None, excluded=left_out or None),
+        **mean_score((each.repeated, each.score) for each in clean),
     }
 
 

@@ -42,7 +42,9 @@ from judge.results.run_record import (
     end_run,
     provenance,
     require_same_request,
+    sha256_of,
     spending_before,
+    task_digests,
 )
 from judge.results.submission import Submission, TaskSummary, build_submission, incomplete_note, rate_text, result_text
 from judge.scenario.logins import sealed_tasks
@@ -300,7 +302,12 @@ class JudgeService:
             )
         config = request.config
         tasks = shard(request.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
-        admitted = self._admitted(request.model_copy(update={"tasks": tasks}))
+        changes: dict[str, Any] = {"tasks": tasks}
+        if config.num_shards > 1:
+            whole = request.tasks[: config.num_instances]
+            digest = sha256_of(task_digests(whole))
+            changes["part"] = request.shard.model_copy(update={"tasks_sha256": digest, "tasks": len(whole)})
+        admitted = self._admitted(request.model_copy(update=changes))
         if request.resume_token is None:
             return admitted
         # The client does not choose it: the token shows that the run is its own.
@@ -324,8 +331,10 @@ class JudgeService:
                     f"assessment request: this judge does not connect to {excerpt(url)}",
                     remedy="start the judge with --allow-participant for that host",
                 )
-        if self.settings.judge_model and "judge_model" not in config.model_fields_set:
-            config = config.model_copy(update={"judge_model": self.settings.judge_model})
+        own = {"judge_model": self.settings.judge_model, "judge_method": self.settings.judge_method}
+        config = config.model_copy(
+            update={key: value for key, value in own.items() if value and key not in config.model_fields_set}
+        )
         # Only for trusted requests: the error messages reveal which files exist on the judge's machine.
         check_config(config, self.settings)
         warnings = request.warnings
