@@ -41,9 +41,13 @@ async def main() -> int:
                 process.terminate()
                 await process.communicate()
         print(rest.decode()[-400:])
-        results = json.loads(next(Path(folder).glob("runs/*/results.json")).read_text())["results"][0]["detail"]["tasks"]
+        results = json.loads(next(Path(folder).glob("runs/*/results.json")).read_text())["results"][0]["detail"][
+            "tasks"
+        ]
     for task in results:
-        print(f"{task['task_id']:<24} {task['verdict']:<8} {task['steps_taken']} replies, {times[task['task_id']]:.1f} s")
+        print(
+            f"{task['task_id']:<24} {task['verdict']:<8} {task['steps_taken']} replies, {times[task['task_id']]:.1f} s"
+        )
     found = sum(task["verdict"] == "success" for task in results)
     print(f"{found} of {len(TASKS)} tasks are successes")
     return 0 if found == len(TASKS) else 1

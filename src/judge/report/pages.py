@@ -36,7 +36,7 @@ from judge.report.totals import Totals, grouped
 from judge.results.categories import CATEGORIES
 from judge.results.rates import RowOutcome
 from judge.results.rows import COLUMNS
-from shared.pages import PACKAGE, asset, page_policy
+from shared.pages import asset, page_policy
 from shared.text import counted, show_hidden, usd, without_surrogates
 
 _OWN = "judge.report"
@@ -262,7 +262,7 @@ def _wall_s(record: dict[str, Any]) -> float | None:
 def _environment(package: str = _OWN) -> Environment:
     """The template environment; cached, because compiling a template takes longer than rendering a page."""
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(each) for each in (package, _OWN, PACKAGE)]),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader(_OWN)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -294,4 +294,4 @@ def _script(page: str) -> str:
 
 
 def _asset(name: str) -> str:
-    return asset(name, PACKAGE if name in _SHARED else _OWN)
+    return asset(name) if name in _SHARED else asset(name, _OWN)

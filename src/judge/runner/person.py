@@ -34,8 +34,8 @@ def for_a_person(config: RunConfig) -> RunConfig:
 
 def note_for(config: RunConfig) -> str:
     """What the page says about the limits."""
-    hours = config.reply_timeout_s / 3600
-    return f"At most {counted(config.max_steps, 'reply', 'replies')}, and {hours:.1f} hours: the judge's longest time limits."
+    replies, hours = counted(config.max_steps, "reply", "replies"), config.reply_timeout_s / 3600
+    return f"At most {replies}, and {hours:.1f} hours: the judge's longest time limits."
 
 
 def pages_of_people(scenario: Scenario) -> Iterator[str]:

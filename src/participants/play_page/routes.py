@@ -1,11 +1,9 @@
 """The page's addresses: the page, what it shows, and what it sends. For people at this machine only."""
 
-from functools import cache
+from html import escape
 from http import HTTPStatus
-from typing import Any
+from string import Template
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from pydantic import TypeAdapter, ValidationError
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -16,7 +14,7 @@ from participants.play_page.desk import Desk, Move, Pass
 from participants.play_page.gestures import Place
 from shared.a2a.local_pages import PAGE_HEADERS, TOKEN_HEADER, Changes, local_only
 from shared.errors import ConfigError
-from shared.pages import PACKAGE, asset, page_policy
+from shared.pages import asset, page_policy
 from shared.participants import PLAY_PATH
 
 _OWN = "participants.play_page"
@@ -28,12 +26,13 @@ _PLACE: TypeAdapter[Place] = TypeAdapter(Place)
 
 def play_routes(desk: Desk, note: str) -> list[Route]:
     """The page at `PLAY_PATH`. `note` is shown on it."""
-    pages, changes = _PlayPage(desk, note), Changes()
+    changes = Changes()
+    pages = _PlayPage(desk, *_page(note, changes.token))
     guards = [Middleware(local_only, refusal=_REFUSAL)]
     shown = [
         Route(PLAY_PATH + path, endpoint, methods=["GET"], middleware=guards)
         for path, endpoint in (
-            ("", pages.front(changes.token)),
+            ("", pages.front),
             ("/state", pages.state),
             ("/screenshot/{turn:int}", pages.screenshot),
             ("/element", pages.element),
@@ -47,18 +46,14 @@ def play_routes(desk: Desk, note: str) -> list[Route]:
 
 
 class _PlayPage:
-    def __init__(self, desk: Desk, note: str) -> None:
+    def __init__(self, desk: Desk, html: str, policy: str) -> None:
         self._desk = desk
-        self._note = note
+        self._html = html
+        self._policy = policy
 
-    def front(self, token: str) -> Any:
-        html, policy = _page(self._note, token)
-        headers = {**PAGE_HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
-
-        async def front(_: Request) -> Response:
-            return HTMLResponse(html, headers=headers)
-
-        return front
+    async def front(self, _: Request) -> Response:
+        headers = {**PAGE_HEADERS, "Content-Security-Policy": f"{self._policy}; frame-ancestors 'none'"}
+        return HTMLResponse(self._html, headers=headers)
 
     async def state(self, request: Request) -> Response:
         seen = _number(request, "seen")
@@ -86,26 +81,12 @@ def _number(request: Request, name: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
 
 
-@cache
 def _page(note: str, token: str) -> tuple[str, str]:
-    """The page, and its Content-Security-Policy."""
-    environment = Environment(
-        loader=ChoiceLoader([PackageLoader(_OWN), PackageLoader(PACKAGE)]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
+    """The page, which is the same for all tasks, and its Content-Security-Policy. A script fills it with text."""
     css = asset("base.css") + asset("play.css", _OWN)
     script = asset("theme.js") + asset("play.js", _OWN)
-    policy = page_policy(script, css=css, connect=True)
-    html = environment.get_template("play.html").render(
-        # Our own files: the only values that are not escaped.
-        css=Markup(css),
-        script=Markup(script),
-        csp=policy,
-        note=note,
-        token=token,
-        token_header=TOKEN_HEADER,
-        path=PLAY_PATH,
-    )
-    return html, policy
+    given = {"note": note, "token": token, "header": TOKEN_HEADER, "path": PLAY_PATH}
+    values = {name: escape(value) for name, value in given.items()}
+    # Without a template engine, which images of participants do not have.
+    html = Template(asset("play.html", _OWN)).substitute(values, css=css, script=script)
+    return html, page_policy(script, css=css, connect=True)

@@ -1,4 +1,4 @@
-"""What pages of ours share: a head, colours for light and dark, and a Content-Security-Policy of hashes.
+"""What pages of ours share: colours for light and dark, and a Content-Security-Policy of hashes.
 
 A page has one inline style sheet and inline scripts. Its policy allows exactly these, by hash, and images beside it:
 even markup that got through escaping could neither run nor load anything.
@@ -9,9 +9,6 @@ import hashlib
 from functools import cache
 from importlib import resources
 
-PACKAGE = "shared.pages"
-"""A package of templates: `head.html` begins a page, and gets `csp` and `css`."""
-
 
 def page_policy(*scripts: str, css: str, images: str = "'self' data:", connect: bool = False) -> str:
     """The policy of a page with these scripts and this style sheet; with `connect` it may ask its own server."""
@@ -21,7 +18,7 @@ def page_policy(*scripts: str, css: str, images: str = "'self' data:", connect: 
     return "; ".join(parts)
 
 
-def asset(name: str, package: str = PACKAGE) -> str:
+def asset(name: str, package: str = "shared.pages") -> str:
     """The text of a file among a package's templates."""
     return (resources.files(package) / "templates" / name).read_text(encoding="utf-8")
 
