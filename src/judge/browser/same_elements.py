@@ -11,6 +11,7 @@ from typing import Any
 
 from judge.browser import points
 from judge.records.tools import TARGETS
+from shared.points import element_at
 from shared.snapshot import FIELDS, Node, Snapshot
 
 # Roles around an element whose names are not made of what they contain, which may change.
@@ -44,7 +45,7 @@ def same_params(seen: Snapshot, params: Mapping[str, Any], now: Snapshot) -> dic
     What is at a point is the same if it has the same role and name.
     """
     for point in points.points_of(params):
-        there = [points.element_at(page, point) for page in (seen, now)]
+        there = [element_at(page, point) for page in (seen, now)]
         if len({node and (node.role, page.name_of(node)) for node, page in zip(there, (seen, now), strict=True)}) > 1:
             return None
     found: dict[str, Any] = dict(params)

@@ -376,8 +376,8 @@ class Episode:
                     stop = await self._act_on_listed(action, seen, browser, limit, draft)
             self._acted_s = limit.used_s - used_s
         except WabeError as error:
-            message = f"{error.blame}: {error.message}"
-            draft.outcome = Outcome(ok=False, message=message, attempted=self._attempted)
+            problem = f"{error.blame}: {error.message}"
+            draft.outcome = Outcome(ok=False, message=problem, attempted=self._attempted)
             raise
         finally:
             step = self.store.append_step(draft.recorded(times.recorded(page.settled)))

@@ -196,8 +196,9 @@ def describe(event: Event) -> str:
     fields = _bounded(event).model_dump()
     prose = _PROSE.get(type(event), "")
     prose = _COUNTED.sub(lambda found: f"{{{found[1]}}} {found[2]}{'' if fields[found[1]] == 1 else 's'}", prose)
-    for name in _IF_UNUSUAL.keys() & fields.keys():
-        is_usual = fields[name] == type(event).model_fields[name].default
+    for name in _IF_UNUSUAL.keys() & type(event).model_fields.keys():
+        # What is usual may be left out of the dump.
+        is_usual = getattr(event, name) == type(event).model_fields[name].default
         fields[name] = "" if is_usual else _IF_UNUSUAL[name].format(fields[name])
     return prose.format(**fields)
 

@@ -272,7 +272,7 @@ class TaskView:
     def replies(self) -> dict[int, ReplyPlace]:
         """By the number of the step, where its action stood in its reply; empty where replies have one action each."""
         groups: dict[int, list[int]] = {}
-        for step in self.steps if self.row.max_actions > 1 else ():
+        for step in self.steps if self.row.max_actions else ():
             groups.setdefault(step.record.of_reply, []).append(step.number)
         return {
             number: ReplyPlace(reply + 1, at, len(numbers), numbers[0])

@@ -277,15 +277,18 @@ class AttemptRow:
     score: float | None = column(
         lambda it: score_of(it.verdict), entry=True, when=lambda it: score_of(it.verdict) is not None, added=True
     )
-    # With one action per reply, as many as steps.
-    actions: int = column(
-        lambda it: it.attempt.actions_taken,
+    # Only where a reply may have several actions: otherwise there are as many as steps.
+    actions: int | None = column(
+        lambda it: it.attempt.actions_taken if it.attempt.max_actions > 1 else None,
         entry="actions_taken",
         when=lambda it: it.attempt.max_actions > 1,
         added=True,
     )
-    max_actions: int = column(
-        lambda it: it.attempt.max_actions, entry=True, when=lambda it: it.attempt.max_actions > 1, added=True
+    max_actions: int | None = column(
+        lambda it: it.attempt.max_actions if it.attempt.max_actions > 1 else None,
+        entry=True,
+        when=lambda it: it.attempt.max_actions > 1,
+        added=True,
     )
 
     @classmethod
