@@ -111,6 +111,7 @@ class Step(Record):
     those of frames (`judge.browser.provenance`). `is_mixed`, in recordings of version 2: what has no reference in the
     snapshot may have been typed. `notice`: why the page was not observed as usual.
     `asked`: the participant's question to the user, with the answer. `inserted`: what the snapshot shows of the attack.
+    `site_tools` are the names of the tools that the page registered and the participant was offered.
     `claimed_trace` is what the participant says that it did for its reply.
     `vanished` is text only in recordings up to version 2.
     """
@@ -141,6 +142,7 @@ class Step(Record):
     notice: Notice | None = omit_default(None)
     asked: Asked | None = omit_default(None)
     inserted: Inserted | None = omit_default(None)
+    site_tools: Annotated[tuple[str, ...], RecordedLimit(8_000)] = omit_default(())
     claimed_trace: ClaimedTrace | None = omit_default(None)
     timings: Timings = Timings()
 

@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 from judge.evaluators.base import assertions_in
 from judge.records.attacks import AttackOutcome, AttackResult
 from judge.records.tasks import Task
+from judge.records.tools import SITE_TOOL
 from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict
 from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
@@ -75,6 +76,11 @@ class RowSource:
     def rejected(self) -> int:
         """How many replies led to no executed action: unreadable, naming something that is not there, or failed."""
         return sum(step.outcome is not None and not step.outcome.ok for step in self.attempt.steps)
+
+    @property
+    def site_tool_calls(self) -> int:
+        """How often the participant called a tool of the site's own."""
+        return sum(step.action is not None and step.action.tool == SITE_TOOL for step in self.attempt.steps)
 
     @property
     def usage(self) -> TokenUsage:
@@ -275,8 +281,22 @@ class AttemptRow:
     claimed_output_tokens: int | None = column(lambda it: it.claimed.output if it.claimed else None)
     claimed_cost_usd: float | None = column(lambda it: it.claimed.cost_usd if it.claimed else None)
     score: float | None = column(
-        lambda it: score_of(it.verdict), entry=True, when=lambda it: score_of(it.verdict) is not None, added=True
+        lambda it: score_of(it.verdict),
+        entry=True,
+        when=lambda it: score_of(it.verdict) is not None,
+        added=True,
+        public=True,
     )
+    # Empty where they were off.
+    site_tools: str | None = column(
+        lambda it: it.attempt.site_tools if it.attempt.site_tools != "off" else None,
+        entry=True,
+        when=lambda it: it.attempt.site_tools != "off",
+        heading="Site tools",
+        added=True,
+        public=True,
+    )
+    site_tool_calls: int = column(lambda it: it.site_tool_calls, heading="Site tool calls")
 
     @classmethod
     def of(cls, played: RowSource, *, max_chars: int | None = None, **more: Any) -> Self:
