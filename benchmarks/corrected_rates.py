@@ -150,10 +150,9 @@ def report(column: str, groups: Sequence[Group], samples: int) -> Iterator[str]:
     errors: dict[int, list[tuple[float, float, float, float]]] = {}
     for group in groups:
         is_required = column == "agent" or min(group.sizes.values()) >= MIN_STRATUM
-        print(
-            f"{group.name[:60]}: {group.size} attempts, judge {100 * group.judged:.1f} %, people {100 * group.truth:.1f} %"
-            f"{'' if is_required else f' (listed only: a verdict was given fewer than {MIN_STRATUM} times)'}"
-        )
+        note = "" if is_required else f" (listed only: a verdict was given fewer than {MIN_STRATUM} times)"
+        rates = f"judge {100 * group.judged:.1f} %, people {100 * group.truth:.1f} %"
+        print(f"{group.name[:60]}: {group.size} attempts, {rates}{note}")
         for labels in (number for number in NUMBERS if number <= group.size):
             drawn = allocate(group.strata(), labels)
             judge, alone, made = abs(group.judged - group.truth), labels_alone(group, labels), corrected(group, drawn)
@@ -163,7 +162,8 @@ def report(column: str, groups: Sequence[Group], samples: int) -> Iterator[str]:
             if samples:
                 by_chance = sampled(group, drawn, samples)
                 error = 100 * math.sqrt(abs(by_chance.coverage * (1 - by_chance.coverage)) / samples)
-                line += f"  drawn {samples} times: {100 * by_chance.rmse:.1f}, {100 * by_chance.coverage:.1f} ± {error:.1f} %"
+                line += f"  drawn {samples} times: {100 * by_chance.rmse:.1f}"
+                line += f", {100 * by_chance.coverage:.1f} ± {error:.1f} %"
             print(line)
             errors.setdefault(labels, []).append((judge, alone.rmse, made.rmse, made.coverage))
             if is_required and made.coverage < MIN_COVERAGE:

@@ -18,6 +18,7 @@ from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict
 from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
 from judge.results.judgings import method_of
+from judge.results.label_files import LabelWord
 from judge.results.metering import MeteredUsage
 from judge.results.progress import progress_of
 from judge.results.rates import CountedAttempt
@@ -50,6 +51,8 @@ class RowSource:
     sha256: str | None = None
     run_id: str = ""
     record: Mapping[str, Any] = field(default_factory=dict)
+    # What people say of it, if somebody labelled it.
+    label: LabelWord | None = None
 
     @property
     def task(self) -> Task:
@@ -258,6 +261,7 @@ class AttemptRow:
     claimed_input_tokens: int | None = column(lambda it: it.claimed.input if it.claimed else None)
     claimed_output_tokens: int | None = column(lambda it: it.claimed.output if it.claimed else None)
     claimed_cost_usd: float | None = column(lambda it: it.claimed.cost_usd if it.claimed else None)
+    human_label: str | None = column(lambda it: it.label, heading="Label")
 
     @classmethod
     def of(cls, played: RowSource, *, max_chars: int | None = None, **more: Any) -> Self:

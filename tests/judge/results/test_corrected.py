@@ -75,7 +75,15 @@ def test_labels_of_one_website_count_as_fewer_when_they_are_alike() -> None:
         ([Stratum("success", 2, labels(2, 0)), Stratum("failure", 7, labels(0, 6))], 1),
         ([Stratum("failure", 30, labels(0, 20)), Stratum("failure", 5, is_settled=True)], 0),
     ],
-    ids=["enough", "one of a verdict", "two of a verdict", "all", "all of a small stratum", "all of a small run", "rules"],
+    ids=[
+        "enough",
+        "one of a verdict",
+        "two of a verdict",
+        "all",
+        "all of a small stratum",
+        "all of a small run",
+        "rules",
+    ],
 )
 def test_how_many_labels_are_missing(strata: list[Stratum], missing: int) -> None:
     assert missing_labels(strata) == missing

@@ -59,7 +59,7 @@ TASK = {"task_id": "c", "website": "https://example.org/", "task": "x", "checks"
 POLICY = {"name": "p", "dimension": "consent", "kind": "page", "url": "/no"}
 COLUMNS = ["id", "Success Rate", "Completed", "# Tasks", "Success Rate of All", "Complete", "Decided By", "Recorded By"]
 CONTEXT = ["Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", "Attempts", "Task Set"]
-CONTEXT.append("Excluded")
+CONTEXT += ["Excluded", "Corrected by Labels", "Labels"]
 
 
 def rows(files: list[Path], query: str | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
