@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 from judge.results.corrected import Estimate, SampleLabel, Stratum, estimate, missing_labels
@@ -122,14 +123,22 @@ class Correction:
 class LabelledRun:
     """A run with everything that people said of it."""
 
-    def __init__(self, store: RunStore, *, upto: Mapping[str, int] | None = None, draws: int | None = None) -> None:
+    def __init__(
+        self,
+        store: RunStore,
+        *,
+        folder: Path | None = None,
+        upto: Mapping[str, int] | None = None,
+        draws: int | None = None,
+    ) -> None:
         """Read it; with `upto` only so many lines of each file, with `draws` the plan as it was then.
 
-        Raises `ConfigError`.
+        The labels are those in `folder`, by default beside the run. Raises `ConfigError`.
         """
         self.store = store
-        self.files = LabelFiles.read(labels_folder(store), upto)
-        plan = read_plan(labels_folder(store) / PLAN_FILE)
+        folder = folder or labels_folder(store)
+        self.files = LabelFiles.read(folder, upto)
+        plan = read_plan(folder / PLAN_FILE)
         self.plan = plan if plan is None or draws is None else plan.at(draws)
         self.attempts = attempts_of(store, self.files)
         self._people = PeopleLabels(self.files)
