@@ -112,7 +112,8 @@ class Step(Record):
     snapshot may have been typed. `notice`: why the page was not observed as usual.
     `asked`: the participant's question to the user, with the answer. `inserted`: what the snapshot shows of the attack.
     `claimed_trace` is what the participant says that it did for its reply.
-    `vanished` is text only in recordings up to version 2.
+    `vanished` is text only in recordings up to version 2. `sent_lines` is how many lines of the snapshot the
+    participant was sent, if not all of them.
     """
 
     index: int
@@ -142,6 +143,7 @@ class Step(Record):
     asked: Asked | None = omit_default(None)
     inserted: Inserted | None = omit_default(None)
     claimed_trace: ClaimedTrace | None = omit_default(None)
+    sent_lines: int | None = omit_default(None)
     timings: Timings = Timings()
 
     @property

@@ -208,7 +208,7 @@ def test_a_line_that_is_no_label_is_ignored_and_said_and_the_others_count(tmp_pa
 
 def test_labels_of_another_run_are_ignored_and_said(tmp_path: Path) -> None:
     run, other = labelled_run(tmp_path / "a", 20), a_run_to_label(tmp_path / "b", 3, run_id="run-2")
-    append_label(label_file(run, "bert"), a_line(other, "t2", "success", task_id="elsewhere"))
+    append_label(label_file(run, "bert"), a_line(other, "t2", "success").model_copy(update={"task_id": "elsewhere"}))
     assert LabelledRun(run).notes == ["labels/bert.jsonl: 1 label of attempts that are not scored in this run: ignored"]
 
 

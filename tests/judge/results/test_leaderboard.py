@@ -258,7 +258,7 @@ def test_a_row_says_who_played_and_under_which_conditions(tmp_path: Path) -> Non
         "actions": "refs",
     }
     [row] = named_row(write(tmp_path, {"ours": a_submission(provenance=made_with)}))
-    assert {key: row[key] for key in CONTEXT[:-2]} == {
+    assert {key: row[key] for key in CONTEXT[:-4]} == {
         "Name": "night",
         "Agent": "my agent 1.2",
         "Model": "gemini-3",
