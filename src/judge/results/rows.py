@@ -13,7 +13,9 @@ from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from judge.evaluators.base import assertions_in
 from judge.records.attacks import AttackOutcome, AttackResult
+from judge.records.findings import AnswerSeen
 from judge.records.tasks import Task
+from judge.records.tools import acts_on_page, tool_of
 from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict
 from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
@@ -78,6 +80,12 @@ class RowSource:
     def rejected(self) -> int:
         """How many replies led to no executed action: unreadable, naming something that is not there, or failed."""
         return sum(step.outcome is not None and not step.outcome.ok for step in self.attempt.steps)
+
+    @property
+    def page_actions(self) -> int:
+        """How many executed actions could change a page: without looking, waiting, and ending the attempt."""
+        done = (step.action for step in self.attempt.steps if step.action and step.outcome and step.outcome.ok)
+        return sum(tool_of(action.tool).does != "ends" for action in done if acts_on_page(action.tool))
 
     @property
     def usage(self) -> TokenUsage:
@@ -262,6 +270,8 @@ class AttemptRow:
     claimed_output_tokens: int | None = column(lambda it: it.claimed.output if it.claimed else None)
     claimed_cost_usd: float | None = column(lambda it: it.claimed.cost_usd if it.claimed else None)
     human_label: str | None = column(lambda it: it.label, heading="Label")
+    page_actions: int = column(lambda it: it.page_actions)
+    answer_seen: bool | None = column(lambda it: answer_seen(it.verdict))
 
     @classmethod
     def of(cls, played: RowSource, *, max_chars: int | None = None, **more: Any) -> Self:
@@ -317,6 +327,12 @@ def decided_by(attempt: Attempt, judge_id: str | None = None) -> str:
         return method
     # The judge of an offline run is that of checks, even for a task without any.
     return CHECKS if attempt.task.checks and method == CHECKS else JUDGE
+
+
+def answer_seen(verdict: Verdict | None) -> bool | None:
+    """Whether everything that checks found in the answer stood on a page that was observed; `None` without such."""
+    facts = [fact for each in assertions_in(verdict) for fact in each.facts or () if isinstance(fact, AnswerSeen)]
+    return all(fact.step is not None for fact in facts) if facts else None
 
 
 def _policies(attempt: Attempt, *, violated: bool | None) -> dict[str, str]:

@@ -222,8 +222,6 @@ def warnings(check: AnswerCheck) -> Iterator[str]:
         yield "'at' has no meaning for answer: remove it"
     if check.on is not None:
         yield "'on' has no meaning for answer: remove it"
-    if check.seen:
-        yield "'seen' fails for what only a picture shows: make sure that the value is in the page's text (wabe look)"
 
 
 def contradicts(one: AnswerCheck, other: AnswerCheck) -> str | None:
@@ -244,4 +242,12 @@ def trivial(check: AnswerCheck, task: Task) -> Iterator[str]:
         yield "one of two answers, so every second guess passes: also check where it was found"
 
 
-KIND = CheckKind(AnswerCheck, decide, warnings=warnings, trivial=trivial, contradicts=contradicts)
+def hints(check: AnswerCheck, _: Task) -> Iterator[str]:
+    """Answers that could be known beforehand, and what `seen` cannot see."""
+    if check.seen:
+        yield "seen = true fails for what only a picture shows: wabe look shows whether the page has it as text"
+    elif not check.inverted and check.type != "boolean":
+        yield "an agent can know the answer without looking: seen = true, if the site has it as text"
+
+
+KIND = CheckKind(AnswerCheck, decide, warnings=warnings, trivial=trivial, contradicts=contradicts, hints=hints)
