@@ -5,6 +5,7 @@
   const note = page.querySelector("textarea");
   const steps = Array.from(page.querySelectorAll("[data-step]"));
   const begun = performance.now();
+  const narrow = window.matchMedia("(max-width: 860px)");
   const typing = 600;
   const keys = { 1: "success", 0: "failure", 2: "undecided" };
   let current = 0;
@@ -82,7 +83,11 @@
     const button = event.target.closest("button");
     if (!button) return;
     if (button.dataset.label) decide(button.dataset.label);
-    else if (button.dataset.go) show(Number(button.dataset.go) - 1);
+    else if (button.dataset.go) {
+      show(Number(button.dataset.go) - 1);
+      // On a phone, the screenshot is below.
+      if (narrow.matches) page.querySelector(".strip").scrollIntoView();
+    }
     else if (button.dataset.do === "undo") undo();
   });
   if (note) {
