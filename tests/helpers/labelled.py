@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from helpers.results import a_finished_run, a_result, a_verdict
+from helpers.results import a_finished_run, a_result, a_step, a_verdict
 from judge.records.tasks import Task
 from judge.results.label_files import LabelLine, LabelWord, append_label, label_file
+from judge.results.labelled import attempts_of
 from judge.results.labelling import Labelling, begin
 from judge.store.layout import RunStore
 
@@ -39,6 +40,28 @@ def a_run_to_label(folder: Path, attempts: int = 60, run_id: str = "run-1", site
     return a_finished_run(folder, *results, run_id=run_id)
 
 
+def a_hostile_run(folder: Path, text: str, attempts: int = 3) -> RunStore:
+    """A run whose participant and pages say `text` wherever they can; its digests are right."""
+    results = [
+        a_result(
+            f"t{number}",
+            verdict=a_verdict("success" if is_success(number) else "failure", reason=text),
+            task=Task(task_id=f"t{number}", website="https://example.org/", task=f"Find it. {text}", level="easy"),
+            steps=(
+                a_step(
+                    0, title=text, url=f"https://example.org/{text}", line=f"<{text} button> -> CLICK", thought=text
+                ),
+                a_step(1, title=text, url=f"javascript:{text}", line="<page> -> FINISH", screenshot=None),
+            ),
+            final_answer=text,
+        )
+        for number in range(attempts)
+    ]
+    run = a_finished_run(folder, *results)
+    run.write_run({**(run.read_run() or {}), "identity": {"name": text, "card_name": text, "model": text}})
+    return run
+
+
 def number_of(session: Labelling, place: int) -> int:
     return int(session.places[place].attempt.key.task_id.removeprefix("t"))
 
@@ -61,7 +84,6 @@ def labelled_run(folder: Path, labels: int = 40, *, attempts: int = 60, run_id: 
 
 
 def a_line(run: RunStore, task_id: str, label: LabelWord | None, **changes: object) -> LabelLine:
-    from judge.results.labelled import attempts_of
 
     key = next(each.key for each in attempts_of(run) if each.key.task_id == task_id)
     known: dict[str, object] = {"task_id": task_id, "epoch": key.epoch, "trajectory_sha256": key.sha256, "label": label}

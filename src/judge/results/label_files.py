@@ -29,7 +29,8 @@ MAX_NOTE_CHARS = 2_000
 LABELLER = re.compile(r"[A-Za-z0-9_-]{1,40}")
 DEFAULT_LABELLER = "labeller"
 _MAX_FILE_BYTES = 64_000_000
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+SHA256 = re.compile(r"[0-9a-f]{64}")
+Sha256 = Annotated[str, Field(pattern=rf"^{SHA256.pattern}$")]
 
 
 class LabelLine(Record):

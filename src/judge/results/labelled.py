@@ -7,7 +7,7 @@ from typing import Literal
 
 from judge.judges.rescoring import WHY_ZERO
 from judge.results.folders import FoundTask
-from judge.results.label_files import AttemptKey, LabelFiles, LabelWord, Opinions
+from judge.results.label_files import SHA256, AttemptKey, LabelFiles, LabelWord, Opinions
 from judge.sites import site_of
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_result
@@ -68,8 +68,9 @@ def _read(task: TaskStore) -> tuple[Attempt, str | None]:
     result = read_result(task.folder)
     sha256 = result.get("trajectory_sha256")
     attempt = Attempt.from_json(result, source=str(task.folder / "result.json"))
-    # Versions before digests were recorded.
-    return attempt, sha256 if isinstance(sha256, str) else load_trajectory(task.folder).sha256
+    # Versions before digests were recorded have none, and a file that somebody made may have anything.
+    is_digest = isinstance(sha256, str) and SHA256.fullmatch(sha256)
+    return attempt, sha256 if is_digest else load_trajectory(task.folder).sha256
 
 
 class PeopleLabels:

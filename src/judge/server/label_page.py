@@ -115,7 +115,7 @@ class _LabelPage:
 
     async def image(self, request: Request) -> Response:
         place, number = request.path_params["number"] - 1, request.path_params["step"]
-        if not 0 <= place < len(self._session.places):
+        if not 0 <= place < len(self._session.places) or number < 1:
             return _missing()
         try:
             return await asyncio.to_thread(self._image, place, number)

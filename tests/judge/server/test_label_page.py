@@ -10,9 +10,9 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from helpers.labelled import a_run_to_label, say
+from helpers.labelled import a_hostile_run, a_run_to_label, say
 from helpers.results import a_finished_run, a_result, a_step, a_verdict
-from helpers.runs import a_png, say_everywhere, write_synthetic_run
+from helpers.runs import a_png, write_synthetic_run
 from judge.records.tasks import Task
 from judge.results.label_files import label_file
 from judge.results.labelling import Labelling, begin
@@ -119,8 +119,7 @@ async def test_a_blind_page_tells_neither_the_verdict_nor_the_agent_nor_the_run(
 
 
 async def test_what_attempts_contain_is_escaped(tmp_path: Path) -> None:
-    run = write_synthetic_run(tmp_path, "run-1", tasks=2, steps=2, image=a_png(64, 36))
-    say_everywhere(run, HOSTILE)
+    run = a_hostile_run(tmp_path, HOSTILE)
     async with opened(begin([run], "anna", is_blind=False)) as client:
         page = (await client.get("/attempt/1")).text
     assert "alert(1)" in page
