@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Literal
@@ -24,7 +24,7 @@ from judge.runner.boundary import EXIT_USAGE
 from judge.runner.try_attacks import try_attacks
 from judge.runner.try_checks import try_checks
 from judge.scenario.attacks import unseen_path, unseen_text
-from judge.scenario.checks import contradictions_of, repeated, unrecorded, warnings_of
+from judge.scenario.checks import contradictions_of, hints_of, repeated, unrecorded, warnings_of
 from judge.scenario.frozen import on_archives
 from judge.scenario.importers import IMPORTERS, ImportedTasks, ImportRequest, importer_warnings
 from judge.scenario.logins import expired_logins, with_logins
@@ -106,8 +106,7 @@ def validate(
             typer.echo(problem, err=True)
         if scenario is None:
             continue
-        for warning in (*warnings, *passing):
-            typer.echo(f"{path}: note: {one_line(warning, 500)}")
+        _tell(path, scenario, (*warnings, *passing))
         if not problems:
             tried = ", and no task passes when nothing is done" if try_ else ""
             left_out = f", {len(scenario.excluded)} excluded" if scenario.excluded else ""
@@ -119,6 +118,14 @@ def validate(
             typer.echo(f"{'    ' if line.startswith(' ') else '  '}{one_line(line)}")
     if bad:
         raise typer.Exit(EXIT_USAGE)
+
+
+def _tell(path: Path, scenario: Scenario, warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        typer.echo(f"{path}: note: {one_line(warning, 500)}")
+    for task in scenario.tasks:
+        for hint in hints_of(task):
+            typer.echo(f"{path}: hint: task {task.task_id}, {one_line(hint, 500)}")
 
 
 @tasks.command("import")

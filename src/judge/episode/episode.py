@@ -533,12 +533,18 @@ class Episode:
             notice=page.notice,
             inserted=Inserted(refs=page.inserted) if page.inserted else None,
             site_tools=tuple(tool.name for tool in page.site_tools),
+            sent_lines=self._sent(page)[1],
         )
 
-    def _observation(self, index: int, page: Page, browser: Browser) -> ObservationMessage:
-        # Only the message is shortened: the record keeps the boxes and the complete snapshot.
+    def _sent(self, page: Page) -> tuple[str, int | None]:
+        """The snapshot as it is sent, and how many of its lines, if not all. The record has the complete snapshot."""
         shown = as_shown(page.snapshot, boxes=self.config.snapshot_boxes)
-        snapshot = cut_snapshot(shown, self.config.max_snapshot_chars)
+        sent = cut_snapshot(shown, self.config.max_snapshot_chars)
+        # The last line says what is missing.
+        return sent, None if sent == shown else sent.count("\n")
+
+    def _observation(self, index: int, page: Page, browser: Browser) -> ObservationMessage:
+        snapshot, _ = self._sent(page)
         return ObservationMessage(
             page=page.model_copy(update={"snapshot": snapshot}),
             tools=(*self._tools(browser), *offered_call(page, is_named=False)),

@@ -113,7 +113,8 @@ class Step(Record):
     `asked`: the participant's question to the user, with the answer. `inserted`: what the snapshot shows of the attack.
     `site_tools` are the names of the tools that the page registered and the participant was offered.
     `claimed_trace` is what the participant says that it did for its reply.
-    `vanished` is text only in recordings up to version 2.
+    `vanished` is text only in recordings up to version 2. `sent_lines` is how many lines of the snapshot the
+    participant was sent, if not all of them.
     """
 
     index: int
@@ -144,6 +145,7 @@ class Step(Record):
     inserted: Inserted | None = omit_default(None)
     site_tools: Annotated[tuple[str, ...], RecordedLimit(8_000)] = omit_default(())
     claimed_trace: ClaimedTrace | None = omit_default(None)
+    sent_lines: int | None = omit_default(None)
     timings: Timings = Timings()
 
     @property

@@ -13,12 +13,14 @@ from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from judge.evaluators.base import assertions_in
 from judge.records.attacks import AttackOutcome, AttackResult
+from judge.records.findings import AnswerSeen
 from judge.records.tasks import Task
-from judge.records.tools import SITE_TOOL
+from judge.records.tools import SITE_TOOL, acts_on_page, tool_of
 from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict
 from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
 from judge.results.judgings import method_of
+from judge.results.label_files import LabelWord
 from judge.results.metering import MeteredUsage
 from judge.results.progress import progress_of, score_of
 from judge.results.rates import CountedAttempt
@@ -51,6 +53,8 @@ class RowSource:
     sha256: str | None = None
     run_id: str = ""
     record: Mapping[str, Any] = field(default_factory=dict)
+    # What people say of it, if somebody labelled it.
+    label: LabelWord | None = None
 
     @property
     def task(self) -> Task:
@@ -81,6 +85,12 @@ class RowSource:
     def site_tool_calls(self) -> int:
         """How often the participant called a tool of the site's own."""
         return sum(step.action is not None and step.action.tool == SITE_TOOL for step in self.attempt.steps)
+
+    @property
+    def page_actions(self) -> int:
+        """How many executed actions could change a page: without looking, waiting, and ending the attempt."""
+        done = (step.action for step in self.attempt.steps if step.action and step.outcome and step.outcome.ok)
+        return sum(tool_of(action.tool).does != "ends" for action in done if acts_on_page(action.tool))
 
     @property
     def usage(self) -> TokenUsage:
@@ -297,6 +307,9 @@ class AttemptRow:
         public=True,
     )
     site_tool_calls: int = column(lambda it: it.site_tool_calls, heading="Site tool calls")
+    human_label: str | None = column(lambda it: it.label, heading="Label")
+    page_actions: int = column(lambda it: it.page_actions)
+    answer_seen: bool | None = column(lambda it: answer_seen(it.verdict))
 
     @classmethod
     def of(cls, played: RowSource, *, max_chars: int | None = None, **more: Any) -> Self:
@@ -354,6 +367,12 @@ def decided_by(attempt: Attempt, judge_id: str | None = None) -> str:
         return method
     # The judge of an offline run is that of checks, even for a task without any.
     return CHECKS if attempt.task.checks and method == CHECKS else JUDGE
+
+
+def answer_seen(verdict: Verdict | None) -> bool | None:
+    """Whether everything that checks found in the answer stood on a page that was observed; `None` without such."""
+    facts = [fact for each in assertions_in(verdict) for fact in each.facts or () if isinstance(fact, AnswerSeen)]
+    return all(fact.step is not None for fact in facts) if facts else None
 
 
 def _policies(attempt: Attempt, *, violated: bool | None) -> dict[str, str]:
