@@ -20,7 +20,7 @@ from typing import Any, Literal
 from playwright._impl._driver import compute_driver_executable
 from pydantic import Field
 
-from judge.browser import console, requests
+from judge.browser import console, requests, uploads
 from judge.browser.display import display_environ, has_display, require_display, xvfb
 from judge.browser.hosted import HostedBrowser
 from judge.browser.processes import kill_family
@@ -410,6 +410,7 @@ class BrowserSettings(Record):
         if self.config.record_network:
             yield requests.RECORDER
             yield console.RECORDER
+        yield uploads.CHOOSERS
         yield SETTLER
 
     def _context_options(self) -> dict[str, Any]:

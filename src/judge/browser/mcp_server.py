@@ -6,6 +6,7 @@ The only file that imports `mcp`. The server and its Node come with the Python p
 import asyncio
 import logging
 import os
+import shutil
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ from judge.browser.chromium import AUTHORITY_FILE, CONFIG_FILE, BrowserSettings
 from judge.browser.hosted import Connection, read_connection
 from judge.browser.requests import documents_until_death
 from judge.browser.responses import ToolResponse
+from judge.browser.uploads import FOLDER_PREFIX
 from judge.records.tools import tool_of
 from shared.errors import BrowserFault
 from shared.files import read_end
@@ -192,6 +194,8 @@ class McpServer:
             for path in frozenset(self.folder.iterdir()) - self._own_files:
                 if path.is_file():
                     path.unlink()
+                elif path.name.startswith(FOLDER_PREFIX):
+                    shutil.rmtree(path, ignore_errors=True)
             os.truncate(self.folder / _LOG, 0)
 
     def watch(self) -> None:

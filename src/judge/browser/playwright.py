@@ -17,7 +17,7 @@ from typing import Any
 
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser import attacks, fetches, fonts, lost_refs, points, probes, requests, responses
+from judge.browser import attacks, fetches, fonts, lost_refs, points, probes, requests, responses, uploads
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
 from judge.browser.mcp_server import McpServer, NoAnswer, PageTrouble, TabCrashed
@@ -50,7 +50,7 @@ from judge.network.wire import MARK
 from judge.records.access import StorageState
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
-from judge.records.tools import HOLD, tool_of, writes
+from judge.records.tools import FILE_DROP, FILE_NAMES, FILE_UPLOAD, HOLD, tool_of, writes
 from judge.sites import Site
 from judge.trajectory import fetched
 from shared.errors import InternalFault, SiteFault, SiteUnreachable, WabeError, is_shortage
@@ -123,6 +123,7 @@ class PlaywrightBrowser:
         self.task_id = ""
         self._own_sites: tuple[str, ...] = ()
         self._site: Site | None = None
+        self._uploads: uploads.UploadFolder | None = None
         # What the judge puts into the pages.
         self._attack: dict[str, Any] | None = None
         self._console = ConsoleLog(server.folder)
@@ -144,6 +145,8 @@ class PlaywrightBrowser:
             {"username": each.username, "password": each.password, "origin": each.origin or task.website}
             for each in task.http_credentials
         ]
+        if task.files:
+            self._uploads = await asyncio.to_thread(uploads.UploadFolder, self.folder, task.files)
         if state is None and not credentials:
             return
         try:
@@ -166,6 +169,8 @@ class PlaywrightBrowser:
             if answer.ok:
                 has_own = self._server.settings.has_own_clipboard
                 answer = await self._run(begin_code(settle, clock_ms, self._attack, has_own_clipboard=has_own))
+            if answer.ok and self._uploads:
+                answer = await self._run(uploads.KEEP_CODE)
             if answer.ok:
                 answer = await self._go(url)
         await self._require_opened(answer, url)
@@ -513,6 +518,9 @@ class PlaywrightBrowser:
         looked: ToolResponse | None = None
         is_found_again = False
         try:
+            if self._since.has_chooser and tool != FILE_UPLOAD and tool_of(tool).does != "looks":
+                # As a person must do first.
+                await self._run(uploads.DISMISS_CODE)
             if time.monotonic() - self._since.settled_at >= AWAKE_S:
                 await self._run(WAKE_CODE)
             named = points.points_of(params)
@@ -575,11 +583,16 @@ class PlaywrightBrowser:
                 return await self._run(click_code(params), hold_ms=params.get(HOLD, 0))
             case "browser_mouse_drag_xy":
                 return await self._run(drag_code(params), hold_ms=params.get(HOLD, 0))
+            case "browser_file_upload" if self._uploads:
+                limit_s = self._server.settings.config.action_timeout_s
+                return await self._run(uploads.choose_code(self._uploads.with_paths(params)[FILE_NAMES], limit_s))
             case "browser_type" if "target" not in params:
                 limit_ms = round(self._server.settings.config.action_timeout_s * 1000)
                 code = points.typing_code(**params, limit_ms=limit_ms)
                 return await self._run(code)
         sent = {key: value for key, value in params.items() if key != HOLD}
+        if tool == FILE_DROP and self._uploads:
+            sent = self._uploads.with_paths(sent)
         for tries in range(1 + _SLOW_TRIES):
             if hold_ms := params.get(HOLD):
                 await self._run(hold_code(hold_ms))

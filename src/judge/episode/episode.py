@@ -16,7 +16,7 @@ from judge.browser.fonts import UNDRAWN
 from judge.browser.replies import understand
 from judge.browser.session import Browser, BrowserFactory, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
-from judge.browser.tools import CheckedAction, asking_tool
+from judge.browser.tools import CheckedAction, asking_tool, for_files
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
 from judge.episode.draft import StepDraft, StepTimes
@@ -603,11 +603,8 @@ class Episode:
         return None
 
     def _tools(self, browser: Browser) -> tuple[ToolSpec, ...]:
-        return (
-            (*browser.tools, asking_tool(permissions_of(self.task.user_replies)))
-            if self.task.has_user
-            else browser.tools
-        )
+        offered = for_files(browser.tools, self.task.files)
+        return (*offered, asking_tool(permissions_of(self.task.user_replies))) if self.task.has_user else offered
 
     def _asked(self, checked: CheckedAction, line: str, draft: StepDraft) -> Outcome:
         """The user's answer goes to the participant with the next observation."""
