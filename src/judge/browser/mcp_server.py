@@ -18,12 +18,11 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from pydantic import ValidationError
 
-from judge.browser import processes, responses
+from judge.browser import downloads, processes, responses, uploads
 from judge.browser.chromium import AUTHORITY_FILE, CONFIG_FILE, BrowserSettings
 from judge.browser.hosted import Connection, read_connection
 from judge.browser.requests import documents_until_death
 from judge.browser.responses import ToolResponse
-from judge.browser.uploads import FOLDER_PREFIX
 from judge.records.tools import tool_of
 from shared.errors import BrowserFault
 from shared.files import read_end
@@ -194,7 +193,7 @@ class McpServer:
             for path in frozenset(self.folder.iterdir()) - self._own_files:
                 if path.is_file():
                     path.unlink()
-                elif path.name.startswith(FOLDER_PREFIX):
+                elif path.name.startswith((downloads.FOLDER_PREFIX, uploads.FOLDER_PREFIX)):
                     shutil.rmtree(path, ignore_errors=True)
             os.truncate(self.folder / _LOG, 0)
 

@@ -9,6 +9,7 @@ import binascii
 import json
 import logging
 import re
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,14 +18,14 @@ from typing import Any
 
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser import attacks, fetches, fonts, lost_refs, points, probes, requests, responses, uploads
+from judge.browser import attacks, downloads, fetches, fonts, lost_refs, points, probes, requests, responses, uploads
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
 from judge.browser.mcp_server import McpServer, NoAnswer, PageTrouble, TabCrashed
 from judge.browser.provenance import mark, read_documents
 from judge.browser.requests import NavigationLog, RequestLog
 from judge.browser.responses import ToolResponse
-from judge.browser.session import Hop, ToolResult, Traffic
+from judge.browser.session import Hop, TakenDownload, ToolResult, Traffic
 from judge.browser.settle import (
     AWAKE_S,
     GLANCE_CODE,
@@ -50,7 +51,7 @@ from judge.network.wire import MARK
 from judge.records.access import StorageState
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
-from judge.records.tools import FILE_DROP, FILE_NAMES, FILE_UPLOAD, HOLD, tool_of, writes
+from judge.records.tools import FILE_DROP, FILE_NAMES, FILE_UPLOAD, HOLD, saves_link, tool_of, writes
 from judge.sites import Site
 from judge.trajectory import fetched
 from shared.errors import InternalFault, SiteFault, SiteUnreachable, WabeError, is_shortage
@@ -123,6 +124,7 @@ class PlaywrightBrowser:
         self.task_id = ""
         self._own_sites: tuple[str, ...] = ()
         self._site: Site | None = None
+        self._downloads = downloads.DownloadLog(server.folder)
         self._uploads: uploads.UploadFolder | None = None
         # What the judge puts into the pages.
         self._attack: dict[str, Any] | None = None
@@ -171,6 +173,10 @@ class PlaywrightBrowser:
                 answer = await self._run(begin_code(settle, clock_ms, self._attack, has_own_clipboard=has_own))
             if answer.ok and self._uploads:
                 answer = await self._run(uploads.KEEP_CODE)
+            if answer.ok and self._server.settings.hosted is None:
+                folder = Path(tempfile.mkdtemp(prefix=downloads.FOLDER_PREFIX, dir=self.folder))
+                self._downloads.begin(folder)
+                answer = await self._run(downloads.begin_code(folder))
             if answer.ok:
                 answer = await self._go(url)
         await self._require_opened(answer, url)
@@ -518,6 +524,8 @@ class PlaywrightBrowser:
         looked: ToolResponse | None = None
         is_found_again = False
         try:
+            if saves_link(params):
+                self._downloads.saves()
             if self._since.has_chooser and tool != FILE_UPLOAD and tool_of(tool).does != "looks":
                 # As a person must do first.
                 await self._run(uploads.DISMISS_CODE)
@@ -583,16 +591,23 @@ class PlaywrightBrowser:
                 return await self._run(click_code(params), hold_ms=params.get(HOLD, 0))
             case "browser_mouse_drag_xy":
                 return await self._run(drag_code(params), hold_ms=params.get(HOLD, 0))
-            case "browser_file_upload" if self._uploads:
-                limit_s = self._server.settings.config.action_timeout_s
-                return await self._run(uploads.choose_code(self._uploads.with_paths(params)[FILE_NAMES], limit_s))
             case "browser_type" if "target" not in params:
                 limit_ms = round(self._server.settings.config.action_timeout_s * 1000)
                 code = points.typing_code(**params, limit_ms=limit_ms)
                 return await self._run(code)
+            case "browser_file_upload" | "browser_drop" if self._uploads:
+                return await self._give(tool, self._uploads.with_paths(params))
+        return await self._call_server(tool, params)
+
+    async def _give(self, tool: str, params: dict[str, Any]) -> ToolResponse:
+        """Give files to the open file chooser, or drop them onto an element."""
+        if tool == FILE_DROP:
+            return await self._call_server(tool, params)
+        limit_s = self._server.settings.config.action_timeout_s
+        return await self._run(uploads.choose_code(params[FILE_NAMES], limit_s))
+
+    async def _call_server(self, tool: str, params: dict[str, Any]) -> ToolResponse:
         sent = {key: value for key, value in params.items() if key != HOLD}
-        if tool == FILE_DROP and self._uploads:
-            sent = self._uploads.with_paths(sent)
         for tries in range(1 + _SLOW_TRIES):
             if hold_ms := params.get(HOLD):
                 await self._run(hold_code(hold_ms))
@@ -606,8 +621,13 @@ class PlaywrightBrowser:
         """See `judge.browser.session.Browser`."""
         return self._navigations.take()
 
+    def take_downloads(self, *, with_open: bool) -> tuple[TakenDownload, ...]:
+        """See `judge.browser.session.Browser`."""
+        return self._downloads.take(with_open=with_open)
+
     def begin_step(self, number: int) -> None:
         """See `judge.browser.session.Browser`."""
+        self._downloads.begin_step(number)
         if self._guard:
             self._guard.begin_step(number)
         self._requests.begin_step(number)

@@ -11,12 +11,12 @@ import mimetypes
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from shared.fields import Invalid, at_most, shown
-from shared.models import Record, omit_default
+from shared.models import Record, RecordedLimit, omit_default
 
 MAX_FILES = 20
 MAX_FILE_BYTES = 2_000_000
@@ -69,6 +69,32 @@ FileNames = Annotated[tuple[FileName, ...], at_most(MAX_FILES), AfterValidator(_
 def type_of(name: str) -> str:
     """The media type that a browser gives a file of this name."""
     return _TYPES.guess_type(f"/{name}", strict=True)[0] or _UNKNOWN_TYPE
+
+
+# What became of a download. `left_out` stands for all further ones of an attempt, or of a step.
+DownloadState = Literal["complete", "cut", "unfinished", "failed", "left_out"]
+
+
+class Download(Record):
+    """A download of a page. `file` is what is kept of it, relative to the task's folder: the complete file, if a
+    document of the task's sites started it.
+
+    `step` is the number of the action after which it began, 0 before the first. `sender` is the origin of the document
+    that started it, `browser` for an address that the participant opened or saved itself, `None` if it is not known.
+    `is_from_editor`: in its step, a form, a button or a link inside an editing host acted. `type` is the media type
+    with which it was served; where that is not known, that of its name.
+    """
+
+    name: Annotated[str, RecordedLimit(800)] = ""
+    url: Annotated[str, RecordedLimit(1_500)] = ""
+    type: Annotated[str, RecordedLimit(400)] = ""
+    state: DownloadState = omit_default("complete")
+    size: int | None = omit_default(None, ge=0)
+    sha256: str | None = omit_default(None)
+    file: str | None = omit_default(None)
+    sender: Annotated[str | None, RecordedLimit(500)] = omit_default(None)
+    step: int = omit_default(0, ge=0)
+    is_from_editor: bool = omit_default(False)
 
 
 class TaskFile(Record):

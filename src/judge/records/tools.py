@@ -608,6 +608,12 @@ def writes(name: str, params: Params) -> bool:
     return writes_always or not params.keys().isdisjoint(tool.own_text) or params.get("button") == "middle"
 
 
+def saves_link(params: Params) -> bool:
+    """Whether an action holds the key with which a browser saves what a link leads to, rather than opening it."""
+    keys = [*(params.get("modifiers") or ()), *str(params.get("key", "")).split("+")]
+    return any(key.lower().startswith("alt") for key in keys)
+
+
 def texts_of(name: str, params: Params) -> Iterator[str | None]:
     """The text that an action writes into pages; `None` for text that was not recorded, such as a paste."""
     tool = tool_of(name)

@@ -19,8 +19,8 @@ from judge.records.access import Credentials, DeclaredLogin, DeclaredState, Stat
 from judge.records.attacks import Attack, repeated_attack
 from judge.records.checks import Check
 from judge.records.credentials import Headers, HeadersByRole
-from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
 from judge.records.files import FileContents, FileNames, is_reserved
+from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
 from judge.records.ids import USABLE
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
 from judge.records.tasks import TASK_ID, Dated, Exclusion, Level, Task
@@ -236,8 +236,8 @@ class SiteEntry(_Process):
     persists beyond its browser. `reset_url`: a POST to it, which may be a path on the site, resets the site to its
     initial state; `restart`: restarting `cmd` does. `storage_state` and `http_credentials` apply to each task on the
     site that has none of its own. So does `login`, which is repeated whenever the site is reset, and `hold`, after the
-    task's own. The task's `files` include the site's. With an `archive`, recordings answer for the site, which is then not started; `archive_sha256` is the
-    digest that the file must have.
+    task's own; `files` as well. With an `archive`, recordings answer for the site, which is then not started;
+    `archive_sha256` is the digest that the file must have.
     """
 
     name: Name

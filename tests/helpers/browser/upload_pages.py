@@ -1,7 +1,7 @@
 """Pages that take files in the ways that pages do, and what the site was sent.
 
-The drop zones are in the style of two common libraries: one listens to drops on an element and reads `dataTransfer.files`,
-the other takes each item's entry, and calls off what is no file.
+The drop zones are in the style of two common libraries: one reads `dataTransfer.files`, the other takes each item's
+entry, and calls off what is no file.
 """
 
 import re
@@ -27,7 +27,8 @@ _HIDDEN = f"""<input type="file" id="input" style="display:none"><button onclick
 _MULTIPLE = f"""<form method="post" action="/upload" enctype="multipart/form-data">
   <input type="file" name="cv" multiple aria-label="Your CV"><button>Send</button></form>{_SAID}"""
 # An area that a click on a hidden input serves too; it counts how often something is dragged over it.
-_ZONE = f"""<div id="zone" role="button" aria-label="Drop files here" tabindex="0" style="width:300px;height:80px">Drop</div>
+_ZONE = f"""<div id="zone" role="button" aria-label="Drop files here" tabindex="0"
+    style="width:300px;height:80px">Drop</div>
   <input type="file" id="input" multiple style="position:absolute;visibility:hidden;width:0;height:0">
   <button onclick="send(added)">Send</button><ul id="list"></ul>{_SAID}<script>{_SEND}
   const added = [];
@@ -95,7 +96,8 @@ _REPLACED = f"""<div id="box"></div><button onclick="send(chosen)">Send</button>
   render();</script>"""
 # Shows the picture first, as an application that lets one crop it does.
 _PREVIEW = f"""<label>Picture <input type="file" id="input" accept="image/*"></label><img id="seen" alt="">
-  <button id="go" disabled onclick="send(input.files, {{ width: seen.naturalWidth }})">Send</button>{_SAID}<script>{_SEND}
+  <button id="go" disabled onclick="send(input.files, {{ width: seen.naturalWidth }})">Send</button>{_SAID}
+  <script>{_SEND}
   input.onchange = () => {{
     const reader = new FileReader();
     reader.onload = () => {{ seen.src = reader.result; }};

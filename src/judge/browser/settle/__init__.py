@@ -225,5 +225,7 @@ def read_report(text: str) -> Report:
         vanished=read_vanished(raw.vanished),
         downloads=tuple(name[:_MAX_NAME_CHARS] for name in raw.downloads[:_MAX_DOWNLOADS]),
         links=raw.links,
-        **raw.model_dump(include={"document", "stopped", "silent", "lost_document", "restless", "lost", "closed_tabs", "has_chooser"}),
+        **raw.model_dump(
+            include={"document", "stopped", "silent", "lost_document", "restless", "lost", "closed_tabs", "has_chooser"}
+        ),
     )
