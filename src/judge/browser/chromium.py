@@ -370,7 +370,7 @@ class BrowserSettings(Record):
         args = ["mcp", *window, "--isolated", "--output-dir", str(folder), "--caps", "vision"]
         # By default the server closes a browser after an idle hour and relaunches it later, which would be a fault.
         args += ["--viewport-size", f"{config.viewport_width}x{config.viewport_height}", "--idle-timeout", "0"]
-        # Without WebMCP, by which pages offer tools of their own.
+        # The tools that pages register are the judge's own affair (`judge.browser.site_tools`).
         args += ["--snapshot-mode", "none", "--codegen", "none", "--no-webmcp"]
         args += ["--timeout-action", str(round(config.action_timeout_s * 1000))]
         args += ["--timeout-navigation", str(round(config.navigation_timeout_s * 1000))]
@@ -402,6 +402,9 @@ class BrowserSettings(Record):
         launch: dict[str, Any] = {"executablePath": str(self.found.path), "chromiumSandbox": self.found.sandbox}
         if proxy:
             launch |= proxy_options(proxy, spki_hash)
+        if self.config.site_tools != "off":
+            # Not `--enable-features`, which would replace Playwright's own.
+            launch["args"] = [*launch.get("args", ()), "--enable-blink-features=WebMCP"]
         return {"launchOptions": launch}
 
     def _page_scripts(self) -> Iterator[Path]:

@@ -18,7 +18,19 @@ from typing import Any
 
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser import attacks, downloads, fetches, fonts, lost_refs, points, probes, requests, responses, uploads
+from judge.browser import (
+    attacks,
+    downloads,
+    fetches,
+    fonts,
+    lost_refs,
+    points,
+    probes,
+    requests,
+    responses,
+    site_tools,
+    uploads,
+)
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
 from judge.browser.mcp_server import McpServer, NoAnswer, PageTrouble, TabCrashed
@@ -51,7 +63,7 @@ from judge.network.wire import MARK
 from judge.records.access import StorageState
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
-from judge.records.tools import FILE_DROP, FILE_NAMES, FILE_UPLOAD, HOLD, saves_link, tool_of, writes
+from judge.records.tools import FILE_DROP, FILE_NAMES, FILE_UPLOAD, HOLD, SITE_TOOL, saves_link, tool_of, writes
 from judge.sites import Site
 from judge.trajectory import fetched
 from shared.errors import InternalFault, SiteFault, SiteUnreachable, WabeError, is_shortage
@@ -126,6 +138,8 @@ class PlaywrightBrowser:
         self._site: Site | None = None
         self._downloads = downloads.DownloadLog(server.folder)
         self._uploads: uploads.UploadFolder | None = None
+        # With the address on which the first page was found.
+        self._landed_site: Site | None = None
         # What the judge puts into the pages.
         self._attack: dict[str, Any] | None = None
         self._console = ConsoleLog(server.folder)
@@ -161,8 +175,11 @@ class PlaywrightBrowser:
 
     def _know_site(self, landed: str = "") -> None:
         """Tell the guard which sites are the task's own; `landed` is the address of the first observed page."""
-        if self._guard and self._site:
-            self._guard.wire.site = self._site.with_home(landed)
+        if self._site is None:
+            return
+        self._landed_site = self._site.with_home(landed)
+        if self._guard:
+            self._guard.wire.site = self._landed_site
 
     async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
         """See `judge.browser.session.Browser`."""
@@ -229,9 +246,20 @@ class PlaywrightBrowser:
         if page.http_status in WALL_STATUSES:
             page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
         notice = self._since.notice(page, self._server.settings.config.navigation_timeout_s)
-        facts = {"notice": notice, "refused": self._refused(), **self._since.found()}
+        facts = {"notice": notice, "refused": self._refused(), **self._since.found(), **await self._site_tools(page)}
         self._since = self._since.after(page)
         return page.model_copy(update=facts)
+
+    async def _site_tools(self, page: Page) -> dict[str, Any]:
+        """The tools that a page of the task's site registers; none of a page that cannot be observed as usual."""
+        config = self._server.settings.config
+        if config.site_tools == "off" or self._landed_site is None or not page.snapshot:
+            return {}
+        with suppress(PageTrouble):
+            answer = await self._run(site_tools.list_code(config.action_timeout_s))
+            found = site_tools.read_list(answer.text if answer.ok else "", self._landed_site, page.origin)
+            return {"site_tools": found.tools, "site_tools_left_out": found.left_out if found.tools else 0}
+        return {}
 
     async def _require_upstream(self) -> None:
         """Raises `BrowserFault` if the operator's own proxy no longer works."""
@@ -583,6 +611,10 @@ class PlaywrightBrowser:
                 return await self._go(params["url"])
             case "browser_tabs" if "url" in params:
                 return await self._open_tab(params["url"])
+            case _ if tool == SITE_TOOL:
+                limit_s = self._server.settings.config.action_timeout_s
+                answer = await self._run(site_tools.call_code(params["name"], params["arguments"], limit_s))
+                return site_tools.read_result(answer, limit_s)
             case "browser_scroll":
                 return await self._scroll(**params)
             case "browser_mouse_wheel":

@@ -21,6 +21,7 @@ from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
 from judge.episode.downloads import Downloads
 from judge.episode.draft import StepDraft, StepTimes
+from judge.episode.site_calls import may_have_acted, offered_call, recorded_reply, recorded_result
 from judge.evaluators.kinds.fetch import Fetches
 from judge.evaluators.kinds.probe import Probes
 from judge.evaluators.provenance import own_names
@@ -235,6 +236,7 @@ class Episode:
             has_acted=self._route.has_acted,
             is_unreachable=isinstance(error, SiteUnreachable),
             settle=self._settle,
+            site_tools=self.config.site_tools,
             needs_real_time=isinstance(error, ClockStalled),
             network=self._network,
             network_missing=self._network_missing,
@@ -544,15 +546,22 @@ class Episode:
             probes=probed,
             notice=page.notice,
             inserted=Inserted(refs=page.inserted) if page.inserted else None,
+            site_tools=tuple(tool.name for tool in page.site_tools),
+            sent_lines=self._sent(page)[1],
         )
 
-    def _observation(self, index: int, page: Page, browser: Browser) -> ObservationMessage:
-        # Only the message is shortened: the record keeps the boxes and the complete snapshot.
+    def _sent(self, page: Page) -> tuple[str, int | None]:
+        """The snapshot as it is sent, and how many of its lines, if not all. The record has the complete snapshot."""
         shown = as_shown(page.snapshot, boxes=self.config.snapshot_boxes)
-        snapshot = cut_snapshot(shown, self.config.max_snapshot_chars)
+        sent = cut_snapshot(shown, self.config.max_snapshot_chars)
+        # The last line says what is missing.
+        return sent, None if sent == shown else sent.count("\n")
+
+    def _observation(self, index: int, page: Page, browser: Browser) -> ObservationMessage:
+        snapshot, _ = self._sent(page)
         return ObservationMessage(
             page=page.model_copy(update={"snapshot": snapshot}),
-            tools=self._tools(browser),
+            tools=(*self._tools(browser), *offered_call(page, is_named=False)),
             instruction=self.task.task if index == 0 else None,
             website=self.task.website if index == 0 else None,
             feedback=self._feedback,
@@ -566,16 +575,16 @@ class Episode:
         snapshot = with_own_names(parse_snapshot(page.snapshot))
         understood = understand(
             text,
-            self._tools(browser),
+            (*self._tools(browser), *offered_call(page, is_named=True)),
             snapshot,
             open_tabs=max(1, len(page.tabs)),
             viewport=(self.config.viewport_width, self.config.viewport_height),
         )
         # Only unreadable replies in a row count. One that is read but refused ends the row.
         self._unreadable = self._unreadable + 1 if understood.action is None else 0
-        draft.action = understood.action
         checked = understood.checked
-        if checked is None:
+        draft.reply, draft.action, shown = recorded_reply(text, understood.action, checked, self.redaction)
+        if checked is None or shown is None:
             self._feedback = understood.complaint
             draft.outcome = Outcome(ok=False, message=understood.complaint)
             return "unreadable_replies" if self._unreadable >= MAX_UNREADABLE else None
@@ -587,23 +596,23 @@ class Episode:
         if checked.tool == ASK_USER:
             draft.outcome = self._asked(checked, understood.line, draft)
             return None
-        self._attempted = understood.line if self.task.watched else None
+        self._attempted = action_line(shown, snapshot) if self.task.watched else None
         result = await self._execute(checked, browser, limit, draft)
-        attempted, self._attempted = self._attempted if self._overdue else None, None
+        is_possible = self._overdue or may_have_acted(checked.tool, result)
+        attempted, self._attempted = self._attempted if is_possible else None, None
         if not result.ok:
             self._feedback = result.text
         else:
             # The answer of these tools is their result; the effect of other actions shows in the next observation.
             answers = tool_of(checked.tool).answers
             self._feedback = RESULT + result.text.removeprefix(_RESULT_HEADING) if answers else None
-        line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
-        own_line = action_line(checked, own_names(snapshot), result.hit)
+        line, own_line = (action_line(shown, each, result.hit) for each in (snapshot, own_names(snapshot)))
         line, own_line = (with_downloads(each, result.downloads) for each in (line, own_line))
         draft.outcome = Outcome(
             ok=result.ok,
             message=result.text,
             line=line if result.ok else None,
-            refs=acted_on(checked, snapshot, result.hit) if result.ok else (),
+            refs=acted_on(shown, snapshot, result.hit) if result.ok else (),
             attempted=attempted,
             own_line=own_line if result.ok and own_line != line else None,
         )
@@ -648,7 +657,8 @@ class Episode:
         try:
             async with self._clock.running() if is_wait else self._browser_time(limit):
                 try:
-                    return await browser.act(checked.tool, checked.params)
+                    result = await browser.act(checked.tool, checked.params)
+                    return recorded_result(checked.tool, result, self.redaction)
                 finally:
                     # Before the time is charged, which depends on where the action led.
                     draft.navigations += self._route.went(browser.take_hops())

@@ -113,8 +113,10 @@ class Step(Record):
     snapshot may have been typed. `notice`: why the page was not observed as usual.
     `downloaded` is what is known of the downloads in `downloads`; recordings of older versions have none.
     `asked`: the participant's question to the user, with the answer. `inserted`: what the snapshot shows of the attack.
+    `site_tools` are the names of the tools that the page registered and the participant was offered.
     `claimed_trace` is what the participant says that it did for its reply.
-    `vanished` is text only in recordings up to version 2.
+    `vanished` is text only in recordings up to version 2. `sent_lines` is how many lines of the snapshot the
+    participant was sent, if not all of them.
     """
 
     index: int
@@ -144,7 +146,9 @@ class Step(Record):
     notice: Notice | None = omit_default(None)
     asked: Asked | None = omit_default(None)
     inserted: Inserted | None = omit_default(None)
+    site_tools: Annotated[tuple[str, ...], RecordedLimit(8_000)] = omit_default(())
     claimed_trace: ClaimedTrace | None = omit_default(None)
+    sent_lines: int | None = omit_default(None)
     timings: Timings = Timings()
 
     @property

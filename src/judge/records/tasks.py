@@ -11,6 +11,7 @@ from judge.records.attacks import Attack, PlayedAttack
 from judge.records.checks import Check, KindCheck, plain_checks
 from judge.records.files import TaskFiles
 from judge.records.holds import AllowedWrite, Hold, Writes
+from judge.records.key_points import KeyPoint, texts_of, weights_of
 from judge.records.policies import DeclaredPolicy, checks_of
 from judge.records.result_keys import ResultKey
 from judge.records.user import UserReply
@@ -58,6 +59,7 @@ class Task(Record):
     `files` are what the participant may upload, including those of its sites.
     `attacks` are those that a run may play on the task; `attack` is the one that this task is played with: a task under
     attack is a task of its own (`judge.scenario.attacks`).
+    `sealed` is the digest of the sealed task set that it belongs to: nothing published contains what it says.
     """
 
     task_id: Annotated[TaskId, _FIRST]
@@ -65,7 +67,7 @@ class Task(Record):
     task: Annotated[str, ResultKey(evidence=True, since="wabe-1", after="task_id")]
     level: Annotated[Level | None, _FIRST] = None
     reference_length: Annotated[int | None, _FIRST] = Field(default=None, ge=1)
-    key_points: Annotated[tuple[str, ...], ResultKey("scenario_key_points", evidence=True, since="wabe-1")] = ()
+    key_points: Annotated[tuple[KeyPoint, ...], ResultKey("scenario_key_points", evidence=True, since="wabe-1")] = ()
     checks: Annotated[tuple[Check, ...], ResultKey(evidence=True, since="wabe-2", bare=True)] = ()
     allowed_sites: Annotated[tuple[str, ...], ResultKey(evidence=True, since="wabe-2", bare=True)] = ()
     start_urls: Annotated[tuple[str, ...], _LATER] = ()
@@ -91,6 +93,17 @@ class Task(Record):
     ] = omit_default(None)
     dated: Annotated[Dated | None, _LATER] = omit_default(None)
     files: Annotated[TaskFiles, _LATER] = omit_default(())
+    sealed: Annotated[str | None, _LATER] = omit_default(None)
+
+    @property
+    def point_texts(self) -> tuple[str, ...]:
+        """The texts of its key points."""
+        return texts_of(self.key_points)
+
+    @property
+    def point_weights(self) -> tuple[float, ...]:
+        """The weights of its key points."""
+        return weights_of(self.key_points)
 
     @property
     def is_about_days(self) -> bool:

@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pydantic import Field, ValidationError
 
+from judge.results.corrections import publish
+from judge.results.label_history import growth
 from judge.results.run_record import package_versions
 from judge.store.layout import RunStore
 from judge.store.run_files import ENVELOPE, FileKind, declared_at, kind_of
@@ -110,6 +112,8 @@ def sign_run(store: RunStore, key_file: Path) -> tuple[Path, str, int]:
     run = store.read_run()
     if run is None:
         raise ConfigError(f"{store.folder / 'run.json'}: missing or not JSON", remedy="name the folder of a run")
+    # What people have said since the results were written is covered as well.
+    publish(store, is_signed_again=True)
     subjects = []
     for name, path in _files(store.folder):
         if path.is_symlink():
@@ -152,13 +156,18 @@ def verify_signature(store: RunStore, key_file: Path) -> SignatureFindings:
     # Also what an earlier version signed and this one would not.
     there = dict(_all_files(store.folder))
     problems = [f"{name}: signed, and missing" for name in wanted if name not in there]
+    added = list({name for name, _ in _files(store.folder)} - wanted.keys())
     for name, path in there.items():
         if name in wanted and not _is_file_with(path, wanted[name]):
-            problems.append(f"{name}: changed since it was signed")
+            # Labels that were made later change nothing that was signed.
+            grown = growth(name, path, wanted[name])
+            (added if grown else problems).append(
+                f"{name}: {grown}" if grown else f"{name}: changed since it was signed"
+            )
     return SignatureFindings(
         fingerprint=fingerprint(public),
         mismatches=tuple(sorted(problems)),
-        added=tuple(sorted({name for name, _ in _files(store.folder)} - wanted.keys())),
+        added=tuple(sorted(added)),
         uncovered=tuple(_uncovered(store.folder)),
     )
 

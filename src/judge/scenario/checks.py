@@ -35,6 +35,16 @@ def warnings_of(task: Task, sites: RunSites = NONE_SHARED) -> list[str]:
     ]
 
 
+def hints_of(task: Task) -> list[str]:
+    """What could make the checks of a task stricter, or fail unexpectedly, one sentence each."""
+    return [
+        f"check {number}: {hint}"
+        for number, check in enumerate(task.checks, 1)
+        for each in plain_checks([check])
+        for hint in check_kind(each).hints(each, task)
+    ]
+
+
 def unrecorded(task: Task, config: RunConfig) -> list[str]:
     """The checks and policies that can never pass or be decided, because of what the settings leave unrecorded."""
     lines = []

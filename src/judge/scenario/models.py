@@ -22,7 +22,9 @@ from judge.records.credentials import Headers, HeadersByRole
 from judge.records.files import FileContents, FileNames, is_reserved
 from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
 from judge.records.ids import USABLE
+from judge.records.key_points import DeclaredPoint
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
+from judge.records.sealing import SealedSet
 from judge.records.tasks import TASK_ID, Dated, Exclusion, Level, Task
 from judge.records.user import AnswerText, UserReply
 from judge.scenario.days import invalid_on, listed_on_day, on_day
@@ -134,7 +136,6 @@ MAX_POLICIES = 50
 Policies = Annotated[tuple[DeclaredPolicy, ...], at_most(MAX_POLICIES), AfterValidator(_have_names_of_their_own)]
 MAX_ATTACKS = 50
 Attacks = Annotated[tuple[Attack, ...], at_most(MAX_ATTACKS), AfterValidator(_have_attack_names_of_their_own)]
-Words = Annotated[Prose, Field(min_length=1), at_most(1000)]
 CommandLine = Annotated[Line, at_most(4000), AfterValidator(_is_command)]
 Endpoint = Annotated[Url, AfterValidator(_is_endpoint)]
 Role = Annotated[str, Field(min_length=1), at_most(100), AfterValidator(_is_role)]
@@ -300,7 +301,7 @@ class TaskTable(Table):
     task: Annotated[Prose, Field(min_length=1), at_most(10_000)]
     level: Level | None = None
     reference_length: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
-    key_points: Annotated[tuple[Words, ...], FailFast(), at_most(50)] = ()
+    key_points: Annotated[tuple[DeclaredPoint, ...], FailFast(), at_most(50)] = ()
     checks: Annotated[tuple[Check, ...], at_most(50), AfterValidator(_has_few_expressions)] = ()
     policies: Policies = ()
     attacks: Attacks = ()
@@ -465,13 +466,14 @@ class Scenario(ScenarioFile):
     """A scenario file that was read. `source_checksum` is the SHA-256 of its bytes, in hexadecimal.
 
     `tasks` are those of the set; `excluded` are the others, which the file excludes. `task_ids` are those of all, in
-    the order of the file.
+    the order of the file. `sealed`: of a sealed file, which was opened.
     """
 
     path: Path
     source_checksum: str
     excluded: tuple[Task, ...] = ()
     task_ids: tuple[str, ...] = ()
+    sealed: SealedSet | None = None
 
     @property
     def places(self) -> Mapping[str, int]:
@@ -501,12 +503,14 @@ class LaunchedProcess(Record):
 class Shard(Record):
     """A part of a run that is played by its own process: number `index` (from 0) of `of`.
 
-    `tasks_sha256` covers all tasks of the run, so that every shard identifies the run that it belongs to.
+    `tasks_sha256` covers all tasks of the run, so that every shard identifies the run that it belongs to. `tasks` is
+    their number, 0 if it is not known.
     """
 
     index: int = Field(ge=0)
     of: int = Field(ge=1)
     tasks_sha256: str = Field(default="", max_length=64)
+    tasks: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
 
     @property
     def name(self) -> str:
@@ -567,10 +571,19 @@ class AssessmentRequest(Record):
     participant_headers: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False, exclude=True)
     resume_token: str | None = Field(default=None, repr=False, exclude=True)
     warnings: tuple[str, ...] = ()
+    # Set by the judge when it takes its slice of the tasks.
+    part: Shard | None = Field(default=None, exclude=True)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether nothing that its tasks say may leave the judge."""
+        return any(task.sealed for task in self.tasks)
 
     @property
     def shard(self) -> Shard:
         """The part of a run that this request covers, whether the platform or the runner divided it."""
+        if self.part is not None:
+            return self.part
         if self.launch and self.launch.shard:
             return self.launch.shard
         return Shard(index=self.config.shard_index, of=self.config.num_shards)

@@ -127,6 +127,10 @@ class Redaction:
         redacted: str = self._without_secrets(_ADDRESS.sub(lambda found: self._address(found[0]), text))
         return redacted
 
+    def listed(self, value: Any) -> Any:
+        """A JSON value without the listed secrets."""
+        return self._without_secrets(value)
+
     def _is_secret(self, name: str) -> bool:
         return name.lower() not in self._keep and is_secret_name(name)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import selectors
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -152,9 +152,13 @@ def play_episode(
     loop: Callable[[], asyncio.AbstractEventLoop] = SkippingLoop,
     checks: Sequence[dict[str, Any]] = (),
     task_id: str = "t",
+    task: Mapping[str, Any] | None = None,
     **config: Any,
 ) -> EpisodeEnd:
-    """Play the actions; `closing` is what it takes to close the browser. The judge's messages are added to `told`."""
+    """Play the actions; `closing` is what it takes to close the browser. The judge's messages are added to `told`.
+
+    `task` are further keys of the task.
+    """
 
     @asynccontextmanager
     async def opened(_: NetworkPolicy) -> AsyncIterator[ScriptedBrowser]:
@@ -165,14 +169,14 @@ def play_episode(
                 await closing()
 
     known = {"task_id": task_id, "website": HOME, "task": "Reach the goal.", "checks": checks}
-    task = Task.model_validate(known)
+    played = Task.model_validate(known | dict(task or {}))
     # A thread would take no time on a loop that skips it, and run into every limit.
     settings = RunConfig(**{"judge_model": "offline", "settle": "real-time", "record_network": False} | config)
     store = TaskStore(folder)
     store.begin()
     participant = ScriptedParticipant(*actions)
     episode = Episode(
-        task,
+        played,
         settings,
         opened,
         lambda: nullcontext(participant),
@@ -180,7 +184,7 @@ def play_episode(
         observed=lambda _: None,
         stepped=lambda _: None,
         redaction=Redaction(salt=b"test"),
-        network=network_of(task, settings),
+        network=network_of(played, settings),
     )
     with asyncio.Runner(loop_factory=loop) as runner:
         end = runner.run(episode.run())
