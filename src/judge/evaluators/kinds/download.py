@@ -192,7 +192,8 @@ def _text_problems(download: Download, wanted: FileText, recording: TrajectoryEv
         if not result.passed:
             yield f"text: {result.text}"
     else:
-        result = contained(plain(text), as_tuple(wanted.contains), wanted.count)
+        expected = recording.as_compared(as_tuple(wanted.contains))
+        result = contained(plain(text), tuple(expected), wanted.count)
         if not result.passed:
             yield result.text
 
