@@ -192,6 +192,8 @@ def _task_toml(task: Task) -> str:
     lines = ["[[tasks]]"]
     fields = task.declared(exclude_defaults=True)
     # Only a reference to the secret; dumps exclude the secret itself, so it is never printed.
+    if task.files:
+        fields["files"] = [each.name for each in task.files]
     if isinstance(task.storage_state, str):
         fields["storage_state"] = task.storage_state
     if referring := [each for each in task.http_credentials if VARIABLE.fullmatch(each.password)]:
