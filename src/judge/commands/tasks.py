@@ -30,6 +30,7 @@ from judge.scenario.importers import IMPORTERS, ImportedTasks, ImportRequest, im
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.references import opened_references, reference_problems
+from judge.scenario.site_tools import reflections
 from judge.scenario.sources import host_of, hub_tasks, reached, read_dataset, scenario_toml, statistics, tasks_toml
 from judge.scenario.sources import sample as draw
 from judge.scenario.toml import SEALED, load_scenario, problems_of, read_scenario_bytes, require_sites, select
@@ -229,6 +230,7 @@ def _warnings(scenario: Scenario) -> list[str]:
     found = [*repeated(scenario.tasks), *importer_warnings([task.task_id for task in scenario.tasks])]
     for task in scenario.tasks:
         found += [f"task {task.task_id}, {why}" for why in warnings_of(task, scenario.config.sites)]
+    found += reflections(scenario.tasks, scenario.path.parent)
     unchecked = sum(not task.checks for task in scenario.tasks)
     if unchecked and scenario.config.judge_model == "offline":
         found.append(f"{unchecked} of {counted(len(scenario.tasks), 'task')} will be unscored: {NO_CHECKS}")
