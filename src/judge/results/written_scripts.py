@@ -75,18 +75,15 @@ def query_for(snapshot: Snapshot, node: Node) -> ElementQuery:
 
     The element must have a reference.
     """
-    names = list(_names_of(snapshot, node))
-    for around in (None, *_surroundings(snapshot, node)):
-        for name in names:
-            found = ElementQuery(role=node.role, name=name, within=around)
-            if elements_for(snapshot, found) == [node]:
-                return found
-    for around in (*_surroundings(snapshot, node), None):
-        for name in names:
-            found = ElementQuery(role=node.role, name=name, within=around)
-            if node in (alike := elements_for(snapshot, found)):
-                return found.model_copy(update={"nth": alike.index(node)})
-    return ElementQuery(role=node.role, nth=elements_for(snapshot, ElementQuery(role=node.role)).index(node))
+    queries = [
+        ElementQuery(role=node.role, name=name, within=around)
+        for around in (None, *_surroundings(snapshot, node))
+        for name in _names_of(snapshot, node)
+    ]
+    alike = [(query, elements_for(snapshot, query)) for query in (*queries, ElementQuery(role=node.role))]
+    # Where several remain, the fewest; of equals, the plainest one, which comes first.
+    query, found = min((each for each in alike if node in each[1]), key=lambda each: len(each[1]))
+    return query.model_copy(update={"nth": found.index(node)})
 
 
 def _names_of(snapshot: Snapshot, node: Node) -> Iterator[str | None]:
