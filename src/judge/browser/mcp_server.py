@@ -9,12 +9,9 @@ import os
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import psutil
-from mcp import MCPError
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from pydantic import ValidationError
 
 from judge.browser import processes, responses
@@ -26,6 +23,10 @@ from judge.records.tools import tool_of
 from shared.errors import BrowserFault
 from shared.files import read_end
 from shared.models import ToolSpec
+
+# Imported on first use, because the import takes 0.6 s and many commands start no browser.
+if TYPE_CHECKING:
+    from mcp.client.client import Client
 
 _START_TIMEOUT_S = 60.0
 _GRACE_S = 1.0
@@ -108,6 +109,9 @@ class McpServer:
         return [ToolSpec(name=t.name, description=t.description or "", parameters=t.input_schema) for t in listed.tools]
 
     async def _run(self) -> None:
+        from mcp.client.client import Client
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
         command, *args = self.settings.command(self.folder, self._proxy)
         parameters = StdioServerParameters(
             command=command,
@@ -155,6 +159,8 @@ class McpServer:
         return ToolResponse(ok=not result.is_error, text=text)
 
     async def _answered(self, what: str, call: Coroutine[Any, Any, _T], limit_s: float) -> _T:
+        from mcp import MCPError
+
         self._unanswered += 1
         try:
             async with asyncio.timeout(limit_s):

@@ -57,6 +57,7 @@ class Task(Record):
     and no digest depends on them. `dated`: the texts are those of one day (`shared.dates`).
     `attacks` are those that a run may play on the task; `attack` is the one that this task is played with: a task under
     attack is a task of its own (`judge.scenario.attacks`).
+    `sealed` is the digest of the sealed task set that it belongs to: nothing published contains what it says.
     """
 
     task_id: Annotated[TaskId, _FIRST]
@@ -89,6 +90,7 @@ class Task(Record):
         PlayedAttack | None, ResultKey("scenario_attack", evidence=True, bare=True, after="scenario_policies")
     ] = omit_default(None)
     dated: Annotated[Dated | None, _LATER] = omit_default(None)
+    sealed: Annotated[str | None, _LATER] = omit_default(None)
 
     @property
     def point_texts(self) -> tuple[str, ...]:

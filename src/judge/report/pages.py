@@ -183,6 +183,10 @@ class Renderer:
             differs_at=next((number for number, each in enumerate(lines, 1) if len(each) > 1), None),
         )
 
+    def of_report(self, name: str, **values: Any) -> str:
+        """A page from another of the report's own templates."""
+        return self._page(name, **values)
+
     def of_plugin(self, package: str, name: str, **values: Any) -> str:
         """A page from the template `name` in the `templates` of a plug-in's package. It may extend `base.html`."""
         return self._page(name, package=package, **values)

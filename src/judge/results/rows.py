@@ -121,7 +121,8 @@ class Column:
     """A declared column. `entry` is its name in an entry, `heading` its title on the report's page; empty: not there.
 
     Instead of `None`, an entry has `missing`. It has the key only `when` that is true of an attempt; a file from
-    before the column was `added` does not have it at all. `empty` is its value in a row without an attempt.
+    before the column was `added` does not have it at all. `empty` is its value in a row without an attempt. `public`: a
+    submission has it also for a task of a sealed set; of the others, it then has the keys without the values.
     """
 
     name: str
@@ -133,6 +134,7 @@ class Column:
     missing: object
     when: Callable[[RowSource], bool] | None
     added: bool
+    public: bool
 
     @property
     def is_number(self) -> bool:
@@ -148,9 +150,11 @@ def column(
     missing: object = None,
     when: Callable[[RowSource], bool] | None = None,
     added: bool = False,
+    public: bool = False,
 ) -> T:
     """Declare a column (`Column`). `entry` is true if it has the same name there."""
     options = {"obtain": obtain, "entry": entry, "heading": heading, "missing": missing, "when": when, "added": added}
+    options |= {"public": public}
     declared: T = field(metadata=options)
     return declared
 
@@ -160,29 +164,31 @@ class AttemptRow:
     """The attempt that counts for one task in one epoch. The order of the columns is part of the format."""
 
     run_id: str = column(lambda it: it.run_id)
-    task_id: str = column(lambda it: it.task_id, entry=True)
-    epoch: int = column(lambda it: it.epoch, entry=True)
+    task_id: str = column(lambda it: it.task_id, entry=True, public=True)
+    epoch: int = column(lambda it: it.epoch, entry=True, public=True)
     attempt: int = column(lambda it: it.attempt.number)
     website: str = column(lambda it: it.task.website, entry=True)
-    level: str | None = column(lambda it: it.task.level, entry=True)
+    level: str | None = column(lambda it: it.task.level, entry=True, public=True)
     reference_length: int | None = column(lambda it: it.task.reference_length)
     task: str = column(lambda it: it.task.task, entry="task_description")
-    verdict: str = column(lambda it: it.attempt.outcome, entry=True)
-    success: bool | None = column(lambda it: _SUCCESS.get(it.attempt.outcome), entry=True, missing=False)
-    decided_by: str = column(lambda it: decided_by(it.attempt, it.judge_id), entry=True)
+    verdict: str = column(lambda it: it.attempt.outcome, entry=True, public=True)
+    success: bool | None = column(lambda it: _SUCCESS.get(it.attempt.outcome), entry=True, missing=False, public=True)
+    decided_by: str = column(lambda it: decided_by(it.attempt, it.judge_id), entry=True, public=True)
     reason: str | None = column(lambda it: it.attempt.verdict.reason if it.attempt.verdict else None, entry=True)
-    reason_code: str | None = column(lambda it: it.reason_code, entry=True, when=lambda it: it.reason_code is not None)
+    reason_code: str | None = column(
+        lambda it: it.reason_code, entry=True, when=lambda it: it.reason_code is not None, public=True
+    )
     failed_check: str | None = column(lambda it: _failed_check(it.verdict))
-    stop_reason: str = column(lambda it: it.attempt.stop_reason, entry=True)
+    stop_reason: str = column(lambda it: it.attempt.stop_reason, entry=True, public=True)
     error: str | None = column(lambda it: it.attempt.cause, entry=True)
     blame: str | None = column(lambda it: it.attempt.blame)
-    flags: tuple[str, ...] = column(lambda it: tuple(it.attempt.flags), entry=True)
-    steps: int = column(lambda it: it.attempt.steps_taken, entry="steps_taken")
-    max_steps: int = column(lambda it: it.attempt.max_steps, entry=True)
+    flags: tuple[str, ...] = column(lambda it: tuple(it.attempt.flags), entry=True, public=True)
+    steps: int = column(lambda it: it.attempt.steps_taken, entry="steps_taken", public=True)
+    max_steps: int = column(lambda it: it.attempt.max_steps, entry=True, public=True)
     answer: str | None = column(lambda it: it.attempt.final_answer)
     started_at: str | None = column(lambda it: _time(it.attempt.started_at))
     ended_at: str | None = column(lambda it: _time(it.attempt.ended_at))
-    duration_s: float | None = column(lambda it: it.attempt.duration_s, entry=True, missing=0.0)
+    duration_s: float | None = column(lambda it: it.attempt.duration_s, entry=True, missing=0.0, public=True)
     observe_s: float | None = column(lambda it: it.seconds("observe_s"))
     reply_s: float | None = column(lambda it: it.seconds("reply_s"))
     act_s: float | None = column(lambda it: it.seconds("act_s"))
@@ -208,19 +214,26 @@ class AttemptRow:
         lambda it: it.attempt.excluded, entry=True, when=lambda it: it.attempt.excluded is not None
     )
     reward: float | None = column(
-        lambda it: reward_of(it.attempt), entry=True, when=lambda it: it.rule is not None, added=True
+        lambda it: reward_of(it.attempt), entry=True, when=lambda it: it.rule is not None, added=True, public=True
     )
-    success_rule: str | None = column(lambda it: it.rule, entry=True, when=lambda it: it.rule is not None, added=True)
+    success_rule: str | None = column(
+        lambda it: it.rule, entry=True, when=lambda it: it.rule is not None, added=True, public=True
+    )
     categories: Mapping[Category, str] = column(lambda it: dict(failure_categories(it.attempt, it.verdict)))
     coverage: str | None = column(
         lambda it: it.attempt.frozen.coverage if it.attempt.frozen else None,
         entry=True,
         when=lambda it: it.attempt.frozen is not None,
         added=True,
+        public=True,
     )
-    not_executed: int = column(lambda it: it.rejected, entry=True, heading="Not executed", added=True)
+    not_executed: int = column(lambda it: it.rejected, entry=True, heading="Not executed", added=True, public=True)
     completed_under_policy: bool | None = column(
-        lambda it: it.attempt.completed_under_policy, entry=True, when=lambda it: bool(it.attempt.policies), added=True
+        lambda it: it.attempt.completed_under_policy,
+        entry=True,
+        when=lambda it: bool(it.attempt.policies),
+        added=True,
+        public=True,
     )
     policies: Mapping[str, str] = column(lambda it: {each.name: each.dimension for each in it.attempt.policies})
     violated_policies: Mapping[str, str] = column(lambda it: _policies(it.attempt, violated=True))
@@ -237,6 +250,9 @@ class AttemptRow:
         added=True,
     )
 
+    sealed: str | None = column(
+        lambda it: it.task.sealed, entry=True, when=lambda it: it.task.sealed is not None, added=True, public=True
+    )
     attack: str | None = column(lambda it: it.attack.name if it.attack else None)
     attack_kind: str | None = column(lambda it: it.attack.kind if it.attack else None)
     attack_of: str | None = column(lambda it: it.attack.of if it.attack else None)
@@ -245,7 +261,7 @@ class AttemptRow:
     attack_succeeded: bool | None = column(lambda it: it.attack.succeeded if it.attack else None)
     attack_left_out: bool | None = column(lambda it: it.attack.is_left_out if it.attack else None)
     progress: float | None = column(
-        lambda it: it.progress, entry=True, when=lambda it: it.progress is not None, added=True
+        lambda it: it.progress, entry=True, when=lambda it: it.progress is not None, added=True, public=True
     )
     participant_calls: int | None = column(lambda it: it.metered.calls if it.metered else None)
     participant_unknown_calls: int | None = column(lambda it: it.metered.unknown_calls if it.metered else None)
@@ -304,6 +320,8 @@ def entry_of(played: RowSource) -> dict[str, Any]:
     for each in ENTRY_COLUMNS:
         if each.when is None or each.when(played):
             value = _cut(each.obtain(played), MAX_TEXT_CHARS)
+            if played.task.sealed and not each.public:
+                value = emptied(value)
             entry[each.entry] = each.missing if value is None else list(value) if _is_list(value) else value
     return entry
 
@@ -334,6 +352,11 @@ def _time(seconds: float) -> str | None:
 
 def _cut(value: Any, max_chars: int | None) -> Any:
     return clip(value, max_chars) if max_chars is not None and isinstance(value, str) else value
+
+
+def emptied(value: Any) -> Any:
+    """A value of the same kind without content; texts and lists are the only ones that can have any."""
+    return "" if isinstance(value, str) else [] if isinstance(value, list | tuple) else None
 
 
 def _is_list(value: object) -> bool:

@@ -20,7 +20,8 @@ class RequestDraft:
     """The request that `agentbeats-run` sends.
 
     `tasks` are those to be played, `excluded` those that the scenario excludes. `launch` is for a judge that the runner
-    itself started; `headers` are the participants' credentials by role.
+    itself started; `headers` are the participants' credentials by role. `sealed` is the text of a sealed file: then
+    only the ids of the tasks are sent beside it.
     """
 
     participants: Mapping[str, str]
@@ -29,6 +30,7 @@ class RequestDraft:
     excluded: tuple[Task, ...] = ()
     launch: Launch | None = None
     headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    sealed: str | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -57,7 +59,8 @@ class RequestDraft:
         if ids and "participant_ids" not in settings.model_fields_set:
             settings = settings.model_copy(update={"participant_ids": ids})
         chosen = scenario.tasks if tasks is None else tasks
-        return cls(endpoints, settings, chosen, scenario.excluded if chosen else (), launch, headers)
+        sealed = scenario.sealed.text if scenario.sealed else None
+        return cls(endpoints, settings, chosen, scenario.excluded if chosen else (), launch, headers, sealed)
 
     @property
     def played(self) -> tuple[Task, ...]:
@@ -84,7 +87,11 @@ class RequestDraft:
         states: dict[str, dict[str, Any]] = {}
         if self.tasks:
             # The judge plays none of those excluded, and names them in its results.
-            config["tasks"] = _tables((*self.tasks, *self.excluded), states)
+            listed = (*self.tasks, *self.excluded)
+            if self.sealed is None:
+                config["tasks"] = _tables(listed, states)
+            else:
+                config |= {"sealed": self.sealed, "tasks": [task.task_id for task in listed]}
         if states:
             body["storage_states"] = states
         if self.headers:

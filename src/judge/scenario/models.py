@@ -23,6 +23,7 @@ from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
 from judge.records.ids import USABLE, is_reserved
 from judge.records.key_points import DeclaredPoint
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
+from judge.records.sealing import SealedSet
 from judge.records.tasks import TASK_ID, Dated, Exclusion, Level, Task
 from judge.records.user import AnswerText, UserReply
 from judge.scenario.days import invalid_on, listed_on_day, on_day
@@ -462,13 +463,14 @@ class Scenario(ScenarioFile):
     """A scenario file that was read. `source_checksum` is the SHA-256 of its bytes, in hexadecimal.
 
     `tasks` are those of the set; `excluded` are the others, which the file excludes. `task_ids` are those of all, in
-    the order of the file.
+    the order of the file. `sealed`: of a sealed file, which was opened.
     """
 
     path: Path
     source_checksum: str
     excluded: tuple[Task, ...] = ()
     task_ids: tuple[str, ...] = ()
+    sealed: SealedSet | None = None
 
     @property
     def places(self) -> Mapping[str, int]:
@@ -566,6 +568,11 @@ class AssessmentRequest(Record):
     warnings: tuple[str, ...] = ()
     # Set by the judge when it takes its slice of the tasks.
     part: Shard | None = Field(default=None, exclude=True)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether nothing that its tasks say may leave the judge."""
+        return any(task.sealed for task in self.tasks)
 
     @property
     def shard(self) -> Shard:

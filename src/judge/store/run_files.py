@@ -56,6 +56,7 @@ RUN_FILES = (
     RUN,
     SUBMISSION,
     RunFile("report/", "derived"),
+    RunFile("report-public/", "derived"),
     RunFile("export/", "derived"),
     RunFile("films/", "derived"),
     RunFile("report.html", "derived", anywhere=True),

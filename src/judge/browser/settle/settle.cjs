@@ -276,6 +276,7 @@ class Settler {
         this.sockets.delete(socket);
       }
     }
+    for (const target of this.all()) if (target.isReceiving(REQUEST_LIMIT, REQUEST_GRACE)) isWaiting = true;
     return isWaiting;
   }
 
