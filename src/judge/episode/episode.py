@@ -8,27 +8,30 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 from uuid import uuid4
 
 from judge.browser.action_lines import acted_on, action_line, with_downloads
 from judge.browser.fonts import UNDRAWN
 from judge.browser.points import Viewport
 from judge.browser.replies import line_of, understand
-from judge.browser.session import Browser, BrowserFactory, ToolResult
+from judge.browser.session import Browser, BrowserFactory, TakenDownload, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
-from judge.browser.tools import CheckedAction, Complaint, asking_tool, check_action
+from judge.browser.tools import CheckedAction, Complaint, asking_tool, check_action, for_files
 from judge.config import RunConfig
 from judge.episode.action_list import ActionList, SeenPage
 from judge.episode.blame import Route, shortened
 from judge.episode.clock import Clock, OutOfTime, StepOverdue
+from judge.episode.downloads import Downloads
 from judge.episode.draft import StepDraft, StepTimes
 from judge.episode.feedback import Feedback
+from judge.episode.site_calls import may_have_acted, offered_call, recorded_reply, recorded_result
 from judge.evaluators.kinds.fetch import Fetches
 from judge.evaluators.kinds.probe import Probes
 from judge.evaluators.provenance import own_names
 from judge.network.attempt import AttemptNetwork
 from judge.records.attacks import Inserted
+from judge.records.files import Download
 from judge.records.ledger import Frozen
 from judge.records.notices import GIVEN_UP, notice_text
 from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason
@@ -72,6 +75,13 @@ Connect = Callable[[], AbstractAsyncContextManager[Participant]]
 class _PageLimits(TypedDict):
     open_tabs: int
     viewport: Viewport
+
+
+class _SinceLast(NamedTuple):
+    """What happened since the last action, and until an observation."""
+
+    navigations: tuple[Navigation, ...]
+    downloaded: tuple[Download, ...]
 
 
 class EpisodeEnd(Attempt):
@@ -135,6 +145,7 @@ class Episode:
         self._acted_s = 0.0
         self._versions: dict[str, str] = {}
         self._route = Route(self.task.website, self.network.site)
+        self._taken = Downloads(self.store)
         self._probes = Probes(self.task)
         # The line of the action that is being executed, for policies and goals: it may take effect although it fails.
         self._attempted: str | None = None
@@ -202,6 +213,7 @@ class Episode:
             has_acted=self._route.has_acted,
             is_unreachable=isinstance(error, SiteUnreachable),
             settle=self._settle,
+            site_tools=self.config.site_tools,
             needs_real_time=isinstance(error, ClockStalled),
             network=self._network,
             network_missing=self._network_missing,
@@ -334,23 +346,24 @@ class Episode:
         with times.observing:
             page, probed = await self._observe(browser, limit)
             # Not before the first action: the participant has not done anything yet.
-            navigations = self._followed(page, browser)
+            since = self._followed(page, browser)
             if index and self._has_ended(page, probed):
                 # Not a step, because the participant is not asked again.
-                self._record_final_observation(page, probed, navigations)
+                self._record_final_observation(page, probed, since)
                 return "ended_by_page"
             seen = SeenPage(page, with_own_names(parse_snapshot(page.snapshot)), self._route.documents)
             action = self._next_listed(seen)
             if action is None and self._replies == self.config.max_steps:
-                self._record_final_observation(page, probed, navigations)
+                self._record_final_observation(page, probed, since)
                 return "max_steps"
             message = None if action else self._observation(page, browser)
             draft = StepDraft(
                 self._record_page(
                     page,
                     probed,
-                    navigations,
+                    since,
                     self.store.write_page(index, page),
+                    is_sent=message is not None,
                     feedback=message.feedback if message else None,
                     reply=self._list.reply if action and self._list else self._replies,
                 )
@@ -439,8 +452,9 @@ class Episode:
             async with limit.running():
                 page = await browser.observe()
                 probed = await self._probed(browser, page)
-            if (_content(page), probed) != self._content:
-                self._record_final_observation(page, probed, self._followed(page, browser))
+            taken = browser.take_downloads(with_open=True)
+            if taken or (_content(page), probed) != self._content:
+                self._record_final_observation(page, probed, self._followed(page, browser, taken))
             if self._ended == "max_steps" and self._has_ended(page, probed):
                 self._ended = "ended_by_page"
 
@@ -454,10 +468,8 @@ class Episode:
             async with Clock(self.config.step_timeout_s, StepOverdue("asking the site took too long")).running():
                 await self._fetches.ask(browser, self.network.site)
 
-    def _record_final_observation(
-        self, page: Page, probed: tuple[ProbeValue, ...], navigations: tuple[Navigation, ...]
-    ) -> None:
-        self._final_look = self._record_page(page, probed, navigations, self.store.write_final_page(page))
+    def _record_final_observation(self, page: Page, probed: tuple[ProbeValue, ...], since: _SinceLast) -> None:
+        self._final_look = self._record_page(page, probed, since, self.store.write_final_page(page))
 
     @asynccontextmanager
     async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
@@ -483,28 +495,31 @@ class Episode:
             trace = participant.trace(self.context_id)
         return without_surrogates(text), trace
 
-    def _followed(self, page: Page, browser: Browser) -> tuple[Navigation, ...]:
-        """The navigations until this observation."""
+    def _followed(self, page: Page, browser: Browser, taken: Sequence[TakenDownload] = ()) -> _SinceLast:
+        """What happened until this observation, with the downloads that were `taken` before."""
+        # A download that has not ended by now is not waited for any longer.
+        downloaded = self._taken.record((*taken, *browser.take_downloads(with_open=True)), self.network.site)
         hops = browser.take_hops()
         if not self._steps:
             self._route.landed(page)
         navigations = self._route.went(hops)
         self._route.saw(page)
-        return navigations
+        return _SinceLast(navigations, downloaded)
 
     def _record_page(
         self,
         page: Page,
         probed: tuple[ProbeValue, ...],
-        navigations: tuple[Navigation, ...],
+        since: _SinceLast,
         files: dict[str, str | None],
         *,
+        is_sent: bool = True,
         feedback: str | None = None,
         reply: int | None = None,
     ) -> Step:
         """The part of a step that the observation provides."""
         index = len(self._steps)
-        is_off_site = self._route.is_elsewhere(page.url) or self._route.left_site(navigations)
+        is_off_site = self._route.is_elsewhere(page.url) or self._route.left_site(since.navigations)
         is_flagged = is_off_site and self.config.off_site != "allow"
         flags = {OFF_SITE: is_flagged, BLOCKED: bool(page.refused), SITE_BLOCKED: bool(page.wall)}
         return Step(
@@ -527,12 +542,15 @@ class Episode:
             tabs=_shortened_tabs(page.tabs),
             viewport=(self.config.viewport_width, self.config.viewport_height),
             downloads=page.downloads,
-            navigations=navigations,
+            downloaded=since.downloaded,
+            navigations=since.navigations,
             vanished=page.stood,
             waited_for=page.settled.waited_for,
             probes=probed,
             notice=page.notice,
             inserted=Inserted(refs=page.inserted) if page.inserted else None,
+            site_tools=tuple(tool.name for tool in page.site_tools),
+            sent_lines=self._sent(page)[1] if is_sent else 0,
         )
 
     def _next_listed(self, seen: SeenPage) -> Action | None:
@@ -548,17 +566,22 @@ class Episode:
         self._feedback.fails(self._list.explained(found))
         return None
 
+    def _sent(self, page: Page) -> tuple[str, int | None]:
+        """The snapshot as it is sent, and how many of its lines, if not all. The record has the complete snapshot."""
+        shown = as_shown(page.snapshot, boxes=self.config.snapshot_boxes)
+        sent = cut_snapshot(shown, self.config.max_snapshot_chars)
+        # The last line says what is missing.
+        return sent, None if sent == shown else sent.count("\n")
+
     def _observation(self, page: Page, browser: Browser) -> ObservationMessage:
         """The message about a page; what is said of the last reply is said once."""
         done, self._list = self._list, None
         feedback, self._feedback = self._feedback.text(page.downloads), Feedback()
         vanished, self._vanished = (*self._vanished, *page.vanished), ()
-        # Only the message is shortened: the record keeps the boxes and the complete snapshot.
-        shown = as_shown(page.snapshot, boxes=self.config.snapshot_boxes)
-        snapshot = cut_snapshot(shown, self.config.max_snapshot_chars)
+        snapshot, _ = self._sent(page)
         return ObservationMessage(
             page=page.model_copy(update={"snapshot": snapshot, "vanished": vanished}),
-            tools=self._tools(browser),
+            tools=(*self._tools(browser), *offered_call(page, is_named=False)),
             instruction=None if self._steps else self.task.task,
             website=None if self._steps else self.task.website,
             feedback=feedback,
@@ -573,43 +596,53 @@ class Episode:
         """Execute the first action of a reply."""
         understood = understand(
             text,
-            self._tools(browser),
+            self._tools_on(seen.page, browser),
             seen.snapshot,
             max_actions=self.config.max_actions,
             **self._limits_on(seen.page),
         )
         # Only unreadable replies in a row count. One that is read but refused ends the row.
         self._unreadable = self._unreadable + 1 if understood.action is None else 0
-        draft.action = understood.action
         checked = understood.checked
-        if checked is None:
+        for each in understood.rest:
+            text = recorded_reply(text, each.action, None, self.redaction).text
+        draft.reply, draft.action, shown = recorded_reply(text, understood.action, checked, self.redaction)
+        if checked is None or shown is None:
             self._feedback.fails(understood.complaint)
             draft.outcome = Outcome(ok=False, message=understood.complaint)
             return "unreadable_replies" if self._unreadable >= MAX_UNREADABLE else None
         if understood.rest:
             self._list = ActionList(draft.observed.of_reply, understood.rest, seen)
-        return await self._act(checked, seen.snapshot, browser, limit, draft)
+        return await self._act(checked, shown, seen.snapshot, browser, limit, draft)
 
     async def _act_on_listed(
         self, action: Action, seen: SeenPage, browser: Browser, limit: Clock, draft: StepDraft
     ) -> StopReason | None:
         """Execute a later action of a reply. It is checked again, because the page may have changed."""
-        draft.action = action
-        checked = check_action(action, self._tools(browser), seen.snapshot, **self._limits_on(seen.page))
-        if isinstance(checked, Complaint):
-            self._done(Outcome(ok=False, message=checked.text), draft)
+        tools = self._tools_on(seen.page, browser)
+        found = check_action(action, tools, seen.snapshot, **self._limits_on(seen.page))
+        checked = None if isinstance(found, Complaint) else found
+        _, draft.action, shown = recorded_reply("", action, checked, self.redaction)
+        if isinstance(found, Complaint) or shown is None:
+            self._done(Outcome(ok=False, message=found.text if isinstance(found, Complaint) else ""), draft)
             return None
-        return await self._act(checked, seen.snapshot, browser, limit, draft)
+        return await self._act(found, shown, seen.snapshot, browser, limit, draft)
 
     def _limits_on(self, page: Page) -> _PageLimits:
         viewport = self.config.viewport_width, self.config.viewport_height
         return {"open_tabs": max(1, len(page.tabs)), "viewport": viewport}
 
     async def _act(
-        self, checked: CheckedAction, snapshot: Snapshot, browser: Browser, limit: Clock, draft: StepDraft
+        self,
+        checked: CheckedAction,
+        shown: CheckedAction,
+        snapshot: Snapshot,
+        browser: Browser,
+        limit: Clock,
+        draft: StepDraft,
     ) -> StopReason | None:
-        """Execute an action; adds every fact to `draft` as soon as it is known."""
-        before = line_of(checked, snapshot)
+        """Execute an action; adds every fact to `draft` as soon as it is known. Lines are those of `shown`."""
+        before = line_of(shown, snapshot)
         if checked.tool in ENDING_TOOLS:
             answer = checked.params.get("answer") if checked.tool == FINISH else None
             self._answer = None if answer is None else str(answer)
@@ -620,15 +653,15 @@ class Episode:
             return None
         self._attempted = before if self.task.watched else None
         result = await self._execute(checked, browser, limit, draft)
-        attempted, self._attempted = self._attempted if self._overdue else None, None
-        line = before if result.hit is None else action_line(checked, snapshot, result.hit)
-        own_line = action_line(checked, own_names(snapshot), result.hit)
+        is_possible = self._overdue or may_have_acted(checked.tool, result)
+        attempted, self._attempted = self._attempted if is_possible else None, None
+        line, own_line = (action_line(shown, each, result.hit) for each in (snapshot, own_names(snapshot)))
         line, own_line = (with_downloads(each, result.downloads) for each in (line, own_line))
         outcome = Outcome(
             ok=result.ok,
             message=result.text,
             line=line if result.ok else None,
-            refs=acted_on(checked, snapshot, result.hit) if result.ok else (),
+            refs=acted_on(shown, snapshot, result.hit) if result.ok else (),
             attempted=attempted,
             own_line=own_line if result.ok and own_line != line else None,
         )
@@ -636,6 +669,7 @@ class Episode:
         self._done(outcome, draft, answers=tool_of(checked.tool).answers)
         draft.downloads += result.downloads
         self._feedback.downloads += result.downloads
+        draft.downloaded += self._taken.record(browser.take_downloads(with_open=False), self.network.site)
         if result.found_again:
             draft.flags += (FOUND_AGAIN,)
         if result.refused:
@@ -654,12 +688,12 @@ class Episode:
         elif answers:
             self._feedback.answers(outcome.message, number=number)
 
+    def _tools_on(self, page: Page, browser: Browser) -> tuple[ToolSpec, ...]:
+        return (*self._tools(browser), *offered_call(page, is_named=True))
+
     def _tools(self, browser: Browser) -> tuple[ToolSpec, ...]:
-        return (
-            (*browser.tools, asking_tool(permissions_of(self.task.user_replies)))
-            if self.task.has_user
-            else browser.tools
-        )
+        offered = for_files(browser.tools, self.task.files)
+        return (*offered, asking_tool(permissions_of(self.task.user_replies))) if self.task.has_user else offered
 
     def _asked(self, checked: CheckedAction, line: str, draft: StepDraft) -> Outcome:
         """The user's answer goes to the participant with the next observation."""
@@ -685,7 +719,8 @@ class Episode:
         try:
             async with self._clock.running() if is_wait else self._browser_time(limit):
                 try:
-                    return await browser.act(checked.tool, checked.params)
+                    result = await browser.act(checked.tool, checked.params)
+                    return recorded_result(checked.tool, result, self.redaction)
                 finally:
                     # Before the time is charged, which depends on where the action led.
                     draft.navigations += self._route.went(browser.take_hops())

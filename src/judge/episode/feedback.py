@@ -43,5 +43,5 @@ def _with_downloads(feedback: str | None, names: Sequence[str]) -> str | None:
         return feedback
     more = f" and {len(names) - MAX_DOWNLOADS} more" if len(names) > MAX_DOWNLOADS else ""
     shown = ", ".join(excerpt(name, 100) for name in names[:MAX_DOWNLOADS]) + more
-    said = f"the page offered {shown} for download; files cannot be downloaded here"
+    said = f"the page started the download of {shown}; files cannot be opened here"
     return RESULT + said if feedback is None else f"{feedback} Also, {said}."

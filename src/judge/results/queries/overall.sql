@@ -7,6 +7,8 @@
 -- the rate (checks, another method without a model, a judge model), and marks a judge model whose unreadable replies count as failures
 -- ("published fidelity"). "Recorded By" says whether the judge or the agent itself recorded the evidence. "Excluded" lists
 -- the tasks that were deliberately not played, with their reasons. "Shards" says how many of them are there and what is wrong.
+-- "Corrected by Labels" is the success rate by people's labels of a sample, as the file states it; it ranks nothing, and is NULL
+-- without labels.
 -- Files are read as JSON, so that a page that has only older files shows rows instead of an error. The id is looked up by a
 -- JSON pointer, because a role may have any name.
 -- Shards of one submission are one row: results of a file that name a shard, by participant. The counts are those of their entries,
@@ -214,7 +216,9 @@ stated AS (
          result -> '/detail/provenance/identity' AS played, result -> '/detail/provenance' AS made_with,
          COALESCE(TRY_CAST(result ->> '/detail/self_recorded' AS BOOLEAN), FALSE)
            OR CAST(json_extract(result, '$.detail.tasks[*].flags') AS VARCHAR) LIKE '%"self_recorded"%' AS self_recorded,
-         left_out.excluded, result ->> '/detail/shards/text' AS shards
+         result ->> '/detail/shards/text' AS shards, TRY_CAST(result ->> '/detail/corrected_success_rate' AS DOUBLE) AS corrected,
+         TRY_CAST(result ->> '/detail/labels/labels' AS BIGINT) AS labels,
+         left_out.excluded
   FROM entries LEFT JOIN lost USING (number) LEFT JOIN decided USING (number) LEFT JOIN task_sets USING (file)
        LEFT JOIN borne_out USING (number) LEFT JOIN left_out USING (number)
 ),
@@ -239,7 +243,8 @@ SELECT id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed", total AS 
        NULLIF(concat_ws(', ', made_with ->> '/environment/browser', made_with ->> '/environment/browser_mode',
                         IF(made_with ->> '/environment/guarded' = 'false', 'no guard', NULL)), '') AS "Browser", made_with ->> 'settle' AS "Settle",
        NULLIF(concat_ws(', ', made_with ->> 'actions', 'up to ' || (made_with ->> 'max_actions') || ' per reply'), '') AS "Actions",
-       attempts AS "Attempts", task_set AS "Task Set", excluded AS "Excluded", shards AS "Shards"
+       attempts AS "Attempts", task_set AS "Task Set", shards AS "Shards",
+       ROUND(corrected, 1) AS "Corrected by Labels", labels AS "Labels", excluded AS "Excluded"
 FROM shown
 ORDER BY MAX(IF(COALESCE(complete, TRUE), ROUND(rate, 1), NULL)) OVER (PARTITION BY task_set) DESC NULLS LAST, task_set,
          COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC;
