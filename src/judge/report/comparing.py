@@ -121,7 +121,7 @@ def pairs_of(runs: Mapping[str, Sequence[TaskRow]]) -> tuple[RunPair, ...]:
             other,
             found,
             next(corrected) if found.paired else found.p,
-            efforts_of((one, runs[one]), (other, runs[other]), found.scored_tasks),
+            efforts=efforts_of((one, runs[one]), (other, runs[other]), found.scored_tasks),
         )
         for one, other, found in compared
     )
