@@ -151,7 +151,10 @@ class _Asked(NamedTuple):
 
     def labelled_run(self, folder: Path) -> RunStore | None:
         """The run whose labels are in a folder, if that is asked for."""
-        if self.labels is None or (self.verdicts is None) == (not self.files):
+        if self.labels is None or self.labels.is_file() or (self.verdicts is None) == (not self.files):
+            return None
+        if self.files and Path(self.files[0]).is_file():
+            # A CSV has labels of its own.
             return None
         store = resolve_store(self.verdicts or self.files[0], folder)
         return store if self.truth is None and self.label_folder(store).is_dir() else None
@@ -177,7 +180,8 @@ def _compared(asked: _Asked, output: Path) -> tuple[Path | None, list[_JudgeAgre
         if asked.method is not None:
             raise ConfigError("--method goes with --verdicts", remedy="leave it out")
         return None, [_JudgeAgreement("", compare(read_pairs(Path(file))))]
-    if run is not None and labels is not None and (file is None) != (asked.verdicts is None):
+    is_csv = file is not None and Path(file).is_file()
+    if run is not None and labels is not None and not is_csv and (file is None) != (asked.verdicts is None):
         if not labels.exists():
             raise ConfigError(f"--labels {labels}: no such file or folder", remedy=_LABEL)
         known, results = read_labels(labels, asked.label_column), _results(run, output)

@@ -13,6 +13,8 @@ import typer
 from judge.commands import plain_app
 from judge.commands.login import login
 from judge.commands.tasks_check import check as check_command
+from judge.commands.tasks_record import record
+from judge.commands.tasks_script import script
 from judge.commands.tasks_seal import seal
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
@@ -30,6 +32,7 @@ from judge.scenario.importers import IMPORTERS, ImportedTasks, ImportRequest, im
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.references import opened_references, reference_problems
+from judge.scenario.site_tools import reflections
 from judge.scenario.sources import host_of, hub_tasks, reached, read_dataset, scenario_toml, statistics, tasks_toml
 from judge.scenario.sources import sample as draw
 from judge.scenario.toml import SEALED, load_scenario, problems_of, read_scenario_bytes, require_sites, select
@@ -50,6 +53,8 @@ tasks = plain_app(help="Sample, validate and import tasks.", no_args_is_help=Tru
 tasks.command()(login)
 tasks.command()(check_command)
 tasks.command()(seal)
+tasks.command()(script)
+tasks.command()(record)
 
 
 @tasks.command()
@@ -229,6 +234,7 @@ def _warnings(scenario: Scenario) -> list[str]:
     found = [*repeated(scenario.tasks), *importer_warnings([task.task_id for task in scenario.tasks])]
     for task in scenario.tasks:
         found += [f"task {task.task_id}, {why}" for why in warnings_of(task, scenario.config.sites)]
+    found += reflections(scenario.tasks, scenario.path.parent)
     unchecked = sum(not task.checks for task in scenario.tasks)
     if unchecked and scenario.config.judge_model == "offline":
         found.append(f"{unchecked} of {counted(len(scenario.tasks), 'task')} will be unscored: {NO_CHECKS}")

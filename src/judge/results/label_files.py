@@ -19,6 +19,7 @@ from judge.records.tasks import key_of
 from judge.store.layout import RunStore
 from judge.store.run_files import LABELS
 from shared.errors import ConfigError
+from shared.fields import Sha256
 from shared.files import decode, read_errors, read_file, write_errors
 from shared.models import Record
 from shared.strict_json import parse_json
@@ -29,8 +30,6 @@ MAX_NOTE_CHARS = 2_000
 LABELLER = re.compile(r"[A-Za-z0-9_-]{1,40}")
 DEFAULT_LABELLER = "labeller"
 _MAX_FILE_BYTES = 64_000_000
-SHA256 = re.compile(r"[0-9a-f]{64}")
-Sha256 = Annotated[str, Field(pattern=rf"^{SHA256.pattern}$")]
 
 
 class LabelLine(Record):

@@ -1,5 +1,6 @@
 """The attempts of a run that people's labels are about: scored ones without an attack, each with what people say."""
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,13 +8,16 @@ from typing import Literal
 
 from judge.judges.rescoring import WHY_ZERO
 from judge.results.folders import FoundTask
-from judge.results.label_files import SHA256, AttemptKey, LabelFiles, LabelWord, Opinions
+from judge.results.label_files import AttemptKey, LabelFiles, LabelWord, Opinions
 from judge.sites import site_of
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_result
 from judge.trajectory.record import Attempt
 from shared.errors import TrajectoryError
+from shared.fields import SHA256
 from shared.text import counted
+
+_SHA256 = re.compile(SHA256)
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ def _read(task: TaskStore) -> tuple[Attempt, str | None]:
     sha256 = result.get("trajectory_sha256")
     attempt = Attempt.from_json(result, source=str(task.folder / "result.json"))
     # Versions before digests were recorded have none, and a file that somebody made may have anything.
-    is_digest = isinstance(sha256, str) and SHA256.fullmatch(sha256)
+    is_digest = isinstance(sha256, str) and _SHA256.fullmatch(sha256)
     return attempt, sha256 if is_digest else load_trajectory(task.folder).sha256
 
 

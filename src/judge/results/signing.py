@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
@@ -25,6 +25,7 @@ from judge.results.run_record import package_versions
 from judge.store.layout import RunStore
 from judge.store.run_files import ENVELOPE, FileKind, declared_at, kind_of
 from shared.errors import ConfigError
+from shared.fields import Sha256
 from shared.files import read_errors, read_file, reason_of, sha256_file, write_errors
 from shared.models import Record
 from shared.text import counted
@@ -33,8 +34,6 @@ _PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _PREDICATE_TYPE = "https://github.com/hjerpe/wabe/signed-run/v1"
 _KEY_REMEDY = "make one with: openssl genpkey -algorithm ed25519 -out key.pem"
-
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Digest(Record):

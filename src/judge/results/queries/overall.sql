@@ -216,9 +216,9 @@ stated AS (
          result -> '/detail/provenance/identity' AS played, result -> '/detail/provenance' AS made_with,
          COALESCE(TRY_CAST(result ->> '/detail/self_recorded' AS BOOLEAN), FALSE)
            OR CAST(json_extract(result, '$.detail.tasks[*].flags') AS VARCHAR) LIKE '%"self_recorded"%' AS self_recorded,
-         left_out.excluded, result ->> '/detail/shards/text' AS shards,
-         TRY_CAST(result ->> '/detail/corrected_success_rate' AS DOUBLE) AS corrected,
-         TRY_CAST(result ->> '/detail/labels/labels' AS BIGINT) AS labels
+         result ->> '/detail/shards/text' AS shards, TRY_CAST(result ->> '/detail/corrected_success_rate' AS DOUBLE) AS corrected,
+         TRY_CAST(result ->> '/detail/labels/labels' AS BIGINT) AS labels,
+         left_out.excluded
   FROM entries LEFT JOIN lost USING (number) LEFT JOIN decided USING (number) LEFT JOIN task_sets USING (file)
        LEFT JOIN borne_out USING (number) LEFT JOIN left_out USING (number)
 ),
@@ -242,8 +242,8 @@ SELECT id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed", total AS 
        played ->> 'model' AS "Model", played ->> 'revision' AS "Revision", played ->> 'scenario' AS "Scenario",
        NULLIF(concat_ws(', ', made_with ->> '/environment/browser', made_with ->> '/environment/browser_mode',
                         IF(made_with ->> '/environment/guarded' = 'false', 'no guard', NULL)), '') AS "Browser", made_with ->> 'settle' AS "Settle",
-       made_with ->> 'actions' AS "Actions", attempts AS "Attempts", task_set AS "Task Set", excluded AS "Excluded", shards AS "Shards",
-       ROUND(corrected, 1) AS "Corrected by Labels", labels AS "Labels"
+       made_with ->> 'actions' AS "Actions", attempts AS "Attempts", task_set AS "Task Set", shards AS "Shards",
+       ROUND(corrected, 1) AS "Corrected by Labels", labels AS "Labels", excluded AS "Excluded"
 FROM shown
 ORDER BY MAX(IF(COALESCE(complete, TRUE), ROUND(rate, 1), NULL)) OVER (PARTITION BY task_set) DESC NULLS LAST, task_set,
          COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC;
