@@ -34,10 +34,15 @@ class DownloadLog:
     def __init__(self, folder: Path) -> None:
         self._path = folder / _LOG
         self._offset = 0
-        self._files = folder
+        self._files: Path | None = None
         self._open: dict[str, dict[str, Any]] = {}
         # Of the step: whether something inside an editor acted, and whether the participant saved what it clicked.
         self._marks: dict[str, Any] = {}
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether downloads are taken."""
+        return self._files is not None
 
     def begin(self, folder: Path) -> None:
         """Files are in this folder."""
@@ -65,7 +70,7 @@ class DownloadLog:
             elif guid in self._open:
                 began = self._open.pop(guid)
                 # Its step is the one in which it began. What acted since may have been what began it.
-                taken.append(self._download({**self._marks, **began, **line, "editor": self._is_in_editor(began)}))
+                taken.append(self._download({**began, **line, "editor": self._is_in_editor(began)}))
         if with_open:
             taken += [self._download(each | {"state": "unfinished"}) for each in self._open.values()]
             self._open.clear()
@@ -107,5 +112,5 @@ class DownloadLog:
             sender=sender,
             step=said.get("step", 0),
             is_from_editor=bool(said.get("editor")),
-            path=self._files / said["file"] if said.get("file") else None,
+            path=self._files / said["file"] if self._files and said.get("file") else None,
         )

@@ -16,7 +16,7 @@ from judge.browser.fonts import UNDRAWN
 from judge.browser.replies import understand
 from judge.browser.session import Browser, BrowserFactory, TakenDownload, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
-from judge.browser.tools import CheckedAction, asking_tool, for_files
+from judge.browser.tools import CheckedAction, asking_tool, file_tools
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
 from judge.episode.downloads import Downloads
@@ -628,8 +628,10 @@ class Episode:
         return None
 
     def _tools(self, browser: Browser) -> tuple[ToolSpec, ...]:
-        offered = for_files(browser.tools, self.task.files)
-        return (*offered, asking_tool(permissions_of(self.task.user_replies))) if self.task.has_user else offered
+        asking = (asking_tool(permissions_of(self.task.user_replies)),) if self.task.has_user else ()
+        # Where only the site's tools may act, no file is sent otherwise.
+        files = () if self.config.site_tools == "only" else self.task.files
+        return (*browser.tools, *file_tools(files, self.config.actions), *asking)
 
     def _asked(self, checked: CheckedAction, line: str, draft: StepDraft) -> Outcome:
         """The user's answer goes to the participant with the next observation."""

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -35,7 +35,7 @@ class FileCase:
     right: tuple[str, ...]
     wrong: tuple[str, ...]
     opens: str = ""
-    check: Mapping[str, Any] = MappingProxyType({})
+    check: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_upload(self) -> bool:
