@@ -81,6 +81,7 @@ UPLOADS = (
 )
 DOWNLOADS = (
     FileCase("attachment", *_CONTROLS, check={"name": "orders*.csv", "type": "text/csv", "text": {"contains": "L-7"}}),
+    FileCase("tab", *_CONTROLS, check={"name": "orders.csv", "text": {"pattern": r"L-7,(\d+)", "min": 40}}),
     FileCase("blob", *_CONTROLS, check={"type": "application/json", "text": {"json": {"$.total": 52}}}),
     FileCase("data", *_CONTROLS, check={"name": "note.txt", "text": {"contains": "L-7 is paid"}}),
     FileCase(
