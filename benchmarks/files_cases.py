@@ -4,9 +4,9 @@
 
 The pages are those of `tests/helpers/browser/upload_pages.py` and `download_pages.py`: nine that take files (plain,
 hidden, several, two drop zones, in a frame, in a shadow root, replaced while the chooser is open, with a preview) and
-seven that give one away (attachment, the same in a new tab, blob, data address, generated table, PDF, from a POST). On each, one attempt does
-what the task asks for, and one sends or saves another file under the same name or field. Exit 1 if a right attempt
-fails, if a wrong one passes, or if a reply of `WAYS_OUT` leads to a file that the task does not declare.
+seven that give one away (attachment, the same in a new tab, blob, data address, generated table, PDF, from a POST). On
+each, one attempt does what the task asks for, and one sends or saves another file under the same name or field. Exit 1
+if a right attempt fails, if a wrong one passes, or if a reply of `WAYS_OUT` leads to a file that is not declared.
 """
 
 import argparse

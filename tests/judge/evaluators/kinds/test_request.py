@@ -217,8 +217,8 @@ def test_files_that_were_sent_are_compared_by_field_name_and_content(
     tmp_path: Path, files: list[dict[str, str]], sent: tuple[tuple[str, str, bytes], ...], why: str | None
 ) -> None:
     check = CHECK | {"files": files}
-    task = {"files": [each.model_dump() for each in (CV, OLD)]}
-    made = recorded_attempt(tmp_path, [check], order(files=sent), seen_by="guard", **task)
+    declared = [each.model_dump() for each in (CV, OLD)]
+    made = recorded_attempt(tmp_path, [check], order(files=sent), seen_by="guard", files=declared)
     (one,) = evaluate(made)
     assert (one.passed, (why or "") in one.found) == (why is None, True), one.found
     # What else a page puts into a file cannot be guessed from its digest.
