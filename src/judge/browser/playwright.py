@@ -660,7 +660,7 @@ class PlaywrightBrowser:
 
     def take_downloads(self, *, with_open: bool) -> tuple[TakenDownload, ...]:
         """See `judge.browser.session.Browser`."""
-        return self._downloads.take(with_open=with_open)
+        return self._downloads.take(self._landed_site or self._site, with_open=with_open)
 
     def begin_step(self, number: int) -> None:
         """See `judge.browser.session.Browser`."""

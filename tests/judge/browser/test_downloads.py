@@ -15,6 +15,7 @@ from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.session import TakenDownload
 from judge.network.policy import NetworkPolicy
 from judge.records.tasks import Task
+from judge.sites import Site
 
 SHOP = "http://shop.test"
 BEGAN = {"guid": "1", "name": "a.csv", "url": f"{SHOP}/a.csv"}
@@ -23,6 +24,10 @@ NAVIGATED = {
     "chain": [f"{SHOP}/a.csv"],
     "type": "text/csv; charset=x",
 }
+
+
+LINKED: dict[str, Any] = {"sender": None, "documents": [SHOP], "fixed": {}, "chain": []}
+OWN = Site(frozenset(), ("shop.test", "pay.test"))
 
 
 def log_of(folder: Path, *lines: dict[str, Any]) -> DownloadLog:
@@ -47,21 +52,24 @@ def ended(**changes: Any) -> dict[str, Any]:
         ({"fixed": {"site": "cross-site", "referer": "http://evil.test"}}, "http://evil.test"),
         ({"fixed": {}}, None),
         # A link with `download`, or a script that clicks one.
-        ({"sender": {"document": SHOP}, "fixed": {}}, SHOP),
-        ({"sender": {"document": "null"}, "fixed": {}}, None),
-        ({"sender": {"document": SHOP}, "fixed": {"origin": "http://evil.test"}, "chain": []}, None),
-        ({"sender": {"document": SHOP}, "fixed": {}, "chain": []}, SHOP),
+        (LINKED, SHOP),
+        (LINKED | {"documents": ["null"]}, None),
+        (LINKED | {"fixed": {"origin": "http://evil.test"}}, None),
+        (LINKED | {"chain": [f"{SHOP}/a.csv"]}, SHOP),
+        # Another document was in the frame a moment ago.
+        (LINKED | {"documents": [SHOP, "http://evil.test"]}, None),
+        (LINKED | {"documents": [SHOP, "http://pay.test"]}, SHOP),
     ],
 )
 def test_the_sender_is_that_of_a_request_or_the_document(tmp_path: Path, facts: dict[str, Any], sender: str) -> None:
-    (one,) = log_of(tmp_path, {"step": 2}, BEGAN, ended(**facts)).take(with_open=False)
+    (one,) = log_of(tmp_path, {"step": 2}, BEGAN, ended(**facts)).take(OWN, with_open=False)
     assert (one.sender, one.step, one.path) == (sender, 2, tmp_path / "1")
     assert one.type == "text/csv"
 
 
 def test_what_acts_in_an_editor_or_saves_in_the_same_step_is_noted(tmp_path: Path) -> None:
     lines = {"step": 1}, {"editor": True}, BEGAN, {"step": 2}, ended()
-    (late,) = log_of(tmp_path, *lines).take(with_open=False)
+    (late,) = log_of(tmp_path, *lines).take(OWN, with_open=False)
     other = (
         {**BEGAN, "guid": "2"},
         {"step": 4},
@@ -71,7 +79,7 @@ def test_what_acts_in_an_editor_or_saves_in_the_same_step_is_noted(tmp_path: Pat
         ended(guid="3"),
     )
     log = log_of(tmp_path, {"step": 3}, *other)
-    _, clean, saved = log.take(with_open=False)
+    _, clean, saved = log.take(OWN, with_open=False)
     assert (late.is_from_editor, late.step, late.sender) == (True, 1, SHOP)
     assert (clean.is_from_editor, clean.step, clean.sender) == (False, 3, SHOP)
     assert (saved.step, saved.sender) == (4, "browser")
@@ -79,10 +87,10 @@ def test_what_acts_in_an_editor_or_saves_in_the_same_step_is_noted(tmp_path: Pat
 
 def test_a_download_that_has_not_ended_is_unfinished_once(tmp_path: Path) -> None:
     log = log_of(tmp_path, BEGAN, {"left_out": True})
-    assert [each.state for each in log.take(with_open=False)] == ["left_out"]
-    assert [(each.state, each.name) for each in log.take(with_open=True)] == [("unfinished", "a.csv")]
+    assert [each.state for each in log.take(OWN, with_open=False)] == ["left_out"]
+    assert [(each.state, each.name) for each in log.take(OWN, with_open=True)] == [("unfinished", "a.csv")]
     log_of(tmp_path, ended())
-    assert log.take(with_open=True) == ()
+    assert log.take(OWN, with_open=True) == ()
 
 
 def large(handler: Handler) -> None:
