@@ -632,12 +632,15 @@ class PlaywrightBrowser:
                 limit_ms = round(self._server.settings.config.action_timeout_s * 1000)
                 code = points.typing_code(**params, limit_ms=limit_ms)
                 return await self._run(code)
-            case "browser_file_upload" | "browser_drop" if self._uploads:
-                return await self._give(tool, self._uploads.with_paths(params))
+            case "browser_file_upload" | "browser_drop":
+                return await self._give(tool, params)
         return await self._call_server(tool, params)
 
     async def _give(self, tool: str, params: dict[str, Any]) -> ToolResponse:
-        """Give files to the open file chooser, or drop them onto an element."""
+        """Give files to the open file chooser, or drop them onto an element. Names become paths here and nowhere else."""
+        if self._uploads is None:
+            return ToolResponse(ok=False, text="this task has no files")
+        params = self._uploads.with_paths(params)
         if tool == FILE_DROP:
             return await self._call_server(tool, params)
         limit_s = self._server.settings.config.action_timeout_s
