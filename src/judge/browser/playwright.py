@@ -637,7 +637,7 @@ class PlaywrightBrowser:
         return await self._call_server(tool, params)
 
     async def _give(self, tool: str, params: dict[str, Any]) -> ToolResponse:
-        """Give files to the open file chooser, or drop them onto an element. Names become paths here and nowhere else."""
+        """Give files to the open file chooser, or drop them onto an element. Only here do names become paths."""
         if self._uploads is None:
             return ToolResponse(ok=False, text="this task has no files")
         params = self._uploads.with_paths(params)
