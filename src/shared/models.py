@@ -73,6 +73,7 @@ NoticeCode = Literal[
     "not_as_typed",  # `count` fields do not contain what was typed into them
     "nothing_changed",  # neither snapshot nor screenshot, after a drag or a long press
     "file_chooser_cancelled",  # one that the page opened
+    "file_chooser_open",  # one that the page opened, for a task with files
     "tabs_closed",  # `count` of those that pages opened
     "tab_crashed",  # an empty tab has taken its place
     "tab_flooded",  # by console messages or navigations; an empty tab has taken its place

@@ -380,8 +380,10 @@ _ANSWER_LABEL = re.compile(
     r"^[ \t>*_#-]{0,9}(?P<name>(?:final[ _-]?)?answer)[ \t*_]{0,9}:[ \t*_]{0,9}\S", re.IGNORECASE | re.MULTILINE
 )
 _NO_PARAMS = frozenset({"", "{}", "none", "null", "n/a"})
-# Older names of parameters.
-OLDER_NAMES: Mapping[str, str] = MappingProxyType({"ref": "target", "startRef": "startTarget", "endRef": "endTarget"})
+# Older and other names of parameters.
+OLDER_NAMES: Mapping[str, str] = MappingProxyType(
+    {"ref": "target", "startRef": "startTarget", "endRef": "endTarget", "files": "paths"}
+)
 
 
 class _ReplyProblem(ValueError):

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from playwright._impl._driver import compute_driver_executable
 from pydantic import Field
 
-from judge.browser import console, requests
+from judge.browser import console, downloads, requests, uploads
 from judge.browser.display import display_environ, has_display, require_display, xvfb
 from judge.browser.hosted import HostedBrowser
 from judge.browser.processes import kill_family
@@ -413,12 +413,15 @@ class BrowserSettings(Record):
         if self.config.record_network:
             yield requests.RECORDER
             yield console.RECORDER
+        yield uploads.CHOOSERS
+        if self.hosted is None:
+            yield downloads.TAKER
         yield SETTLER
 
     def _context_options(self) -> dict[str, Any]:
         config = self.config
         options = {
-            # Downloads could fill this machine's disk.
+            # Downloads could fill this machine's disk. What is taken is bounded (`judge.browser.downloads`).
             "acceptDownloads": False,
             "locale": config.locale,
             "timezoneId": config.timezone,

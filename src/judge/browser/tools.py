@@ -17,7 +17,18 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from judge.browser.points import Viewport, point_outside
 from judge.config import ActionMode, SiteToolsMode
-from judge.records.tools import ASK_USER, DESCRIPTIONS, PERMISSION, SITE_TOOL, TARGETS, Tool, tool_of, tools
+from judge.records.files import TaskFile
+from judge.records.tools import (
+    ASK_USER,
+    DESCRIPTIONS,
+    FILE_NAMES,
+    PERMISSION,
+    SITE_TOOL,
+    TARGETS,
+    Tool,
+    tool_of,
+    tools,
+)
 from shared.models import Action, Record, ToolSpec
 from shared.protocol import MAX_URL_CHARS, OLDER_NAMES
 from shared.snapshot import REF, Snapshot
@@ -79,6 +90,29 @@ def asking_tool(permissions: Sequence[str] = ()) -> ToolSpec:
         named = {"type": "string", "enum": [*permissions], "description": about}
         schema = {**schema, "properties": {**schema["properties"], PERMISSION: named}}
     return ToolSpec(name=ASK_USER, description=tool.offered, parameters=schema)
+
+
+def for_files(offered: Sequence[ToolSpec], files: Sequence[TaskFile]) -> tuple[ToolSpec, ...]:
+    """The offered tools for a task with these files: those for uploads name them, or are left out."""
+    takes = [spec for spec in offered if tool_of(spec.name).takes_files]
+    if not files:
+        return tuple(spec for spec in offered if spec not in takes)
+    about = f"Names of files, without folders. There are: {', '.join(each.about for each in files)}"
+    named = {
+        "type": "array",
+        "items": {"type": "string", "enum": [each.name for each in files]},
+        "description": about,
+    }
+    return tuple(
+        spec.model_copy(
+            update={
+                "parameters": {**spec.parameters, "properties": {**spec.parameters["properties"], FILE_NAMES: named}}
+            }
+        )
+        if spec in takes
+        else spec
+        for spec in offered
+    )
 
 
 def calling_tool(names: Sequence[str] | None = None) -> ToolSpec:
@@ -276,6 +310,9 @@ def _sentence(error: ValidationError) -> str:
             return f"there is no parameter {excerpt(unknown, 40)}; known are: {', '.join(known) or 'none'}."
         case "type":
             return f'"{where}" must be of type {allowed}, not {value}.'
+        case "enum" if where.partition(".")[0] == FILE_NAMES:
+            # A path, too, is only a name that is not declared.
+            return f"there is no file {excerpt(error.instance, 60)}; send names of: {', '.join(allowed)}."
         case "enum":
             shown = excerpt(error.instance, 40) if isinstance(error.instance, str) else value
             return f'"{where}" must be one of {", ".join(map(str, allowed))}, not {shown}.'

@@ -14,11 +14,12 @@ from uuid import uuid4
 from judge.browser.action_lines import MAX_DOWNLOADS, acted_on, action_line, with_downloads
 from judge.browser.fonts import UNDRAWN
 from judge.browser.replies import understand
-from judge.browser.session import Browser, BrowserFactory, ToolResult
+from judge.browser.session import Browser, BrowserFactory, TakenDownload, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
-from judge.browser.tools import CheckedAction, asking_tool
+from judge.browser.tools import CheckedAction, asking_tool, for_files
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
+from judge.episode.downloads import Downloads
 from judge.episode.draft import StepDraft, StepTimes
 from judge.episode.site_calls import may_have_acted, offered_call, recorded_reply, recorded_result
 from judge.evaluators.kinds.fetch import Fetches
@@ -168,6 +169,7 @@ class Episode:
         self._acted_s = 0.0
         self._versions: dict[str, str] = {}
         self._route = Route(self.task.website, self.network.site)
+        self._taken = Downloads(self.store)
         self._probes = Probes(self.task)
         # The line of the action that is being executed, for policies and goals: it may take effect although it fails.
         self._attempted: str | None = None
@@ -451,8 +453,9 @@ class Episode:
             async with limit.running():
                 page = await browser.observe()
                 probed = await self._probed(browser, page)
-            if (_content(page), probed) != self._content:
-                self._record_final_observation(page, probed, browser)
+            taken = browser.take_downloads(with_open=True)
+            if taken or (_content(page), probed) != self._content:
+                self._record_final_observation(page, probed, browser, taken)
             if self._ended == "max_steps" and self._has_ended(page, probed):
                 self._ended = "ended_by_page"
 
@@ -466,10 +469,12 @@ class Episode:
             async with Clock(self.config.step_timeout_s, _StepOverdue("asking the site took too long")).running():
                 await self._fetches.ask(browser, self.network.site)
 
-    def _record_final_observation(self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser) -> None:
+    def _record_final_observation(
+        self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser, taken: Sequence[TakenDownload] = ()
+    ) -> None:
         self._feedback = None
         files = self.store.write_final_page(page)
-        self._final_look = self._record_page(len(self._steps), page, probed, browser, files)
+        self._final_look = self._record_page(len(self._steps), page, probed, browser, files, taken)
 
     @asynccontextmanager
     async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
@@ -496,9 +501,17 @@ class Episode:
         return without_surrogates(text), trace
 
     def _record_page(
-        self, index: int, page: Page, probed: tuple[ProbeValue, ...], browser: Browser, files: dict[str, str | None]
+        self,
+        index: int,
+        page: Page,
+        probed: tuple[ProbeValue, ...],
+        browser: Browser,
+        files: dict[str, str | None],
+        taken: Sequence[TakenDownload] = (),
     ) -> Step:
-        """The part of a step that the observation provides."""
+        """The part of a step that the observation provides, with the downloads that were `taken` before."""
+        # A download that has not ended by now is not waited for any longer.
+        downloaded = self._taken.record((*taken, *browser.take_downloads(with_open=True)), self.network.site)
         hops = browser.take_hops()
         if index == 0:
             self._route.landed(page)
@@ -526,6 +539,7 @@ class Episode:
             tabs=_shortened_tabs(page.tabs),
             viewport=(self.config.viewport_width, self.config.viewport_height),
             downloads=page.downloads,
+            downloaded=downloaded,
             navigations=navigations,
             vanished=page.stood,
             waited_for=page.settled.waited_for,
@@ -533,12 +547,18 @@ class Episode:
             notice=page.notice,
             inserted=Inserted(refs=page.inserted) if page.inserted else None,
             site_tools=tuple(tool.name for tool in page.site_tools),
+            sent_lines=self._sent(page)[1],
         )
 
-    def _observation(self, index: int, page: Page, browser: Browser) -> ObservationMessage:
-        # Only the message is shortened: the record keeps the boxes and the complete snapshot.
+    def _sent(self, page: Page) -> tuple[str, int | None]:
+        """The snapshot as it is sent, and how many of its lines, if not all. The record has the complete snapshot."""
         shown = as_shown(page.snapshot, boxes=self.config.snapshot_boxes)
-        snapshot = cut_snapshot(shown, self.config.max_snapshot_chars)
+        sent = cut_snapshot(shown, self.config.max_snapshot_chars)
+        # The last line says what is missing.
+        return sent, None if sent == shown else sent.count("\n")
+
+    def _observation(self, index: int, page: Page, browser: Browser) -> ObservationMessage:
+        snapshot, _ = self._sent(page)
         return ObservationMessage(
             page=page.model_copy(update={"snapshot": snapshot}),
             tools=(*self._tools(browser), *offered_call(page, is_named=False)),
@@ -597,6 +617,8 @@ class Episode:
             own_line=own_line if result.ok and own_line != line else None,
         )
         draft.downloads += result.downloads
+        ended = self._taken.record(browser.take_downloads(with_open=False), self.network.site)
+        draft.downloaded += ended
         self._downloads = result.downloads
         if result.found_again:
             draft.flags += (FOUND_AGAIN,)
@@ -606,11 +628,8 @@ class Episode:
         return None
 
     def _tools(self, browser: Browser) -> tuple[ToolSpec, ...]:
-        return (
-            (*browser.tools, asking_tool(permissions_of(self.task.user_replies)))
-            if self.task.has_user
-            else browser.tools
-        )
+        offered = for_files(browser.tools, self.task.files)
+        return (*offered, asking_tool(permissions_of(self.task.user_replies))) if self.task.has_user else offered
 
     def _asked(self, checked: CheckedAction, line: str, draft: StepDraft) -> Outcome:
         """The user's answer goes to the participant with the next observation."""
@@ -688,7 +707,7 @@ def _with_downloads(feedback: str | None, names: Sequence[str]) -> str | None:
         return feedback
     more = f" and {len(names) - MAX_DOWNLOADS} more" if len(names) > MAX_DOWNLOADS else ""
     shown = ", ".join(excerpt(name, 100) for name in names[:MAX_DOWNLOADS]) + more
-    said = f"the page offered {shown} for download; files cannot be downloaded here"
+    said = f"the page started the download of {shown}; files cannot be opened here"
     return RESULT + said if feedback is None else f"{feedback} Also, {said}."
 
 

@@ -21,6 +21,9 @@ from shared.protocol import CLOSE, FINISH
 
 SCROLL = "browser_scroll"
 ASK_USER = "ask_user"
+FILE_UPLOAD, FILE_DROP = "browser_file_upload", "browser_drop"
+# Their parameter: names of the task's files. The server's own takes paths, which no participant can name.
+FILE_NAMES = "paths"
 # Calls a tool that the page registers (WebMCP).
 SITE_TOOL = "site_tool"
 # Its parameter where the task's answers declare permissions.
@@ -123,6 +126,8 @@ class Tool:
     waits: bool = False
     # Offered only for tasks or pages that need it.
     is_asked_for: bool = False
+    # It takes names of the task's files, and is offered for tasks that have some.
+    takes_files: bool = False
     # Offered as well where only the site's tools may act (`site_tools = "only"`), with these changes to its parameters;
     # those with `None` are left out.
     beside_site_tools: Mapping[str, Schema | None] | None = None
@@ -303,6 +308,11 @@ def _form_rule(params: dict[str, Any], _: int | None) -> str | None:
     return None if params["fields"] else 'browser_fill_form: "fields" is empty; send at least one field.'
 
 
+def _files_rule(params: dict[str, Any], _: int | None) -> str | None:
+    params[FILE_NAMES] = list(dict.fromkeys(params[FILE_NAMES]))
+    return None if params[FILE_NAMES] else f'"{FILE_NAMES}" is empty; send the name of at least one file.'
+
+
 def _site_rule(params: dict[str, Any], _: int | None) -> str | None:
     written = json.dumps(params.setdefault("arguments", {}), ensure_ascii=False)
     if len(written) <= MAX_ARGUMENTS_CHARS:
@@ -329,6 +339,7 @@ _ELEMENT = "The element in words"
 _OUR_ELEMENT = {"type": "string", "description": _ELEMENT}
 _PRESS = {HOLD: {**_integer(0, MAX_HOLD_MS), "description": "For a long press: milliseconds until the release"}}
 _GRAB = {HOLD: {**_integer(0, MAX_HOLD_MS), "description": "Milliseconds to hold before moving"}}
+_FILE_LIST = {"description": "Names of files, without folders"}
 _X, _Y = "CSS pixels from the left edge of the screenshot", "CSS pixels from its top"
 _FORM_FIELD = {
     "target": _TARGET,
@@ -538,6 +549,27 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             answers=True,
             rule=_site_rule,
         ),
+        FILE_UPLOAD: Tool(
+            offered="Choose files of the task in the file chooser that the page has opened",
+            params={FILE_NAMES: _FILE_LIST},
+            required=(FILE_NAMES,),
+            takes_files=True,
+            does="writes",
+            line=lambda params, _: ActionLineParts("file chooser", "UPLOAD", lines.listed(params[FILE_NAMES])),
+            rule=_files_rule,
+        ),
+        FILE_DROP: Tool(
+            offered="Drop files of the task onto an element",
+            params={"target": _TARGET, "element": _ELEMENT, FILE_NAMES: _FILE_LIST},
+            required=(FILE_NAMES,),
+            takes_files=True,
+            needs_element=True,
+            does="writes",
+            line=lambda params, scene: ActionLineParts(
+                _target(params, scene), "DROP", lines.listed(params[FILE_NAMES])
+            ),
+            rule=_files_rule,
+        ),
         ASK_USER: Tool(
             offered=f"Ask the user a question, at most {MAX_QUESTIONS} times",
             by_server=False,
@@ -585,6 +617,8 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
         "TYPE AND ENTER": Verb("TYPE {target} -> type '{value}' and press Enter", enters=True),
         "FILL": Verb("TYPE {target} -> fill in {value}"),
         "SELECT": Verb("SELECT {target} -> select '{value}'", texts=_none),
+        "UPLOAD": Verb("CLICK {target} -> upload {value}", texts=_none),
+        "DROP": Verb("CLICK {target} -> drop {value} on the {subject}", texts=_none, at_point=True),
         "PRESS": Verb("PRESS_KEY page -> press {value}", texts=_typed_by_key),
         "HOVER": Verb("HOVER {target} -> hover over the {subject}", texts=_none, at_point=True),
         "SCROLL": Verb("SCROLL {target} -> scroll {value}", texts=_none, at_point=True),
@@ -633,6 +667,12 @@ def writes(name: str, params: Params) -> bool:
     tool = tool_of(name)
     writes_always = tool.does in ("writes", "goes", "ends")
     return writes_always or not params.keys().isdisjoint(tool.own_text) or params.get("button") == "middle"
+
+
+def saves_link(params: Params) -> bool:
+    """Whether an action holds the key with which a browser saves what a link leads to, rather than opening it."""
+    keys = [*(params.get("modifiers") or ()), *str(params.get("key", "")).split("+")]
+    return any(key.lower().startswith("alt") for key in keys)
 
 
 def texts_of(name: str, params: Params) -> Iterator[str | None]:

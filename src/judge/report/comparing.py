@@ -8,7 +8,7 @@ pairs, so their p-values are corrected for their number (Holm 1979).
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from statistics import fmean
@@ -19,6 +19,8 @@ from judge.records.verdicts import NO_MODEL, UNKNOWN_MODEL
 from judge.report.data import TaskRow
 from judge.report.effort import Effort, efforts_of
 from judge.report.totals import TaskGroup, grouped
+from judge.results.corrected import Estimate
+from judge.results.corrections import LabelledRun
 from judge.results.judgings import judge_names, method_of
 from judge.results.run_record import NO_RESULT
 from judge.results.statistics import bootstrap, mcnemar_exact, tallies_of
@@ -34,7 +36,7 @@ class Comparison:
 
     `gained`: only the later run succeeded; `lost`: only the first did; with `has_repeats`: its rate rose or fell.
     `both` and `neither`: all attempts of both runs succeeded, or none. `p` is McNemar's exact two-sided p-value.
-    `differences` are the later rate minus the first one of each of the `scored_tasks`.
+    `differences` are the later rate minus the first one of each task in `tasks`.
     """
 
     shared: int
@@ -46,10 +48,10 @@ class Comparison:
     only_first: int
     only_later: int
     changed_tasks: tuple[str, ...]
-    scored_tasks: tuple[str, ...]
     p: float
     differences: tuple[float, ...]
     has_repeats: bool
+    tasks: tuple[str, ...] = ()
 
     @property
     def difference(self) -> float | None:
@@ -79,6 +81,8 @@ class RunPair:
     later: str
     comparison: Comparison
     p: float
+    # The later rate minus the first one by people's labels, if both runs have enough of them.
+    corrected: Estimate | None = None
     efforts: tuple[Effort, ...] = ()
 
     @property
@@ -117,10 +121,25 @@ def pairs_of(runs: Mapping[str, Sequence[TaskRow]]) -> tuple[RunPair, ...]:
             other,
             found,
             next(corrected) if found.paired else found.p,
-            efforts_of((one, runs[one]), (other, runs[other]), found.scored_tasks),
+            efforts=efforts_of((one, runs[one]), (other, runs[other]), found.tasks),
         )
         for one, other, found in compared
     )
+
+
+def with_corrections(pairs: Sequence[RunPair], runs: Mapping[str, LabelledRun | None]) -> tuple[RunPair, ...]:
+    """The pairs with the corrected difference over the tasks that both runs scored; `runs` by letter."""
+    return tuple(replace(pair, corrected=_corrected(pair, runs)) for pair in pairs)
+
+
+def _corrected(pair: RunPair, runs: Mapping[str, LabelledRun | None]) -> Estimate | None:
+    found = []
+    for letter in (pair.later, pair.first):
+        labelled = runs[letter]
+        correction = labelled.correction_on(pair.comparison.tasks) if labelled else None
+        found.append(correction.estimate if correction else None)
+    later, first = found
+    return later.minus(first) if later and first else None
 
 
 def conclusion_of(pairs: Sequence[RunPair]) -> Conclusion:
@@ -234,9 +253,9 @@ def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:
         only_first=len(before) - len(common),
         only_later=len(after) - len(common),
         changed_tasks=tuple(changed),
-        scored_tasks=tuple(scored),
         p=mcnemar_exact(len(gained), len(lost)),
         differences=tuple(float(other - one) for one, other in scored.values()),
+        tasks=tuple(scored),
         has_repeats=any(tally.attempts > 1 for tally in (*before.values(), *after.values())),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from helpers.browser.hops import typed, went
 from helpers.browser.one_tab import OneTab
-from judge.browser.session import Hop, ToolResult, Traffic
+from judge.browser.session import Hop, TakenDownload, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
@@ -112,6 +112,9 @@ class ScriptedBrowser(OneTab):
 
     def traffic(self) -> Traffic | None:
         return Traffic()
+
+    def take_downloads(self, *, with_open: bool) -> tuple[TakenDownload, ...]:
+        return ()
 
     def take_hops(self) -> tuple[Hop, ...]:
         taken, self.hops = tuple(self.hops), []
