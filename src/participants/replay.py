@@ -4,7 +4,8 @@ The script is given by `--script` or `WABE_REPLAY_SCRIPT`; several files are sep
 (`:`; `;` on Windows). Without one, the scripts of the bundled task sets are played.
 
 A file contains `[[scripts]]`, each with the `task` as the judge sends it (white space is normalised), an optional
-`website`, and `[[scripts.steps]]`. A step is either `say` (a raw reply) or `tool`, with `params`, `thought` and, to
+`website`, and `[[scripts.steps]]`. One with `site_tools = true` is played where the first page's own tools are offered.
+A step is either `say` (a raw reply) or `tool`, with `params`, `thought` and, to
 name an element, `role`, `name` and `nth` (from 0; negative counts from the end). `browser_drag` takes two of them as
 `start = { role, name }` and `end`, `browser_fill_form` several as `fields = [{ role, name, value }]`. `after = { role,
 name }` delays a step until such an element is there, so that the effect of an earlier step has arrived. Each element
@@ -43,8 +44,8 @@ _WAIT_S = 1
 _FIELD_TYPES = MappingProxyType({"searchbox": "textbox", "spinbutton": "textbox", "switch": "checkbox"})
 # Where dates are written out.
 _DATED = ("task", "steps")
-# A task and its website, normalised; without a website it applies to any.
-_Key = tuple[str, str | None]
+# A task and its website, normalised; without a website it applies to any. Whether it uses the site's own tools.
+_Key = tuple[str, str | None, bool]
 
 
 def create(options: ParticipantOptions) -> Decide:
@@ -67,7 +68,7 @@ def create(options: ParticipantOptions) -> Decide:
     book()
 
     def begin(first: Observation) -> Decide:
-        script = find_script(book(), first.instruction, first.website)
+        script = find_script(book(), first.instruction, first.website, has_tools=bool(first.page.site_tools))
         player = None if script is None else Player(script)
 
         async def decide(observation: Observation) -> Reply:
@@ -158,6 +159,7 @@ class Script(Table):
 
     task: str = Field(min_length=1)
     website: str | None = None
+    site_tools: bool = False
     steps: tuple[ScriptStep, ...] = Field(min_length=1)
 
     @model_validator(mode="before")
@@ -170,7 +172,7 @@ class Script(Table):
     @property
     def key(self) -> _Key:
         """The key by which the script is looked up."""
-        return _key(self.task, self.website)
+        return _key(self.task, self.website, self.site_tools)
 
 
 class _ScriptFile(Table):
@@ -180,13 +182,19 @@ class _ScriptFile(Table):
 _FILE = TypeAdapter(_ScriptFile)
 
 
-def _key(task: str, website: str | None) -> _Key:
-    return plain(task), None if website is None else website.strip().rstrip("/")
+def _key(task: str, website: str | None, has_tools: bool) -> _Key:
+    return plain(task), None if website is None else website.strip().rstrip("/"), has_tools
 
 
-def find_script(book: Mapping[_Key, Script], task: str, website: str | None) -> Script | None:
-    """The script for this task; one for the website takes precedence over one for any website."""
-    return book.get(_key(task, website)) or book.get(_key(task, None))
+def find_script(
+    book: Mapping[_Key, Script], task: str, website: str | None, *, has_tools: bool = False
+) -> Script | None:
+    """The script for this task; one for the website takes precedence over one for any website.
+
+    `has_tools`: the page offers tools of its own, so that a script that uses them takes precedence over both.
+    """
+    keys = (_key(task, place, uses) for uses in ([True, False] if has_tools else [False]) for place in (website, None))
+    return next((book[key] for key in keys if key in book), None)
 
 
 def load_book(paths: Iterable[Path], today: date | None = None) -> dict[_Key, Script]:

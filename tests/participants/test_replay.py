@@ -303,6 +303,15 @@ def test_a_repeated_step_never_ends() -> None:
     assert {action(player.reply(SNAPSHOT, None)).tool for _ in range(30)} == {"browser_scroll"}
 
 
+def test_a_script_by_the_sites_tools_is_played_where_they_are_offered() -> None:
+    clicks = Script(task="t", website="http://a/", steps=(CLICK,))
+    calls = Script(task="t", site_tools=True, steps=(DONE,))
+    book = {script.key: script for script in (clicks, calls)}
+    assert find_script(book, "t", "http://a/") is clicks
+    assert find_script(book, "t", "http://a/", has_tools=True) is calls
+    assert find_script({clicks.key: clicks}, "t", "http://a/", has_tools=True) is clicks
+
+
 def test_a_script_without_a_finish_finishes_by_itself() -> None:
     player = play(CLICK)
     player.reply(SNAPSHOT, None)

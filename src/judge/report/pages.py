@@ -34,6 +34,7 @@ from judge.report.pareto import pareto_chart
 from judge.report.setup import moment, setup_of
 from judge.report.totals import Totals, grouped
 from judge.results.categories import CATEGORIES
+from judge.results.corrections import RULES
 from judge.results.rates import RowOutcome
 from judge.results.rows import COLUMNS
 from shared.pages import asset, page_policy
@@ -44,7 +45,11 @@ _OWN = "judge.report"
 FAILURES_FIRST: tuple[RowOutcome, ...] = ("failure", "unscored", "aborted", "unfinished", "success")
 _STYLES = ("report.css", "labels.css", "viewer.css")
 _STYLES_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"live.html": ("report.css", "live.css"), "runs.html": ("report.css", "runs.css")}
+    {
+        "live.html": ("report.css", "live.css"),
+        "runs.html": ("report.css", "runs.css"),
+        "label.html": ("report.css", "label.css"),
+    }
 )
 _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -54,6 +59,7 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "compare_task.html": ("theme.js", "compare.js"),
         "live.html": ("theme.js", "live.js"),
         "runs.html": ("theme.js", "runs.js"),
+        "label.html": ("theme.js", "label.js"),
     }
 )
 _SCRIPTS_OF_OTHERS = ("theme.js",)
@@ -114,6 +120,7 @@ class Renderer:
             began=moment(record.get("started_at")),
             wall_s=_wall_s(record),
             note=(judge.get("note") if isinstance(judge, dict) else "") or "",
+            label_rules=RULES,
             setup=setup.decided,
             setup_more=setup.more,
         )
@@ -181,6 +188,10 @@ class Renderer:
             after=after,
             differs_at=next((number for number, each in enumerate(lines, 1) if len(each) > 1), None),
         )
+
+    def of_report(self, name: str, **values: Any) -> str:
+        """A page from another of the report's own templates."""
+        return self._page(name, **values)
 
     def of_plugin(self, package: str, name: str, **values: Any) -> str:
         """A page from the template `name` in the `templates` of a plug-in's package. It may extend `base.html`."""

@@ -16,9 +16,11 @@ from judge.browser.chromium import sweep
 from judge.records.events import Sink
 from judge.records.verdicts import WITHOUT_CHECKS
 from judge.report.build import make_report, open_page
+from judge.report.public import make_public_report
+from judge.results.additions import with_additions
 from judge.results.entries import counts_of, read_entries
-from judge.results.metering import with_metering
 from judge.results.run_record import withdraw_unplayed
+from judge.results.sealed_runs import is_sealed
 from judge.results.submission import TaskSummary
 from judge.runner.baseline import BaselineComparison, compared
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
@@ -269,7 +271,7 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
     options, store = plan.options, plan.store
     if outcome.state == "rejected":
         raise ConfigError(f"the judge refused the request: {outcome.message}")
-    submission = with_metering(outcome.submission(plan.scenario), store)
+    submission = _submission_of(outcome, plan)
     if submission is None:
         _tell_problem(console, f"The judge gave no result ({outcome.state}): {outcome.message}", style="")
         if store is not None and store.has_begun:
@@ -308,6 +310,11 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
         known |= {"baseline": against.model_dump(mode="json")} if against else {}
         print_json(console, "results", exit_code=code, **known, **counts)
     return code
+
+
+def _submission_of(outcome: RunOutcome, plan: Plan) -> dict[str, Any] | None:
+    submission = outcome.submission(plan.scenario)
+    return submission if submission is None or plan.store is None else with_additions(submission, plan.store)
 
 
 def _is_worth_resuming(submission: dict[str, Any]) -> bool:
@@ -366,7 +373,7 @@ def _report(store: RunStore, options: RunOptions, console: Console) -> Path | No
     try:
         has_tasks = next(store.tasks(), None) is not None
         with console.status("Writing the report"):
-            page = make_report([store], contents=not Settings.from_environ().is_ci) if has_tasks else None
+            page = _made(store) if has_tasks else None
     except WabeError as error:
         _tell_problem(console, f"No report: {error}", style="")
         return None
@@ -376,6 +383,12 @@ def _report(store: RunStore, options: RunOptions, console: Console) -> Path | No
     if page and options.open_report:
         open_page(page)
     return page
+
+
+def _made(store: RunStore) -> Path:
+    """The report; for a sealed task set, in a CI service, the one without its tasks."""
+    is_ci = Settings.from_environ().is_ci
+    return make_public_report(store) if is_ci and is_sealed(store) else make_report([store], contents=not is_ci)
 
 
 def _rates_under(limit: float | None, submission: dict[str, Any]) -> list[float]:

@@ -1,10 +1,13 @@
 """Checks reference scripts: that the file a task names exists and has a script for it. Does not play them."""
 
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
 from judge.records.tasks import Task
+from judge.scenario.models import Scenario
 from shared.dates import with_dates
 from shared.errors import ConfigError
 from shared.fields import Invalid, as_mappings, shown
@@ -33,6 +36,25 @@ def reference_problems(tasks: Sequence[Task], folder: Path) -> Iterator[str | No
             yield f"reference {shown(task.reference)} has no script for it ({remedy})"
         else:
             yield None
+
+
+@contextmanager
+def opened_references(scenario: Scenario) -> Iterator[tuple[Scenario, Path]]:
+    """The scenario, and the folder with its reference scripts: of a sealed one, a private one while the body runs."""
+    if scenario.sealed is None:
+        yield scenario, scenario.path.resolve().parent
+        return
+    with tempfile.TemporaryDirectory(prefix="wabe-sealed-") as folder:
+        # Under numbers: a name may lead out of the folder.
+        places = {name: str(Path(folder) / f"{number}.toml") for number, name in enumerate(scenario.sealed.scripts)}
+        for name, place in places.items():
+            Path(place).write_text(scenario.sealed.scripts[name], encoding="utf-8")
+
+        def placed(task: Task) -> Task:
+            return task.model_copy(update={"reference": places.get(task.reference or "", task.reference)})
+
+        changes = {"tasks": tuple(map(placed, scenario.tasks)), "excluded": tuple(map(placed, scenario.excluded))}
+        yield scenario.model_copy(update=changes), Path(folder)
 
 
 def scripted_tasks(path: Path) -> frozenset[str] | str:
