@@ -186,7 +186,9 @@ def publish(store: RunStore, *, is_signed_again: bool = False) -> str:
     """
     path = store.folder / "results.json"
     if not path.is_file() or store.folder != store.derived:
-        return "there are no results.json: the report has the corrected rate"
+        return "without results.json, only reports have the corrected success rate"
+    if store.is_in_progress:
+        return "the run is being played or judged: wabe label writes its results when that has ended"
     if (store.folder / ENVELOPE.name).exists() and not is_signed_again:
         return "the run is signed: results.json changes when it is signed again (wabe sign)"
     try:
