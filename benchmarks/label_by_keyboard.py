@@ -55,8 +55,8 @@ class Server:
 
     def end(self) -> str:
         self._process.send_signal(signal.SIGINT)
-        told, _ = self._process.communicate(timeout=60)
-        return told
+        output, _ = self._process.communicate(timeout=60)
+        return output
 
 
 def planned(session: Labelling, place: int, *, differs: bool) -> str:
@@ -105,20 +105,22 @@ async def play(run: RunStore, page: Page, shots: Path | None) -> list[str]:
     seconds += await label(page, session, range(half, LABELS))
     if shots:
         await shoot(page, server.address, shots)
-    told = server.end()
+    output = server.end()
     print(f"  {kept} of {half} labels on the disk after the kill; median {median(seconds):.2f} s from key to next page")
-    print(f"  {told.strip().splitlines()[-1]}")
+    print(f"  {output.strip().splitlines()[-1]}")
     missing += [] if kept == half else ["labels were lost"]
-    missing += [] if "results.json has the corrected" in told else ["no corrected rate"]
+    missing += [] if "results.json has the corrected" in output else ["no corrected rate"]
     print("bert, with planned conflicts")
     server = Server(run, "bert")
     await page.goto(server.address)
     await label(page, begin([run], "bert"), range(LABELS), differs=True)
     server.end()
     wanted = sum(place % DIFFERS_EVERY == 3 for place in range(LABELS))
-    said = agreement(run)
-    print(f"  {len(said['conflicts'])} conflicts, {wanted} planned; alpha {said['alpha']:.3f}; rule {said['rule']}")
-    missing += [] if len(said["conflicts"]) == wanted else ["other conflicts than planned"]
+    people = agreement(run)
+    print(
+        f"  {len(people['conflicts'])} conflicts, {wanted} planned; alpha {people['alpha']:.3f}; rule {people['rule']}"
+    )
+    missing += [] if len(people["conflicts"]) == wanted else ["other conflicts than planned"]
     print("carla adjudicates")
     server = Server(run, "carla", "--conflicts")
     await page.goto(server.address)
@@ -136,6 +138,14 @@ def agreement(run: RunStore) -> dict[str, object] | dict[str, list[object]]:
     command = [*WABE, "agreement", str(run.folder), "--labels", "labels", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout)["people"])
+
+
+def verified(folder: Path) -> list[str]:
+    """What `wabe verify` says of the labels; prints its last line."""
+    done = subprocess.run([*WABE, "verify", str(folder)], capture_output=True, text=True, check=False)
+    lines = done.stdout.strip().splitlines()
+    print(lines[-1])
+    return [line for line in lines if "label" in line and line.startswith("does not match")]
 
 
 async def main() -> None:
@@ -156,9 +166,7 @@ async def main() -> None:
         detail = json.loads((copy / "results.json").read_text())["results"][0]["detail"]
         rates = f"success rate {detail['success_rate']} %, corrected {detail.get(CORRECTED)} %"
         print(f"{rates}, {json.dumps(detail.get(LABELS_KEY))}")
-        done = subprocess.run([*WABE, "verify", str(copy)], capture_output=True, text=True, check=False)
-        print(done.stdout.strip().splitlines()[-1])
-        wrong = [line for line in done.stdout.splitlines() if "label" in line and line.startswith("does not match")]
+        wrong = verified(copy)
     for problem in (*missing, *wrong):
         print(f"missing: {problem}")
     sys.exit(bool(missing or wrong))

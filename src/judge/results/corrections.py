@@ -76,7 +76,7 @@ class Correction:
 
     @property
     def labels(self) -> int:
-        """The labels that it is made of."""
+        """The number of labels in it."""
         return sum(len(stratum.labels) for stratum in self.strata)
 
     @property
@@ -121,7 +121,7 @@ class Correction:
 
 
 class LabelledRun:
-    """A run with everything that people said of it."""
+    """A run with its labels."""
 
     def __init__(
         self,

@@ -145,7 +145,7 @@ def extended(
         raise ConfigError("no attempt with a verdict to draw from", remedy="judge the run first: wabe score RUN")
     sizes = [each.size for each in strata] if wanted is None else allocate(strata, wanted)
     before = [grown[run].drawn[place] for run, place in places]
-    # As many as asked for, although what is drawn stays drawn: the others get less.
+    # What is drawn stays drawn, also where fewer would do.
     sizes = [max(pair) for pair in zip(sizes, before, strict=True)]
     by_run: dict[str, list[int]] = {run: [] for run in grown}
     for (run, place), size in zip(places, sizes, strict=True):

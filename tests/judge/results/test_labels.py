@@ -1,15 +1,18 @@
 """People's labels: their files and plans, what counts, and what results say of them."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from typer.testing import CliRunner
 
 from helpers.labelled import SEED, a_line, a_run_to_label, is_success, label_truly, labelled_run, number_of, say, truth
 from helpers.results import a_finished_run, a_result, a_verdict, write_attempt
+from judge.commands.app import app
 from judge.results.corrections import CORRECTED, LABELS_KEY, LabelledRun, publish
 from judge.results.label_files import LabelFiles, Opinions, append_label, label_file, labels_folder, rule_of
 from judge.results.label_plan import read_plan
@@ -195,7 +198,9 @@ def damaged(text: str) -> Callable[[Path], None]:
     ],
     ids=["half a line", "no JSON", "no digest", "unknown label"],
 )
-def test_a_line_that_is_no_label_is_ignored_and_said_and_the_others_count(tmp_path: Path, text: str, note: str) -> None:
+def test_a_line_that_is_no_label_is_reported_and_ignored_and_the_others_count(
+    tmp_path: Path, text: str, note: str
+) -> None:
     run = labelled_run(tmp_path)
     before = LabelledRun(run).correction
     damaged(text)(label_file(run, "anna"))
@@ -210,7 +215,7 @@ def test_a_line_that_is_no_label_is_ignored_and_said_and_the_others_count(tmp_pa
     assert (after.correction.labels, after.correction.undecided) == (before.labels - 1, 1)
 
 
-def test_labels_of_another_run_are_ignored_and_said(tmp_path: Path) -> None:
+def test_labels_of_another_run_are_reported_and_ignored(tmp_path: Path) -> None:
     run, other = labelled_run(tmp_path / "a", 20), a_run_to_label(tmp_path / "b", 3, run_id="run-2")
     append_label(label_file(run, "bert"), a_line(other, "t2", "success").model_copy(update={"task_id": "elsewhere"}))
     assert LabelledRun(run).notes == ["labels/bert.jsonl: 1 label of attempts that are not scored in this run: ignored"]
@@ -291,7 +296,7 @@ def test_conflicts_are_adjudicated_by_someone_who_sees_the_labels(tmp_path: Path
     assert after.published()[CORRECTED] == round(100 * PEOPLE, 1)
 
 
-def test_imported_labels_count_for_agreement_and_those_of_other_tasks_are_said(tmp_path: Path) -> None:
+def test_imported_labels_count_for_agreement_and_those_of_other_tasks_are_reported(tmp_path: Path) -> None:
     run = a_run_to_label(tmp_path, 10)
     path = tmp_path / "labels.csv"
     path.write_text("task_id,human\nt1,1\nt2,0\nt3,not executable\nt4,\nelsewhere,1\n")
@@ -339,6 +344,16 @@ def test_labels_after_signing_are_added_and_the_next_signature_covers_them(tmp_p
     lines = label_file(run, "anna").read_text().splitlines(keepends=True)
     label_file(run, "anna").write_text("".join([*lines[1:], lines[0]]))
     assert verify_signature(run, key).mismatches == ("labels/anna.jsonl: changed since it was signed",)
+
+
+def test_the_summary_in_markdown_has_the_corrected_rate(tmp_path: Path) -> None:
+    run = labelled_run(tmp_path)
+    done = CliRunner().invoke(app, ["export", str(run.folder), "--format", "markdown", "--output", "-"])
+    assert re.search(
+        r"^By people: corrected success rate [\d.]+ % \[[\d.]+, [\d.]+\], from 40 labels of people \(one label each\)$",
+        done.stdout,
+        re.MULTILINE,
+    )
 
 
 def test_a_row_has_the_label_of_people_and_none_without_one(tmp_path: Path) -> None:
