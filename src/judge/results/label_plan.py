@@ -20,7 +20,6 @@ from shared.fields import Sha256
 from shared.files import read_errors, read_json, write_errors, write_json
 from shared.models import Record
 
-PLAN_SCHEMA = "wabe-label-plan-1"
 MAX_SEED = 2**63 - 1
 _MAX_FILE_BYTES = 64_000_000
 
@@ -48,7 +47,7 @@ class PlannedStratum(Record):
 class LabelPlan(Record):
     """`sizes` has, for each time that it was drawn or extended, how many attempts of each stratum are drawn."""
 
-    schema_version: Literal["wabe-label-plan-1"] = PLAN_SCHEMA
+    schema_version: Literal["wabe-label-plan-1"] = "wabe-label-plan-1"
     strata: tuple[PlannedStratum, ...]
     sizes: tuple[tuple[int, ...], ...]
 

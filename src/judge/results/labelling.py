@@ -223,7 +223,7 @@ def import_labels(run: RunStore, labeller: str, path: Path, column: str) -> tupl
     by_task: dict[str, list[AttemptKey]] = {}
     for attempt in LabelledRun(run).attempts:
         by_task.setdefault(attempt.key.task_id, []).append(attempt.key)
-    lines, unknown, several = [], [], []
+    lines, unknown, several = list[LabelLine](), list[str](), list[str]()
     for task_id, (written, groups) in read.items():
         pair = pair_of(written, "success", {}, f"{path}: task {shown(task_id)}")
         keys = [key for key in by_task.get(task_id, ()) if groups.get("epoch") in (None, "", str(key.epoch))]

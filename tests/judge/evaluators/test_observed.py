@@ -15,9 +15,9 @@ from judge.evaluators.checks import evaluate
 from judge.evaluators.kinds.answer import AnswerCheck
 from judge.evaluators.observed import EnteredText, Leaf
 from judge.records.findings import AnswerSeen
-from judge.records.steps import Vanished
 from judge.scenario.checks import hints_of
 from judge.trajectory.record import FIRST_RULES
+from shared.models import Vanished
 
 VALUE = "Ferry 4711"
 SEEN = {"kind": "answer", "type": "string", "expected": VALUE, "seen": True}

@@ -252,7 +252,7 @@ def test_a_labeller_is_a_short_plain_name(tmp_path: Path, name: str) -> None:
 
 def opinions(*labels: str, adjudicated: str | None = None) -> Opinions:
     line = {"task_id": "t", "trajectory_sha256": 64 * "0"}
-    said = {f"p{number}": {**line, "label": label} for number, label in enumerate(labels)}
+    said: dict[str, dict[str, object]] = {f"p{number}": {**line, "label": label} for number, label in enumerate(labels)}
     if adjudicated:
         said["chief"] = {**line, "label": adjudicated, "adjudicates": True}
     from judge.results.label_files import LabelLine
