@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-NOT_COPIED = (".git", ".venv", ".output", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis")
+NOT_COPIED = (".git", ".venv", ".interop", ".output", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis")
 SUFFIXES = (".py", ".sql")
 
 

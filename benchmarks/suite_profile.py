@@ -7,6 +7,9 @@ Other work on the machine changes wall time more than CPU time. Each phase of ea
 of each module is one line of FILE, written as it ends, so that an interrupted run counts for what it reached. The files
 are dealt to N processes, each under a parent that adopts what the tests leave behind: a browser's processes count also
 if they are killed after the process that started them. One that lives on counts in the phase in which it uses the time.
+
+The last table is by kind of process. They are looked at twice a second: what one uses after its last look, and all of
+one that ends before the first, is in the line `not seen`.
 """
 
 import argparse
@@ -17,6 +20,7 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -29,10 +33,11 @@ ROOT = Path(__file__).resolve().parent.parent
 WRITES_TO = "WABE_SUITE_PROFILE"
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SET_CHILD_SUBREAPER = 36
+_LOOK_S = 0.5
 _PHASES = ("collect", "setup", "call", "teardown")
 
 
-def _children_of(pid: int) -> Iterator[int]:
+def children_of(pid: int) -> Iterator[int]:
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError:
@@ -44,10 +49,10 @@ def _children_of(pid: int) -> Iterator[int]:
             continue
         for child in map(int, children):
             yield child
-            yield from _children_of(child)
+            yield from children_of(child)
 
 
-def _used_by(pid: int, *, only_ended: bool = False) -> float:
+def used_by(pid: int, *, only_ended: bool = False) -> float:
     """Seconds of CPU of a process and of its children that have ended, or of those only."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -68,7 +73,7 @@ class Meter:
 
     def _now(self) -> float:
         began = time.process_time()
-        used = sum(map(_used_by, _children_of(self._parent))) + _used_by(self._parent, only_ended=True) - self._own
+        used = sum(map(used_by, children_of(self._parent))) + used_by(self._parent, only_ended=True) - self._own
         self._own += time.process_time() - began
         return used
 
@@ -116,15 +121,72 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Meter(Path(path)))
 
 
+def kind_of(pid: int) -> str:
+    """What a process is, by its command line: `chromium renderer`, `server.cjs`, `wabe serve`, `pytest`."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").strip("\0").split("\0")
+    except OSError:
+        return ""
+    program = Path(words[0].split(" ")[0]).name
+    if "chrom" in program:
+        # Chromium rewrites the command lines of its processes, with spaces.
+        kinds = [word.removeprefix("--type=") for word in " ".join(words).split() if word.startswith("--type=")]
+        return f"chromium {kinds[0] if kinds else 'browser'}"
+    script = next((Path(word).name for word in words[1:] if not word.startswith("-")), "")
+    command = words[2] if script == "wabe" and len(words) > 2 else ""
+    return f"{program.rstrip('0123456789.')} {script} {command}".strip()[:60]
+
+
+class _Processes:
+    """What each process below this one has used, by looking at them again and again."""
+
+    def __init__(self) -> None:
+        self._used: dict[tuple[int, str], float] = {}
+        self._kinds: dict[tuple[int, str], str] = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._over.wait(_LOOK_S):
+            for pid in set(children_of(os.getpid())):
+                try:
+                    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                except OSError:
+                    continue
+                process = (pid, fields[19])
+                is_known = process in self._used
+                self._used[process] = sum(map(int, fields[11:13])) / _TICKS
+                # At the first look it may still be the copy of its parent.
+                if (not is_known or self._used[process] < 1) and (kind := kind_of(pid)):
+                    self._kinds[process] = kind
+
+    def end(self, output: Path) -> None:
+        """Write a line for each kind, and one with what the looking has cost, which the total contains."""
+        self._over.set()
+        self._thread.join()
+        used: Counter[str] = Counter()
+        for process, cpu in self._used.items():
+            used[self._kinds.get(process, "not seen")] += cpu
+        counts = Counter(self._kinds.values())
+        with output.open("a", encoding="utf-8") as file:
+            for kind, cpu in used.items():
+                line = {"kind": "process", "place": "", "name": kind, "cpu": round(cpu, 2), "count": counts[kind]}
+                file.write(json.dumps(line) + "\n")
+            file.write(json.dumps({"kind": "total", "place": "", "name": "", "cpu": -time.process_time()}) + "\n")
+
+
 def _adopting(command: list[str], environment: dict[str, str]) -> None:
     """Run a command as the parent of everything that it leaves without one; ends with its exit code."""
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     running = subprocess.Popen(command, cwd=ROOT, env=environment)
+    processes = _Processes()
     status = 0
     while True:
         try:
             pid, ended = os.wait()
         except ChildProcessError:
+            processes.end(Path(environment[WRITES_TO]))
             sys.exit(status)
         if pid == running.pid:
             status = os.waitstatus_to_exitcode(ended)
@@ -165,11 +227,17 @@ class Profile:
         self.by_fixture: Counter[str] = Counter()
         self.setups: Counter[str] = Counter()
         self.tests: Counter[str] = Counter()
+        self.by_process: Counter[str] = Counter()
+        self.processes: Counter[str] = Counter()
         self.total = 0.0
         for text in path.read_text(encoding="utf-8").splitlines():
             line = json.loads(text)
             if line["kind"] == "total":
                 self.total += line["cpu"]
+                continue
+            if line["kind"] == "process":
+                self.by_process[line["name"]] += line["cpu"]
+                self.processes[line["name"]] += line["count"]
                 continue
             if line["kind"] == "fixture":
                 self.by_fixture[line["name"]] += line["cpu"]
@@ -189,7 +257,7 @@ class Profile:
 
 
 def table(profile: Profile, before: Profile | None, top: int) -> str:
-    """Both tables in Markdown: areas and files, then fixtures."""
+    """All tables in Markdown: areas and files, then fixtures, then processes."""
     covered = sum(map(profile.used_in, profile.by_file))
     lines = [f"{profile.total:.0f} s of CPU in all processes; {covered:.0f} s in the lines below", ""]
     head = "| place | tests | " + ("before | " if before else "") + "CPU, s | " + " | ".join(_PHASES) + " |"
@@ -211,6 +279,13 @@ def table(profile: Profile, before: Profile | None, top: int) -> str:
     lines += ["", "| fixture | set up | CPU, s |", "|---|---|---|"]
     lines += [
         f"| `{name}` | {profile.setups[name]} | {used:.1f} |" for name, used in profile.by_fixture.most_common(20)
+    ]
+    seen = profile.by_process
+    seen["not seen"] += profile.total - sum(seen.values())
+    lines += ["", "| process | started | CPU, s | of all |", "|---|---|---|---|"]
+    lines += [
+        f"| {name} | {profile.processes[name]} | {used:.1f} | {used / profile.total:.0%} |"
+        for name, used in seen.most_common(20)
     ]
     return "\n".join(lines)
 

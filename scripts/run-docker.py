@@ -2,8 +2,8 @@
 """Runs a whole scenario in containers: judge, participants and the run itself. Results land on this machine.
 
 scripts/run-docker.py [SCENARIO.toml] [--build] [--pull] [--show-logs] [--output FILE] [--output-dir DIR]
-                      [--participant-model M] [--registry R] [--tag T] [--engine docker] [--env-file .env]
-                      [--ready-timeout S] [--dry-run] [OPTION of agentbeats-run]…
+                      [--provenance FILE] [--participant-model M] [--registry R] [--tag T] [--engine docker]
+                      [--env-file .env] [--ready-timeout S] [--dry-run] [OPTION of agentbeats-run]…
 
 The scenario comes first. Every other option goes to agentbeats-run as it is; `agentbeats-run --help` lists them. The
 scenario's folder travels with it, and so do the folders above it that its paths name. Files that options name are
@@ -11,6 +11,9 @@ read and written in the current folder and below it, by relative paths; for root
 
 The judge's live page is open on this machine, behind a token, at the judge's port if that is free here: the run prints
 a link.
+
+--provenance writes the digests of the images and of the scenario file, the time, and the workflow's run, in the form of
+AgentBeats' own runner.
 
 All containers share one network, so the addresses of the scenario hold as they are: run images that you trust. Keys are
 taken from the environment and from --env-file; a participant that names an image gets only those that its `env` names,
@@ -20,7 +23,9 @@ lost, 2 bad usage.
 """
 
 import argparse
+import base64
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -34,6 +39,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -52,6 +58,7 @@ TOKEN = "WABE_AUTH_TOKEN"
 IMAGE_USER = 10001
 POLL_S = 0.5
 LOG_LINES = 30
+WORKFLOW = ("workflow_ref", "workflow_sha")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # Keys and addresses of model providers, as `.env.example` names them.
 PASSED_ON = re.compile(r"[A-Z_]+_(?:API_KEY|BASE_URL)")
@@ -90,6 +97,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--show-logs", action="store_true")
     parser.add_argument("--participant-model")
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--provenance", type=Path)
     parser.add_argument("--output-dir", type=Path, default=Path(".output"))
     parser.add_argument("--registry", default=os.environ.get("WABE_REGISTRY", "ghcr.io/hjerpe"))
     parser.add_argument("--tag", default="latest")
@@ -195,6 +203,8 @@ class Container:
     endpoint: str
     command: list[str]
     secrets: dict[str, str] = field(default_factory=dict)
+    image: str = ""
+    role: str = "green"
 
 
 class Stage:
@@ -231,6 +241,7 @@ class Stage:
                     fail(f"{agent.title} could not be started; were the images built, or pulled? (--build, --pull)")
             for agent in self._agents:
                 self._wait_until_ready(agent)
+            self._write_provenance()
             if self._options.show_logs:
                 self._follow_logs()
             code = subprocess.run(self._run_command(), env={**os.environ, **self._token}, check=False).returncode
@@ -275,7 +286,7 @@ class Stage:
         start = [*self._start(self._judge), *live, *self._user(), *self._keys(), *keys, "--env", TOKEN]
         title = f"the judge (image {self._judge_image})"
         command = [*start, *self._with_output(), self._judge_image, "--host", "0.0.0.0", "--port", str(port)]
-        return Container(self._judge, title, green["endpoint"], command, {**values, **self._token})
+        return Container(self._judge, title, green["endpoint"], command, {**values, **self._token}, self._judge_image)
 
     def _participants(self) -> Iterator[Container]:
         """One container for each participant with an image or a `wabe participant` command; others are up already."""
@@ -299,7 +310,7 @@ class Stage:
             network = ["--network", f"container:{self._judge}"]
             keys, secrets = self._environ(agent) if "image" in agent or "env" in agent else (self._keys(), {})
             command = [*self._start(container), *network, *keys, *own, image, *arguments]
-            yield Container(container, f"participant {role} (image {image})", endpoint, command, secrets)
+            yield Container(container, f"participant {role} (image {image})", endpoint, command, secrets, image, role)
 
     def _run_command(self) -> list[str]:
         flags = [*self._options.run, "--output", f"{OUTPUT}/{self._submission.name}"]
@@ -434,6 +445,34 @@ class Stage:
         for agent in self._agents:
             command = [self._options.engine, "logs", "--follow", agent.name]
             self._followed.append(subprocess.Popen(command, stdout=sys.stderr))
+
+    def _write_provenance(self) -> None:
+        """What ran, as the platform's runner records it; the scenario file's digest stands for that of a manifest."""
+        if (path := self._options.provenance) is None:
+            return
+        scenario = hashlib.sha256(self._options.scenario.read_bytes()).digest()
+        document: dict[str, Any] = {
+            "image_digests": {f"/{agent.role}": self._digest(agent) for agent in self._agents},
+            "manifest_digests": {"/": f"sha256:{base64.b64encode(scenario).decode()}"},
+            "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            known = {name: os.environ.get(f"GITHUB_{name.upper()}", "") for name in ("ref", "sha", *WORKFLOW)}
+            repository = f"{os.environ.get('GITHUB_SERVER_URL', '')}/{os.environ.get('GITHUB_REPOSITORY', '')}"
+            run = f"{repository}/actions/runs/{os.environ.get('GITHUB_RUN_ID', '')}"
+            document["github_actions"] = {"run_url": run, "repository_url": repository, **known}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(document, indent=2) + "\n", "utf-8")
+
+    def _digest(self, agent: Container) -> str:
+        """The image with its digest; the id of one that was built here and is in no registry."""
+        command = [self._options.engine, "image", "inspect", agent.image]
+        shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        try:
+            [image] = json.loads(shown)
+            return str((image.get("RepoDigests") or [image["Id"]])[0])
+        except (ValueError, LookupError, TypeError, AttributeError):
+            fail(f"{agent.title}: {self._options.engine} does not tell its digest, which --provenance needs")
 
     def _keep_submission(self) -> None:
         """The run writes to a folder of its user; from there the submission is copied to the requested place."""

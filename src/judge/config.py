@@ -24,6 +24,8 @@ from shared.text import counted
 ActionMode = Literal["refs", "coordinates", "both"]
 # Classes of `judge.judges.engine.ModelJudge`, which is above this module, and methods that ask no model.
 JUDGE_METHODS: Seam[Any] = Seam("judge_methods", "judge method")
+# Whether participants are offered the tools that pages register (WebMCP), and nothing else that acts.
+SiteToolsMode = Literal["off", "offer", "only"]
 BrowserKind = Literal["headless", "headed"]
 HeadlessKind = Literal["auto", "shell", "new"]
 # `published`: unreadable replies of the judge model count as 0 and failure, as in the published evaluator.
@@ -236,6 +238,15 @@ class RunConfig(Table):
             " participant's prompt"
         ),
     ] = "refs"
+    # Not recorded if it is off, because records of older versions do not have it.
+    site_tools: Annotated[
+        SiteToolsMode,
+        Setting(
+            "the [tools that a site registers](site-tools.md) (WebMCP): `off`, `offer` (they can be called like others)"
+            " or `only` (they alone act; besides them a participant can read, and finish)",
+            option=Option("Offer the tools that sites register: off, offer or only.", before="participant_model"),
+        ),
+    ] = Field(default="off", exclude_if=lambda value: value == "off")
     snapshot_boxes: Annotated[
         bool,
         Setting(

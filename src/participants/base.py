@@ -6,12 +6,13 @@ async def decide(observation: Observation) -> Action:
 serve(decide, name="my-agent", host="127.0.0.1", port=9019, card_url=None)
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
 from importlib import metadata
 from typing import NamedTuple, TypeVar
 
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute
 
 from shared import models, protocol
 from shared.a2a.server import Skill, build_app
@@ -61,6 +62,7 @@ class ParticipantOptions(Record):
     model: str | None = None
     script: str | None = None
     seed: int = 0
+    note: str = ""
     # The day of the run; without it, the present day counts.
     today: date | None = None
     settings: Settings = Settings()
@@ -75,21 +77,30 @@ def serve(
     card_url: str | None = None,
     description: str = _DESCRIPTION,
     version: str | None = None,
+    routes: Sequence[BaseRoute] = (),
 ) -> None:
     """Serve `decide` over A2A until SIGTERM or SIGINT. `card_url` is the address in the agent card.
 
-    `version` tells the agent's versions apart in reports and tables; without it, the card has that of WABE.
+    `version` tells the agent's versions apart in reports and tables; without it, the card has that of WABE. `routes`
+    are pages of the agent's own.
 
     Raises `ConfigError` when the port is taken.
     """
+    address = card_url or address_of(host, port)
     app = build_participant(
-        decide, name=name, card_url=card_url or address_of(host, port), description=description, version=version
+        decide, name=name, card_url=address, description=description, version=version, routes=routes
     )
     run_server(app, host, port, before_shutdown=app.state.stop)
 
 
 def build_participant(
-    decide: Decide, *, name: str, card_url: str, description: str = _DESCRIPTION, version: str | None = None
+    decide: Decide,
+    *,
+    name: str,
+    card_url: str,
+    description: str = _DESCRIPTION,
+    version: str | None = None,
+    routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
     """The ASGI application that `serve` serves."""
     skill = Skill(
@@ -102,6 +113,7 @@ def build_participant(
         version=version or metadata.version("wabe"),
         card_url=card_url,
         skills=[skill],
+        extra_routes=routes,
     )
 
 

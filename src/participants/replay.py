@@ -4,7 +4,8 @@ The script is given by `--script` or `WABE_REPLAY_SCRIPT`; several files are sep
 (`:`; `;` on Windows). Without one, the scripts of the bundled task sets are played.
 
 A file contains `[[scripts]]`, each with the `task` as the judge sends it (white space is normalised), an optional
-`website`, and `[[scripts.steps]]`. A step is either `say` (a raw reply) or `tool`, with `params`, `thought` and, to
+`website`, and `[[scripts.steps]]`. One with `site_tools = true` is played where the first page's own tools are offered.
+A step is either `say` (a raw reply) or `tool`, with `params`, `thought` and, to
 name an element, `role`, `name` and `nth` (from 0; negative counts from the end). `browser_drag` takes two of them as
 `start = { role, name }` and `end`, `browser_fill_form` several as `fields = [{ role, name, value }]`. `after = { role,
 name }` delays a step until such an element is there, so that the effect of an earlier step has arrived. Each element
@@ -15,7 +16,7 @@ Dates such as `{next friday}` in `task` and `steps` are written out as in a scen
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -26,13 +27,13 @@ from pydantic import Field, TypeAdapter, ValidationInfo, model_validator
 
 from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
 from shared.dates import with_dates
+from shared.elements import ElementQuery, find_element
 from shared.errors import ConfigError
 from shared.fields import Invalid, Table
 from shared.files import parse_toml, read_errors, read_text
 from shared.models import Action
 from shared.protocol import is_result
-from shared.seen import name_as_seen
-from shared.snapshot import Node, Snapshot, parse_snapshot
+from shared.snapshot import Snapshot, parse_snapshot
 from shared.text import plain
 from shared.toml_lines import line_of, lines_of
 from shared.validation import mistake, validated
@@ -43,8 +44,8 @@ _WAIT_S = 1
 _FIELD_TYPES = MappingProxyType({"searchbox": "textbox", "spinbutton": "textbox", "switch": "checkbox"})
 # Where dates are written out.
 _DATED = ("task", "steps")
-# A task and its website, normalised; without a website it applies to any.
-_Key = tuple[str, str | None]
+# A task and its website, normalised; without a website it applies to any. Whether it uses the site's own tools.
+_Key = tuple[str, str | None, bool]
 
 
 def create(options: ParticipantOptions) -> Decide:
@@ -67,7 +68,7 @@ def create(options: ParticipantOptions) -> Decide:
     book()
 
     def begin(first: Observation) -> Decide:
-        script = find_script(book(), first.instruction, first.website)
+        script = find_script(book(), first.instruction, first.website, has_tools=bool(first.page.site_tools))
         player = None if script is None else Player(script)
 
         async def decide(observation: Observation) -> Reply:
@@ -78,20 +79,6 @@ def create(options: ParticipantOptions) -> Decide:
         return decide
 
     return per_attempt(begin)
-
-
-class ElementQuery(Table):
-    """An element by role and name, anywhere or within another one."""
-
-    role: str
-    name: str | None = None
-    nth: int = 0
-    within: "ElementQuery | None" = None
-
-    def __str__(self) -> str:
-        number = f" number {self.nth + 1}" if self.nth > 0 else ""
-        own = f'{self.role} "{self.name}"{number}' if self.name is not None else f"{self.role}{number}"
-        return own if self.within is None else f"{own} in {self.within}"
 
 
 class FormField(ElementQuery):
@@ -172,6 +159,7 @@ class Script(Table):
 
     task: str = Field(min_length=1)
     website: str | None = None
+    site_tools: bool = False
     steps: tuple[ScriptStep, ...] = Field(min_length=1)
 
     @model_validator(mode="before")
@@ -184,7 +172,7 @@ class Script(Table):
     @property
     def key(self) -> _Key:
         """The key by which the script is looked up."""
-        return _key(self.task, self.website)
+        return _key(self.task, self.website, self.site_tools)
 
 
 class _ScriptFile(Table):
@@ -194,13 +182,19 @@ class _ScriptFile(Table):
 _FILE = TypeAdapter(_ScriptFile)
 
 
-def _key(task: str, website: str | None) -> _Key:
-    return plain(task), None if website is None else website.strip().rstrip("/")
+def _key(task: str, website: str | None, has_tools: bool) -> _Key:
+    return plain(task), None if website is None else website.strip().rstrip("/"), has_tools
 
 
-def find_script(book: Mapping[_Key, Script], task: str, website: str | None) -> Script | None:
-    """The script for this task; one for the website takes precedence over one for any website."""
-    return book.get(_key(task, website)) or book.get(_key(task, None))
+def find_script(
+    book: Mapping[_Key, Script], task: str, website: str | None, *, has_tools: bool = False
+) -> Script | None:
+    """The script for this task; one for the website takes precedence over one for any website.
+
+    `has_tools`: the page offers tools of its own, so that a script that uses them takes precedence over both.
+    """
+    keys = (_key(task, place, uses) for uses in ([True, False] if has_tools else [False]) for place in (website, None))
+    return next((book[key] for key in keys if key in book), None)
 
 
 def load_book(paths: Iterable[Path], today: date | None = None) -> dict[_Key, Script]:
@@ -271,11 +265,11 @@ class Player:
 
     def _play(self, step: ScriptStep, snapshot: str) -> Action | str:
         page = parse_snapshot(snapshot) if step.after is not None or step.elements else Snapshot()
-        if step.after is not None and _find(page, step.after) is None:
+        if step.after is not None and find_element(page, step.after) is None:
             return self._wait(step.after)
         refs: dict[ElementQuery, str] = {}
         for wanted in step.elements:
-            node = _find(page, wanted)
+            node = find_element(page, wanted)
             if node is None or node.ref is None:
                 return self._wait(wanted)
             refs[wanted] = node.ref
@@ -290,39 +284,6 @@ class Player:
         if self._waits > MAX_WAITS:
             return _finish(f"I could not find {wanted} on the page.")
         return Action(tool="browser_wait_for", params={"time": _WAIT_S}, thought=f"{wanted} is not there yet.")
-
-
-def _find(snapshot: Snapshot, wanted: ElementQuery) -> Node | None:
-    """An element with a reference: by its exact name, otherwise by a case-insensitive part of it.
-
-    An element without a name of its own is found by the text inside it.
-    """
-    # The judge accepts an element only by its reference.
-    nodes = [node for node in _nodes_in(snapshot, wanted.within) if node.role == wanted.role and node.ref is not None]
-    return _chosen(snapshot, wanted, nodes)
-
-
-def _nodes_in(snapshot: Snapshot, around: ElementQuery | None) -> Sequence[Node]:
-    """The nodes inside that element, which needs no reference; every node without one."""
-    if around is None:
-        return snapshot.nodes
-    outer = _chosen(snapshot, around, [node for node in _nodes_in(snapshot, around.within) if node.role == around.role])
-    return [] if outer is None else list(snapshot.subtree(outer))[1:]
-
-
-def _chosen(snapshot: Snapshot, wanted: ElementQuery, nodes: list[Node]) -> Node | None:
-    if wanted.name is not None:
-        name = plain(name_as_seen(wanted.name))
-        named = [(node, plain(name_as_seen(node.name or snapshot.text_of(node)))) for node in nodes]
-        nodes = [node for node, own in named if own == name]
-        nodes = nodes or [node for node, own in named if name.casefold() in own.casefold()]
-        # Unlike the judge, which knows which pieces form a word, this puts a space between all of them.
-        nodes = nodes or [node for node, own in named if _squeezed(name) in _squeezed(own)]
-    return nodes[wanted.nth] if -len(nodes) <= wanted.nth < len(nodes) else None
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.casefold().split())
 
 
 def _finish(answer: str) -> Action:

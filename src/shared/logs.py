@@ -33,6 +33,9 @@ _MAX_LINE_CHARS = 2_000
 _MAX_FOREIGN_CHARS = 1_000
 _MAX_LINES = 200
 LogFormat = Literal["text", "json"]
+# Marks a record (as `extra`) that contains nothing of what a task or a page says.
+PUBLIC: Mapping[str, object] = MappingProxyType({"is_public": True})
+_WITHHELD = "(values withheld: a sealed task set is played)"
 _CONTEXT: ContextVar[Mapping[str, object]] = ContextVar("log_context", default=MappingProxyType({}))
 # Marks the lines of a traceback, so that no text in it can pass for a record of its own.
 _CONTINUED = "  | "
@@ -54,6 +57,23 @@ def log_context(**fields: object) -> Iterator[None]:
 def current_log_context() -> Mapping[str, object]:
     """The fields of `log_context`, for code that is called from elsewhere later."""
     return _CONTEXT.get()
+
+
+@contextlib.contextmanager
+def sealed_logs() -> Iterator[None]:
+    """While the body runs, no record of this process contains values, unless it is `PUBLIC`, whoever logs it.
+
+    For the whole process, because libraries log from threads that know no context.
+    """
+    filters = [each for handler in logging.getLogger().handlers for each in handler.filters]
+    cleaning = [each for each in filters if isinstance(each, CleanRecords)]
+    for each in cleaning:
+        each.sealed += 1
+    try:
+        yield
+    finally:
+        for each in cleaning:
+            each.sealed -= 1
 
 
 def _place() -> dict[str, object]:
@@ -93,9 +113,15 @@ class CleanRecords(logging.Filter):
         values = [secret.get_secret_value() for secret in secrets if secret]
         # Shorter values would occur in ordinary words.
         self._values = [value for value in values if len(value) >= 8]
+        # How many sealed task sets are being played.
+        self.sealed = 0
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Rewrite the record in place; never drops one."""
+        if self.sealed and not getattr(record, "is_public", False):
+            record.msg, record.args = _without_values(record), ()
+            record.exc_info = record.exc_text = record.stack_info = None
+            return True
         # The secrets are replaced first: they are also found where a text is cut or contains controls.
         message, error, trace = (self._redacted(text).strip() for text in _texts_of(record))
         is_own = record.name.partition(".")[0] in _OWN
@@ -111,6 +137,17 @@ class CleanRecords(logging.Filter):
         for value in self._values:
             text = text.replace(value, "[secret]")
         return text
+
+
+def _without_values(record: logging.LogRecord) -> str:
+    """What a record says without any value: our own words, and where an error arose."""
+    is_own = record.name.partition(".")[0] in _OWN
+    words = [_plain(str(record.msg), _MAX_LINE_CHARS)] if is_own else []
+    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+    if error is not None:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_own]
+        words.append(" ".join([type(error).__name__, *(f"{frame.name}:{frame.lineno}" for frame in frames)]))
+    return " ".join([*words, _WITHHELD])
 
 
 def _texts_of(record: logging.LogRecord) -> tuple[str, str, str]:

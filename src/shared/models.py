@@ -73,6 +73,7 @@ NoticeCode = Literal[
     "not_as_typed",  # `count` fields do not contain what was typed into them
     "nothing_changed",  # neither snapshot nor screenshot, after a drag or a long press
     "file_chooser_cancelled",  # one that the page opened
+    "file_chooser_open",  # one that the page opened, for a task with files
     "tabs_closed",  # `count` of those that pages opened
     "tab_crashed",  # an empty tab has taken its place
     "tab_flooded",  # by console messages or navigations; an empty tab has taken its place
@@ -121,6 +122,8 @@ class Page(Record):
     forms, each after the origin of its document: only those that are new, and only until the participant writes
     anything. `inserted` are the references of what the judge put into the page as an attack. `undrawn` are the scripts
     of its text that the browser's machine has no font for. `stood` is what the judge records of `vanished`.
+    `site_tools` are the tools that the top document registers (WebMCP), as far as they are offered;
+    `site_tools_left_out` is how many more it has.
     """
 
     url: str
@@ -142,6 +145,8 @@ class Page(Record):
     inserted: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
     undrawn: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
     stood: tuple[Vanished, ...] = Field(default=(), exclude=True, repr=False)
+    site_tools: tuple[ToolSpec, ...] = ()
+    site_tools_left_out: int = 0
 
 
 class ObservationMessage(Record):

@@ -15,6 +15,8 @@ A judge's message in order (the first four lines where they apply)::
     Vanished: ["…"]     texts that appeared and vanished again, such as a notification
     Tabs:               if more than one is open
     - 0 (current): <url> | <title>
+    Site tools:         that the page itself registers, if they are offered; in the form of `Tools:`
+    - add_to_cart: …
     Snapshot:
     …to the end of the message
 
@@ -91,7 +93,9 @@ _MESSAGE = re.compile(
     r"(?:Notice: (?P<notice>.*)\n)?"
     rf"Tools:\n(?P<tools>(?:{_TOOL.pattern})*)Reply format: .*\nPage: (?P<url>.*)\nTitle: (?P<title>.*)\n"
     rf"(?:Dialog: (?P<dialog>.*)\n)?(?:Vanished: (?P<vanished>.*)\n)?"
-    rf"(?:Tabs:\n(?P<tabs>(?:{_TAB.pattern})*))?Snapshot:\n(?P<snapshot>(?s:.*))"
+    rf"(?:Tabs:\n(?P<tabs>(?:{_TAB.pattern})*))?"
+    rf"(?:Site tools(?: \((?P<left_out>\d{{1,9}}) more are not listed\))?:\n(?P<site_tools>(?:{_TOOL.pattern})*))?"
+    r"Snapshot:\n(?P<snapshot>(?s:.*))"
 )
 
 
@@ -135,6 +139,7 @@ def render_observation(observation: ObservationMessage) -> str:
         _render_value("Dialog", page.dialog, MAX_DIALOG_CHARS),
         _render_value("Vanished", json.dumps(page.vanished, ensure_ascii=False) if page.vanished else None),
         *_render_tabs(page.tabs),
+        *_render_site_tools(page),
         "Snapshot:",
         without_surrogates(page.snapshot),
     ]
@@ -163,6 +168,7 @@ def parse_observation(text: str, screenshot: bytes | None = None, media_type: st
         raise _not_an_observation("its lines are not those of a judge's message")
     try:
         tools = _parse_tools(match["tools"])
+        site_tools = _parse_tools(match["site_tools"] or "")
     except (ValueError, RecursionError) as error:
         raise _not_an_observation(str(error)) from None
     tabs = tuple(
@@ -180,6 +186,8 @@ def parse_observation(text: str, screenshot: bytes | None = None, media_type: st
         tabs=tabs,
         dialog=values["dialog"],
         vanished=_parse_vanished(values["vanished"]),
+        site_tools=site_tools,
+        site_tools_left_out=int(match["left_out"] or 0),
     )
     return ObservationMessage(
         page=page,
@@ -215,6 +223,14 @@ def _render_tabs(tabs: tuple[Tab, ...]) -> Iterator[str]:
         url = escape_line(clip(tab.url, MAX_URL_CHARS)).replace("|", "\\u007c")
         title = escape_line(clip(tab.title, MAX_TITLE_CHARS))
         yield f"- {tab.index}{' (current)' if tab.current else ''}: {url} | {title}"
+
+
+def _render_site_tools(page: Page) -> Iterator[str]:
+    if not page.site_tools:
+        return
+    more = f" ({page.site_tools_left_out} more are not listed)" if page.site_tools_left_out else ""
+    yield f"Site tools{more}:"
+    yield render_tools(page.site_tools)
 
 
 def _not_an_observation(why: str) -> ObservationError:
@@ -364,8 +380,10 @@ _ANSWER_LABEL = re.compile(
     r"^[ \t>*_#-]{0,9}(?P<name>(?:final[ _-]?)?answer)[ \t*_]{0,9}:[ \t*_]{0,9}\S", re.IGNORECASE | re.MULTILINE
 )
 _NO_PARAMS = frozenset({"", "{}", "none", "null", "n/a"})
-# Older names of parameters.
-OLDER_NAMES: Mapping[str, str] = MappingProxyType({"ref": "target", "startRef": "startTarget", "endRef": "endTarget"})
+# Older and other names of parameters.
+OLDER_NAMES: Mapping[str, str] = MappingProxyType(
+    {"ref": "target", "startRef": "startTarget", "endRef": "endTarget", "files": "paths"}
+)
 
 
 class _ReplyProblem(ValueError):

@@ -20,6 +20,7 @@ class Settings(Record):
     model_config = ConfigDict(populate_by_name=True, extra="ignore")
 
     judge_model: str | None = Field(None, validation_alias="WABE_JUDGE_MODEL")
+    judge_method: str | None = Field(None, validation_alias="WABE_JUDGE_METHOD")
     participant_model: str | None = Field(
         None, validation_alias=AliasChoices("WABE_PARTICIPANT_MODEL", "PARTICIPANT_MODEL")
     )
@@ -34,6 +35,8 @@ class Settings(Record):
     object_store: str | None = Field(None, validation_alias="WABE_STORE")
     # Formats that no installed package declares: `ending=module:attribute`, with commas.
     archive_formats: str = Field("", validation_alias="WABE_ARCHIVE_FORMATS")
+    # Opens sealed task sets.
+    seal_key: SecretStr | None = Field(None, validation_alias="WABE_SEAL_KEY")
     redis_url: SecretStr | None = Field(None, validation_alias="WABE_REDIS_URL")
     webarena_python: str | None = Field(None, validation_alias="WABE_WEBARENA_PYTHON")
     container_engine: str = Field("docker", validation_alias="WABE_ENGINE")

@@ -26,7 +26,8 @@ HANGING = "<title>Hang</title><h1>Hang</h1><script>setTimeout(() => { for (;;); 
 # Hangs as well, without the core that a loop takes.
 AT_ONCE = """<title>Hang</title><script>const asked = new XMLHttpRequest(); asked.open('GET', '/never', false);
 asked.send()</script>"""
-ON_A_CLICK = "<title>Hang</title><h1>Hang</h1><button onclick='for (;;);'>Go</button>"
+ON_A_CLICK = """<title>Hang</title><h1>Hang</h1><script>const asked = new XMLHttpRequest();
+asked.open('GET', '/never', false)</script><button onclick='asked.send()'>Go</button>"""
 DETOURS = ("a page that hangs", "a page that hangs at once", "a tab", "the way back")
 HONEST = ("a link of the site", "the website's own address")
 
@@ -74,7 +75,7 @@ async def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
     with (
         pytest.MonkeyPatch.context() as monkeypatch,
         hostile_site({"/hanging": HANGING, "/hang": AT_ONCE, "/never": never_answers}) as elsewhere,
-        hostile_site({"/partner": ON_A_CLICK}) as partners,
+        hostile_site({"/partner": ON_A_CLICK, "/never": never_answers}) as partners,
         hostile_site({"/moved": to_partner}) as site,
     ):
         # The guard lets this machine's other sites pass, as it would public ones.

@@ -15,6 +15,7 @@ from helpers.browser.sessions import browser_settings, found_browser, with_flags
 from helpers.cases import each
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.browser import requests
+from judge.browser.chromium import FoundBrowser
 from judge.browser.session import Traffic
 from judge.browser.settle import SettleMode
 from judge.evaluators.base import Assertion
@@ -46,14 +47,17 @@ def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "_LIMITS", requests._LIMITS | {"own": _SMALL, "other": _SMALL})
 
 
+@pytest.fixture(scope="module")
+def resolving(tmp_path_factory: pytest.TempPathFactory) -> FoundBrowser:
+    """The installed browser, for which every host of `.test` is this machine; one program, so that tests share it."""
+    path = with_flags(tmp_path_factory.mktemp("browser"), "--host-resolver-rules='MAP *.test 127.0.0.1'")
+    return found_browser().model_copy(update={"path": path})
+
+
 async def sent_by(
-    folder: Path, settle: SettleMode, website: str, *urls: str, site: Site, until: str, host_rules: bool = False
+    settle: SettleMode, website: str, *urls: str, site: Site, until: str, found: FoundBrowser | None = None
 ) -> Traffic:
     """What is recorded when the participant opens these pages, one after the other, and the site was asked `until`."""
-    found = found_browser()
-    if host_rules:
-        path = with_flags(folder, "--host-resolver-rules='MAP *.test 127.0.0.1'")
-        found = found.model_copy(update={"path": path})
     async with (
         browser_pool(browser_settings(found), is_guarded=False) as pool,
         pool.browser(None) as browser,
@@ -104,12 +108,13 @@ FLOODS = {
     each(product(FLOODS, (False, True)), suite=list(zip(FLOODS, cycle((False, True)), strict=False))),
 )
 async def test_a_form_of_its_own_does_not_count_even_if_the_log_is_full(
-    tmp_path: Path, settle: SettleMode, little_room: None, record_property: Record, flood: str, is_plain: bool
-) -> None:
+    tmp_path: Path, settle: SettleMode, little_room: None, record_property: Record, flood: str, is_plain: bool,
+    resolving: FoundBrowser,
+) -> None:  # fmt: skip
     with hostile_site({"/order": "<title>Thanks</title>"}) as site, hostile_site() as evil:
         own, foreign = addresses(site, evil, is_plain=is_plain)
         evil.pages["/"] = FORM.format(site=own, target="_self", before=FLOODS[flood].format(site=own))
-        traffic = await sent_by(tmp_path, settle, own, foreign, site=site, until="/order", host_rules=is_plain)
+        traffic = await sent_by(settle, own, foreign, site=site, until="/order", found=resolving if is_plain else None)
     assertion = checked(tmp_path / "run", own, ORDERED, traffic)
     record_property("outcome", f"failed: {assertion.found}"[:200])
     assert assertion.passed is False
@@ -122,7 +127,7 @@ async def test_a_flood_elsewhere_does_not_push_out_the_order_on_the_site(
     with hostile_site({"/order": "<title>Thanks</title>"}) as site, hostile_site() as evil:
         evil.pages["/"] = f"<title>Flood</title><body><script>{FLOODS[flood].format(site=site.url)}</script>"
         site.pages["/form"] = FORM.format(site=site.url, target="_self", before="")
-        traffic = await sent_by(tmp_path, settle, site.url, evil.url, f"{site.url}form", site=site, until="/order")
+        traffic = await sent_by(settle, site.url, evil.url, f"{site.url}form", site=site, until="/order")
     assertion = checked(tmp_path / "run", site.url, ORDERED, traffic)
     record_property("outcome", f"passed: {assertion.found}"[:200])
     assert assertion.passed is True
@@ -152,7 +157,7 @@ WITHOUT_ORIGIN = {
     each(product(WITHOUT_ORIGIN, (False, True)), suite=list(zip(WITHOUT_ORIGIN, cycle((False, True)), strict=False))),
 )
 async def test_a_form_without_an_origin_does_not_count(
-    tmp_path: Path, settle: SettleMode, record_property: Record, way: str, is_plain: bool
+    tmp_path: Path, settle: SettleMode, record_property: Record, way: str, is_plain: bool, resolving: FoundBrowser
 ) -> None:
     with hostile_site({"/order": "<title>Thanks</title>"}) as site, hostile_site() as evil:
         own, foreign = addresses(site, evil, is_plain=is_plain)
@@ -166,7 +171,7 @@ async def test_a_form_without_an_origin_does_not_count(
             else page
         )
         evil.pages["/redirect"] = lambda handler: handler.send(b"", 307, Location=f"{own}order")
-        traffic = await sent_by(tmp_path, settle, own, foreign, site=site, until="/order", host_rules=is_plain)
+        traffic = await sent_by(settle, own, foreign, site=site, until="/order", found=resolving if is_plain else None)
     assertion = checked(tmp_path / "run", own, ORDERED, traffic)
     record_property("outcome", f"failed: {assertion.found}"[:200])
     assert assertion.passed is False
@@ -212,7 +217,7 @@ async def test_no_request_makes_the_trace_unreadable_or_the_task_unscored(
     answered = ORDERED | {"response": {"total": 3}}
     with hostile_site({"/order": b"y" * 300_000}) as site:
         site.pages["/form"] = FORM.format(site=site.url, target="_self", before=BROKEN[way])
-        traffic = await sent_by(tmp_path, settle, site.url, f"{site.url}form", site=site, until="/order")
+        traffic = await sent_by(settle, site.url, f"{site.url}form", site=site, until="/order")
     website = site.url
     ordered, response = (checked(tmp_path / "run", website, check, traffic) for check in (ORDERED, answered))
     record_property("outcome", f"order: {ordered.passed}; too large an answer: {response.passed}")
@@ -244,7 +249,7 @@ async def test_what_a_site_saves_is_compared_however_it_sends_it(
     saves = f"""<title>Save</title><script>const text = '{json.dumps({"text": written})}';
         const blob = new Blob([text], {{type: 'application/json'}}); {SAVES[way]}</script>"""
     with hostile_site({"/save": "{}", "/editor": saves}) as site:
-        traffic = await sent_by(tmp_path, settle, site.url, f"{site.url}editor", site=site, until="/save")
+        traffic = await sent_by(settle, site.url, f"{site.url}editor", site=site, until="/save")
     assertion = checked(tmp_path / "run", site.url, SAVED, traffic)
     record_property("outcome", f"{'passed' if assertion.passed else 'failed'}: {assertion.found}"[:200])
     assert assertion.passed is (written == "right")
@@ -281,7 +286,7 @@ async def test_a_cookie_that_an_evaluator_reads_is_kept_and_no_other(
     page: Page = f"""<title>Map</title><script>document.cookie = '_engine=engine_long_name_car';
         document.cookie = '_session={SESSION}'; fetch('/route')</script>"""
     with hostile_site({"/map": page, "/route": "{}"}) as site:
-        traffic = await sent_by(tmp_path, settle, site.url, f"{site.url}map", site=site, until="/route")
+        traffic = await sent_by(settle, site.url, f"{site.url}map", site=site, until="/route")
     task = Task(task_id="t", website=site.url, task="x", keep_fields=keep)
     redaction = Redaction(secrets, salt=b"x", keep=task.named_fields)
     write_har(tmp_path, traffic.entries, redaction.entry, versions={})

@@ -281,6 +281,7 @@ async def test_what_a_client_sends_reaches_the_log_in_plain_bounded_lines(
     assert max(map(len, log.getvalue().splitlines()), default=0) <= 1_100
 
 
+@pytest.mark.slow
 async def test_a_flood_of_bad_requests_is_logged_in_bounds(log: io.StringIO, record_property: Record) -> None:
     async with client_of("judge") as client:
         for number in range(1_000):

@@ -52,7 +52,6 @@ PAGES: dict[str, frozenset[str] | None] = {
             "nested_frames",
             "30_popups",
             "console_flood",
-            "history_flood",
             "endless_script",
             "alerts_without_end",
             "file_chooser_without_end",

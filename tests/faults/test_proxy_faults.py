@@ -3,6 +3,7 @@
 import pytest
 
 from helpers.browser.hostile_site import hostile_site
+from helpers.cases import each
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, to_the_goal
 from helpers.proxies import PASSWORD, FakeProxy, fake_proxy
 from judge.network.upstream_proxy import UpstreamProxy
@@ -44,7 +45,8 @@ def recovers_once_noticed(proxy: FakeProxy, monkeypatch: pytest.MonkeyPatch) -> 
     return found
 
 
-@pytest.mark.parametrize("scheme", ["http", "socks5"])
+# What differs by scheme is how a refusal is noticed, which the test above shows for both.
+@pytest.mark.parametrize("scheme", each(["http", "socks5"], suite=["socks5"]))
 async def test_an_attempt_after_the_proxy_has_recovered_counts(
     judge: LiveJudge, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,6 @@ from helpers.participants import observed
 from participants.base import Observation, ParticipantOptions
 from participants.replay import (
     MAX_WAITS,
-    ElementQuery,
     Player,
     Script,
     ScriptStep,
@@ -21,6 +20,7 @@ from participants.replay import (
     parse_scripts,
 )
 from shared.dates import resolved_dates
+from shared.elements import ElementQuery
 from shared.errors import ConfigError
 from shared.models import Action, Page
 from shared.settings import Settings
@@ -301,6 +301,15 @@ def test_a_complaint_about_an_unreadable_reply_leads_to_the_next_step() -> None:
 def test_a_repeated_step_never_ends() -> None:
     player = play(ScriptStep(tool="browser_scroll", params={"direction": "down"}, repeat=True), DONE)
     assert {action(player.reply(SNAPSHOT, None)).tool for _ in range(30)} == {"browser_scroll"}
+
+
+def test_a_script_by_the_sites_tools_is_played_where_they_are_offered() -> None:
+    clicks = Script(task="t", website="http://a/", steps=(CLICK,))
+    calls = Script(task="t", site_tools=True, steps=(DONE,))
+    book = {script.key: script for script in (clicks, calls)}
+    assert find_script(book, "t", "http://a/") is clicks
+    assert find_script(book, "t", "http://a/", has_tools=True) is calls
+    assert find_script({clicks.key: clicks}, "t", "http://a/", has_tools=True) is clicks
 
 
 def test_a_script_without_a_finish_finishes_by_itself() -> None:

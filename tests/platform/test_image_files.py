@@ -17,10 +17,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from helpers.amber import problems, program_environment, root_config, runner_environment
 from helpers.json5 import json5
 from helpers.participants import serving_participant
 from judge.browser.fonts import FONT_PACKAGES
 from judge.commands.app import app as wabe
+from judge.config import DEFAULT_JUDGE_MODEL, RunConfig
 from judge.results.leaderboard import query_names, rows
 from judge.scenario.request import parse_request
 from judge.scenario.toml import bundled_tasks, load_scenario
@@ -357,11 +359,61 @@ def test_both_scenarios_of_the_leaderboard_ask_for_the_same() -> None:
     assert set(amber["components"]["gateway"]["config"]["participant_roles"].values()) == {"green", "white_agent"}
 
 
-def test_the_leaderboards_components_exist_and_take_the_config_they_are_given() -> None:
-    amber = json5(ROOT / "leaderboard" / "scenario.json5")
-    for component in amber["components"].values():
-        name = component["manifest"].rpartition("/")[2]
-        if "hjerpe/wabe" in component["manifest"]:
-            schema = json5(ROOT / name)["config_schema"]
-            assert set(component["config"]) <= set(schema["properties"])
-    assert interpolations(amber) == {"config.green.google_api_key", "config.white_agent.google_api_key"}
+SUBMITTED = ROOT / "leaderboard" / "scenario.json5"
+
+
+@pytest.mark.parametrize("version", ["0.3.0", "0.4.0"])
+@pytest.mark.parametrize("path", [*(ROOT / name for name in MANIFESTS), SUBMITTED], ids=lambda path: path.name)
+def test_a_manifest_is_valid_for_each_version_of_the_compiler_in_use(path: Path, version: str) -> None:
+    assert problems(json5(path) | {"manifest_version": version}) == []
+
+
+def test_the_gateways_manifest_is_pinned() -> None:
+    gateway = json5(SUBMITTED)["components"]["gateway"]["manifest"]
+    assert re.search(r"/agentbeats-gateway/refs/tags/v\d+\.\d+(\.\d+)?/amber-manifest\.json5$", gateway)
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_an_optional_key_has_a_default_for_the_submission_form(name: str) -> None:
+    schema = json5(ROOT / name).get("config_schema", {"properties": {}, "required": []})
+    without = {key for key, inner in schema["properties"].items() if "default" not in inner}
+    assert without == set(schema["required"])
+
+
+def test_the_judges_defaults_are_those_of_its_settings() -> None:
+    properties = json5(ROOT / "amber-manifest.json5")["config_schema"]["properties"]
+    config = RunConfig()
+    for key in ("judge_model", "judge_method"):
+        assert properties[key]["default"] == getattr(config, key)
+        assert json5(SUBMITTED)["config_schema"]["properties"][f"green_{key}"]["default"] == getattr(config, key)
+
+
+def test_what_the_platforms_runner_sets_reaches_the_programs_as_their_settings() -> None:
+    scenario, manifest = json5(SUBMITTED), json5(ROOT / "amber-manifest.json5")
+    given = {key: f"value of {key}" for key in manifest["config_schema"]["properties"]}
+    config = root_config(scenario, runner_environment(given, white_agent={"google_api_key": "theirs", "model": "m"}))
+    judge = program_environment(scenario, "green", manifest, config)
+    assert {value for value in judge.values() if value.startswith("value of")} == set(given.values())
+    settings = Settings.from_environ(judge)
+    assert (settings.judge_model, settings.judge_method) == ("value of judge_model", "value of judge_method")
+    theirs = program_environment(scenario, "white_agent", json5(ROOT / "amber-manifest.gemini.json5"), config)
+    assert theirs == {"GOOGLE_API_KEY": "theirs", "WABE_PARTICIPANT_MODEL": "m"}
+
+
+def test_without_optional_values_the_judge_has_its_defaults_and_no_other_key() -> None:
+    scenario, manifest = json5(SUBMITTED), json5(ROOT / "amber-manifest.json5")
+    config = root_config(scenario, runner_environment({"google_api_key": "k"}, white_agent={"google_api_key": "t"}))
+    judge = Settings.from_environ(program_environment(scenario, "green", manifest, config))
+    assert (judge.judge_model, judge.judge_method) == (DEFAULT_JUDGE_MODEL, RunConfig().judge_method)
+    assert [name for name, value in judge.environ.items() if name.endswith("_API_KEY") and value] == ["GOOGLE_API_KEY"]
+    with pytest.raises(ValueError, match="white_agent_google_api_key"):
+        root_config(scenario, runner_environment({"google_api_key": "k"}))
+
+
+def test_quick_submit_passes_what_the_platforms_workflow_takes() -> None:
+    workflow = yaml.safe_load((ROOT / "leaderboard/.github/workflows/quick-submit.yml").read_text())
+    job = workflow["jobs"]["run"]
+    assert job["uses"].endswith("/quick-submit-runner.yml@v2")
+    assert set(job["permissions"]) == {"id-token", "contents"}
+    assert 1 <= job["with"]["num_shards"] <= 20
+    assert job["secrets"] == {"GREEN_SECRETS_JSON": "${{ secrets.GREEN_SECRETS_JSON }}"}

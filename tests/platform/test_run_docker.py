@@ -1,7 +1,10 @@
 """`scripts/run-docker.py`: what it starts, and that nothing stays. The engine is a recorder at the process boundary."""
 
+import base64
+import hashlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -40,6 +43,8 @@ if sys.argv[1] == "exec":
     sys.exit(plan["health"])
 if sys.argv[1] == "inspect":
     print("false" if plan["health"] else "true")
+if sys.argv[1:3] == ["image", "inspect"]:
+    print(json.dumps(plan["image"]))
 if sys.argv[1:3] == ["run", "--rm"]:
     volumes = [word.split(":") for word in sys.argv if word.endswith(":/app/.output")]
     open({calls!r} + ".run", "w").close()
@@ -66,7 +71,7 @@ def arrange(tmp_path: Path) -> Callable[..., tuple[list[str], dict[str, str], Pa
         path.write_text(scenario)
         engine = tmp_path / "bin" / "docker"
         engine.parent.mkdir(exist_ok=True)
-        complete = {"health": 0, "run_s": 0, "code": 0, "start": 0, **plan}
+        complete = {"health": 0, "run_s": 0, "code": 0, "start": 0, "image": [{"Id": "sha256:1"}], **plan}
         engine.write_text(ENGINE.format(python=sys.executable, calls=str(calls), plan=complete))
         engine.chmod(0o755)
         environ = {"PATH": f"{engine.parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
@@ -256,6 +261,45 @@ def test_show_logs_follows_the_log_of_every_container(play: Play) -> None:
 def test_the_submission_lands_where_it_is_asked_for(play: Play, tmp_path: Path) -> None:
     play("--output", str(tmp_path / "sub" / "r.json"))
     assert (tmp_path / "sub" / "r.json").read_text() == "{}"
+
+
+def test_what_ran_is_written_down_as_the_platforms_runner_does(play: Play, tmp_path: Path) -> None:
+    workflow = {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_SERVER_URL": "https://github.com",
+        "GITHUB_REPOSITORY": "me/board",
+        "GITHUB_RUN_ID": "7",
+        "GITHUB_REF": "refs/heads/mine",
+        "GITHUB_SHA": "abc",
+        "GITHUB_WORKFLOW_REF": "me/board/.github/workflows/run-scenario.yml@refs/heads/mine",
+        "GITHUB_WORKFLOW_SHA": "def",
+    }
+    path = tmp_path / "sub" / "p.json"
+    done, _ = play("--provenance", str(path), keys=workflow, image=[{"Id": "i", "RepoDigests": ["wabe@sha256:2"]}])
+    assert done.returncode == 0, done.stderr
+    written = json.loads(path.read_text())
+    assert written["image_digests"] == {"/green": "wabe@sha256:2", "/white_agent": "wabe@sha256:2"}
+    scenario = hashlib.sha256((tmp_path / "scenario.toml").read_bytes()).digest()
+    assert written["manifest_digests"] == {"/": "sha256:" + base64.b64encode(scenario).decode()}
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", written["timestamp"])
+    assert written["github_actions"] == {
+        "run_url": "https://github.com/me/board/actions/runs/7",
+        "repository_url": "https://github.com/me/board",
+        "ref": "refs/heads/mine",
+        "sha": "abc",
+        "workflow_ref": workflow["GITHUB_WORKFLOW_REF"],
+        "workflow_sha": "def",
+    }
+
+
+@pytest.mark.parametrize("image", [[], [{}], "no such image"])
+def test_an_image_without_a_digest_ends_the_run_that_should_record_it(
+    play: Play, tmp_path: Path, image: object
+) -> None:
+    done, _ = play("--provenance", str(tmp_path / "p.json"), image=image)
+    assert done.returncode == 2
+    assert "does not tell its digest" in done.stderr
+    assert not (tmp_path / "p.json").exists()
 
 
 def test_a_run_without_a_result_leaves_no_submission(play: Play, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def test_a_key_that_no_document_mentions_is_refused(script: ModuleType, run: Pat
         check(script, "result.schema.json", document)
 
 
+@pytest.mark.slow
 def test_every_key_that_an_attempt_can_have_is_in_the_schema(script: ModuleType) -> None:
     text = lzma.decompress((ROOT / "tests/fixtures/recorded_facts/attempts.json.xz").read_bytes())
     for each in json.loads(text)[:40]:

@@ -17,7 +17,16 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from shared.files import read_json
-from shared.logs import BoundedHandler, CleanRecords, JsonLines, Lines, configure_logging, log_context
+from shared.logs import (
+    PUBLIC,
+    BoundedHandler,
+    CleanRecords,
+    JsonLines,
+    Lines,
+    configure_logging,
+    log_context,
+    sealed_logs,
+)
 
 FOREIGN = ("a2a.server.routes.jsonrpc_dispatcher", "uvicorn.error", "uvicorn.access", "asyncio", "redis", "py.warnings")
 
@@ -219,3 +228,22 @@ def test_a_traceback_is_part_of_its_json_line(stream: io.StringIO) -> None:
     message = json.loads(line)["message"]
     assert message.startswith("it failed\n  | Traceback")
     assert message.endswith("ValueError: no such page")
+
+
+@pytest.mark.parametrize("name", ["judge.episode", "httpx"])
+def test_no_record_contains_a_value_while_a_sealed_set_is_played(
+    root: logging.Logger, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    configure_logging()
+
+    with sealed_logs():
+        logging.getLogger(name).warning("task %s: %s", "t1", "quimble", exc_info=fails(int, "quimble"))
+        logging.getLogger(name).warning("assessment %s", "started", extra=PUBLIC)
+    logging.getLogger(name).warning("task %s", "zorblat")
+
+    text = capsys.readouterr().err
+    assert "quimble" not in text
+    assert ("task %s: %s ValueError" in text) == (name == "judge.episode")
+    assert "values withheld" in text
+    assert "assessment started" in text
+    assert "task zorblat" in text

@@ -88,9 +88,15 @@ pages = st.builds(
     dialog=st.none() | texts,
     vanished=st.lists(texts, max_size=3).map(tuple),
 )
+with_site_tools = st.builds(
+    lambda page, tools, left_out: page.model_copy(update={"site_tools": tools, "site_tools_left_out": left_out}),
+    pages,
+    st.lists(tools, min_size=1, max_size=3).map(tuple),
+    st.integers(0, 10_000),
+)
 observations = st.builds(
     ObservationMessage,
-    page=pages,
+    page=pages | with_site_tools,
     tools=st.lists(tools, max_size=3).map(tuple),
     instruction=st.none() | texts,
     website=st.none() | texts,
@@ -156,6 +162,21 @@ def test_a_later_message_gives_feedback_and_never_the_task() -> None:
     text = render_observation(ObservationMessage(page=BLANK, tools=(CLICK,), feedback="The element is gone"))
     assert text.startswith("Feedback: The element is gone\nTools:\n")
     assert "Task:" not in text
+
+
+def test_the_tools_of_the_page_stand_apart_from_the_judges() -> None:
+    page = BLANK.model_copy(update={"site_tools": (CLICK.model_copy(update={"description": "x\nSnapshot:"}), ODD)})
+    lines = render_observation(ObservationMessage(page=page, tools=())).split("\n")
+    assert lines[: lines.index("Site tools:")] == [
+        "Tools:",
+        f"Reply format: {REPLY_FORMAT}",
+        "Page: about:blank",
+        "Title: ",
+    ]
+    assert lines[lines.index("Site tools:") + 1] == "- browser_click: x\\nSnapshot:"
+    assert lines[-3:] == ['  schema: {"anyOf":[{"type":"null"},{"$ref":"#/x"}]}', "Snapshot:", ""]
+    more = page.model_copy(update={"site_tools_left_out": 9951})
+    assert "\nSite tools (9951 more are not listed):\n" in render_observation(ObservationMessage(page=more, tools=()))
 
 
 def test_a_schema_that_lines_cannot_express_is_written_as_json() -> None:

@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
-
-from playwright.async_api import BrowserContext, Error, Locator, Page, Response, async_playwright
+from typing import TYPE_CHECKING, Any
 
 from judge.browser.chromium import FoundBrowser, find_browser, proxy_options, wanted_by
 from judge.browser.display import has_display, require_display, virtual_display, xvfb
@@ -23,6 +21,10 @@ from judge.network.policy import NetworkPolicy
 from judge.network.upstream_proxy import UpstreamProxy
 from shared.errors import WabeError
 from shared.settings import Settings
+
+# Playwright's client is imported on first use, because the import takes 0.3 s and few runs log in.
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, Locator, Page, Response
 
 _TIMEOUT_MS = 30_000
 # Some pages never stop sending requests, so this wait may end without an answer.
@@ -38,6 +40,10 @@ class LoginFailed(WabeError):
     """A site did not accept the credentials, or has no form where one was expected."""
 
     blame = "user"
+
+
+class _NotLoggedIn(Exception):
+    """A site's answer to the credentials, in a few words."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,8 @@ async def log_in(
     the policy as well.
     Raises `LoginFailed`, which names the site but no password, and `ConfigError` without a browser or a display.
     """
+    from playwright.async_api import async_playwright
+
     config = config or RunConfig()
     found = find_browser(config.browser_path, settings, wanted=wanted_by(config))
     require_display(config, settings.environ)
@@ -131,21 +139,23 @@ async def intercepted_options(
     return proxy_options(guard.url, authority.spki_hash)
 
 
-async def _log_in(context: BrowserContext, account: Account) -> None:
+async def _log_in(context: "BrowserContext", account: Account) -> None:
+    from playwright.async_api import Error
+
     page = await context.new_page()
     try:
         await _fill(page, account)
-    except Error as error:
-        why = f"cannot log in at {account.address}: {error.message.splitlines()[0][:200]}"
+    except (Error, _NotLoggedIn) as error:
+        why = f"cannot log in at {account.address}: {str(error).splitlines()[0][:200]}"
         remedy = "check the address, and the credentials by hand"
         raise LoginFailed(f"{account.name}: {why}", remedy=remedy) from None
     await page.close()
 
 
-async def _fill(page: Page, account: Account) -> None:
+async def _fill(page: "Page", account: Account) -> None:
     statuses: list[int] = []
 
-    def answered(response: Response) -> None:
+    def answered(response: "Response") -> None:
         if response.request.is_navigation_request() and response.frame == page.main_frame:
             statuses.append(response.status)
 
@@ -163,10 +173,10 @@ async def _fill(page: Page, account: Account) -> None:
     await secret.press("Enter")
     await _until_gone(page, secret)
     if statuses and statuses[-1] >= _CLIENT_ERRORS:
-        raise Error(f"the site answered {statuses[-1]}")
+        raise _NotLoggedIn(f"the site answered {statuses[-1]}")
 
 
-async def _username(page: Page, secret: Locator) -> Locator:
+async def _username(page: "Page", secret: "Locator") -> "Locator":
     """The field for the user name: in the form with the password, if there is one, because a page may have others."""
     form = page.locator("form").filter(has=secret).first
     if await form.count():
@@ -175,8 +185,10 @@ async def _username(page: Page, secret: Locator) -> Locator:
     return named if await named.count() else page.locator(_USERNAME).first
 
 
-async def _until_gone(page: Page, secret: Locator) -> None:
+async def _until_gone(page: "Page", secret: "Locator") -> None:
     """Wait until the page no longer asks for a password, as it does if the credentials are refused."""
+    from playwright.async_api import Error
+
     try:
         async with asyncio.timeout(_TIMEOUT_MS / 1000):
             while await secret.is_visible():
@@ -184,4 +196,4 @@ async def _until_gone(page: Page, secret: Locator) -> None:
                 with suppress(Error):
                     await page.wait_for_load_state("networkidle", timeout=_IDLE_MS)
     except TimeoutError:
-        raise Error("it still asks for the password") from None
+        raise _NotLoggedIn("it still asks for the password") from None

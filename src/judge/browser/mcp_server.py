@@ -6,18 +6,16 @@ The only file that imports `mcp`. The server and its Node come with the Python p
 import asyncio
 import logging
 import os
+import shutil
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import psutil
-from mcp import MCPError
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from pydantic import ValidationError
 
-from judge.browser import processes, responses
+from judge.browser import downloads, processes, responses, uploads
 from judge.browser.chromium import AUTHORITY_FILE, CONFIG_FILE, BrowserSettings
 from judge.browser.hosted import Connection, read_connection
 from judge.browser.requests import documents_until_death
@@ -26,6 +24,10 @@ from judge.records.tools import tool_of
 from shared.errors import BrowserFault
 from shared.files import read_end
 from shared.models import ToolSpec
+
+# Imported on first use, because the import takes 0.6 s and many commands start no browser.
+if TYPE_CHECKING:
+    from mcp.client.client import Client
 
 _START_TIMEOUT_S = 60.0
 _GRACE_S = 1.0
@@ -108,6 +110,9 @@ class McpServer:
         return [ToolSpec(name=t.name, description=t.description or "", parameters=t.input_schema) for t in listed.tools]
 
     async def _run(self) -> None:
+        from mcp.client.client import Client
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
         command, *args = self.settings.command(self.folder, self._proxy)
         parameters = StdioServerParameters(
             command=command,
@@ -155,6 +160,8 @@ class McpServer:
         return ToolResponse(ok=not result.is_error, text=text)
 
     async def _answered(self, what: str, call: Coroutine[Any, Any, _T], limit_s: float) -> _T:
+        from mcp import MCPError
+
         self._unanswered += 1
         try:
             async with asyncio.timeout(limit_s):
@@ -192,6 +199,8 @@ class McpServer:
             for path in frozenset(self.folder.iterdir()) - self._own_files:
                 if path.is_file():
                     path.unlink()
+                elif path.name.startswith((downloads.FOLDER_PREFIX, uploads.FOLDER_PREFIX)):
+                    shutil.rmtree(path, ignore_errors=True)
             os.truncate(self.folder / _LOG, 0)
 
     def watch(self) -> None:

@@ -27,6 +27,7 @@ from judge.commands.run import scenario_file
 from judge.config import RunConfig
 from judge.network.policy import NetworkPolicy
 from judge.network.upstream_proxy import require_upstream
+from judge.records.sealing import key_in
 from judge.runner.boundary import EXIT_LOST
 from judge.scenario.logins import expired_logins, with_addresses, with_logins
 from judge.scenario.toml import load_scenario
@@ -175,7 +176,7 @@ def check_scenario(path: Path, settings: Settings) -> list[Finding]:
     from judge.runner.launch import members_of
 
     try:
-        scenario = load_scenario(path)
+        scenario = load_scenario(path, key=key_in(settings.seal_key))
         members = members_of(scenario, settings)
         tasks = with_logins(scenario, scenario.tasks, settings.environ)
         if scenario.green_agent.cmd is not None:
@@ -250,7 +251,7 @@ def check_disk(output_dir: Path) -> Finding:
 def _headers_at(url: str, path: Path, settings: Settings) -> dict[str, str]:
     from judge.scenario.credentials import headers_at
 
-    return headers_at(load_scenario(path), url, settings.environ)
+    return headers_at(load_scenario(path, key=key_in(settings.seal_key)), url, settings.environ)
 
 
 async def check_agent(url: str, wait_s: float, headers: Mapping[str, str] = MappingProxyType({})) -> Finding:

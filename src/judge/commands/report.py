@@ -7,7 +7,9 @@ import typer
 
 from judge.commands import OutputDir, TasksFile
 from judge.report.build import make_report, open_page
+from judge.report.public import make_public_report
 from judge.results.folders import FolderStore, resolve_store
+from judge.results.sealed_runs import require_seal_key
 from judge.store.layout import output_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
@@ -19,6 +21,7 @@ def report(
     single_file: Annotated[
         bool, typer.Option("--single-file", help="One HTML file with all pages and scaled images.")
     ] = False,
+    public: Annotated[bool, typer.Option("--public", help="Only ids, verdicts and counts.")] = False,
     tasks: TasksFile = None,
     judge: Annotated[
         str | None,
@@ -30,7 +33,11 @@ def report(
     output_dir: OutputDir = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
 ) -> None:
-    """Write the HTML report of a run, or of several side by side. It is one self-contained folder, or a single file."""
+    """Write the HTML report of a run, or of several side by side. It is one self-contained folder, or a single file.
+
+    --public writes a page for everybody: which tasks of a run succeeded, without what they say or what happened.
+    """
+    settings = Settings.from_environ()
     folder = output_folder(output_dir)
     stores = [resolve_store(run, folder, tasks) for run in runs]
     if len({store.folder.resolve() for store in stores}) < len(stores):
@@ -39,9 +46,13 @@ def report(
         if not isinstance(store, FolderStore):
             raise ConfigError("--judge is for folders of other tools: a run's own judge counts", remedy="leave it out")
         store.choose_judge(judge or "")
-    page = make_report(
-        stores, output, single_file=single_file, contents=not Settings.from_environ().is_ci, parallel=True
-    )
+    if public:
+        if len(stores) > 1 or single_file:
+            raise ConfigError("--public is for the folder of one run", remedy="give one RUN, without --single-file")
+        page = make_public_report(stores[0], output)
+    else:
+        require_seal_key(stores, settings, "add --public, or ")
+        page = make_report(stores, output, single_file=single_file, contents=not settings.is_ci, parallel=True)
     typer.echo(f"Report: {page}")
     if open_:
         open_page(page)

@@ -42,6 +42,7 @@ def run(
     console = Console(quiet=given["display"] in ("json", "none"))
     # Importing the rest takes a second, several on a busy machine.
     with console.status("Loading"):
+        from judge.records.sealing import key_in
         from judge.runner.matrix import asked_for, find_matrix, run_matrix
         from judge.store.layout import free_space, output_folder
         from shared.engines import player_of
@@ -71,7 +72,9 @@ def run(
     space, is_enough = free_space(options.output_dir)
     if not is_enough:
         typer.echo(f"warning: {space}", err=True)
-    asked = asked_for(scenarios, options.agent) if options.agent or len(scenarios) > 1 else []
+    asked = (
+        asked_for(scenarios, options.agent, key_in(settings.seal_key)) if options.agent or len(scenarios) > 1 else []
+    )
     if len(asked) > 1:
         options = options.model_copy(update={"command": start})
         raise typer.Exit(run_interruptible(run_matrix(options, asked, settings, console)))

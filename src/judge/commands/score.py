@@ -24,6 +24,7 @@ from judge.results.folders import give_tasks, keep_counted_judge
 from judge.results.judgings import judge_names
 from judge.results.rejudged import adopt, take_over
 from judge.results.reliability import JudgeReport, Reliability, compare_judges, self_agreement
+from judge.results.sealed_runs import require_seal_key
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
@@ -122,6 +123,7 @@ def score(
     settings = Settings.from_environ()
     runs = output_folder(output_dir, settings)
     folder, run = _folder(target, runs)
+    require_seal_key([run] if run else [], settings)
     is_foreign = not dry_run and _is_foreign(context, folder, run)
     without_model = evaluator(method)
     is_compared = judges is not None or repeat > 1

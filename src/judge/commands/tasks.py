@@ -13,10 +13,14 @@ import typer
 from judge.commands import plain_app
 from judge.commands.login import login
 from judge.commands.tasks_check import check as check_command
+from judge.commands.tasks_record import record
+from judge.commands.tasks_script import script
+from judge.commands.tasks_seal import seal
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.network.archives import open_archives
 from judge.records.checks import NO_CHECKS
+from judge.records.sealing import key_in
 from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_USAGE
 from judge.runner.try_attacks import try_attacks
@@ -27,10 +31,11 @@ from judge.scenario.frozen import on_archives
 from judge.scenario.importers import IMPORTERS, ImportedTasks, ImportRequest, importer_warnings
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import Scenario
-from judge.scenario.references import reference_problems
+from judge.scenario.references import opened_references, reference_problems
+from judge.scenario.site_tools import reflections
 from judge.scenario.sources import host_of, hub_tasks, reached, read_dataset, scenario_toml, statistics, tasks_toml
 from judge.scenario.sources import sample as draw
-from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, require_sites, select
+from judge.scenario.toml import SEALED, load_scenario, problems_of, read_scenario_bytes, require_sites, select
 from shared.errors import ConfigError
 from shared.files import decode, write_atomic, write_errors
 from shared.settings import Settings
@@ -47,6 +52,9 @@ tasks = plain_app(help="Sample, validate and import tasks.", no_args_is_help=Tru
 
 tasks.command()(login)
 tasks.command()(check_command)
+tasks.command()(seal)
+tasks.command()(script)
+tasks.command()(record)
 
 
 @tasks.command()
@@ -160,10 +168,11 @@ def import_tasks(
 ) -> None:
     """Create a scenario from a benchmark."""
     first, *more = source or [""]
+    path = Path(more.pop(0)) if more and first in IMPORTERS.names() and _reads_a_file(first) else None
     # Names may also be separate arguments, as in `--tasks click-test click-link`.
     chosen = [*(names or ()), *more]
     settings = Settings.from_environ()
-    asked = ImportRequest(settings, chosen, seeds, success, addresses, subset, level, limit, output)
+    asked = ImportRequest(settings, chosen, seeds, success, addresses, subset, level, limit, output, path)
     _require_taken(first, asked)
     made = ImportedTasks((), {"max_steps": 15})
     if first in IMPORTERS.names():
@@ -185,6 +194,10 @@ def import_tasks(
     typer.echo(f"{output}: {counted(len(selected), 'task')}")
 
 
+def _reads_a_file(source: str) -> bool:
+    return "path" in IMPORTERS.load(source).takes
+
+
 def _require_taken(source: str, asked: ImportRequest) -> None:
     """Raises `ConfigError` for an option that the source does not take."""
     importers = {name: IMPORTERS.load(name) for name in IMPORTERS.names()}
@@ -199,8 +212,8 @@ def _require_taken(source: str, asked: ImportRequest) -> None:
 def _tasks_from(path: Path | None) -> tuple[Task, ...]:
     if path is None:
         return hub_tasks()
-    if path.suffix.lower() == ".toml":
-        return load_scenario(path).tasks
+    if path.suffix.lower() in (".toml", SEALED):
+        return load_scenario(path, key=key_in(Settings.from_environ().seal_key)).tasks
     return read_dataset(
         read_scenario_bytes(path, what=f"the dataset's JSON file, or {' or '.join(IMPORTERS.names())}"), str(path)
     )
@@ -221,6 +234,7 @@ def _warnings(scenario: Scenario) -> list[str]:
     found = [*repeated(scenario.tasks), *importer_warnings([task.task_id for task in scenario.tasks])]
     for task in scenario.tasks:
         found += [f"task {task.task_id}, {why}" for why in warnings_of(task, scenario.config.sites)]
+    found += reflections(scenario.tasks, scenario.path.parent)
     unchecked = sum(not task.checks for task in scenario.tasks)
     if unchecked and scenario.config.judge_model == "offline":
         found.append(f"{unchecked} of {counted(len(scenario.tasks), 'task')} will be unscored: {NO_CHECKS}")
@@ -255,7 +269,8 @@ def _examine(path: Path) -> tuple[Scenario | None, list[str], list[str]]:
         content = read_scenario_bytes(path)
     except ConfigError as error:
         return None, [str(error)], []
-    scenario, problems = problems_of(content, path)
+    key = key_in(Settings.from_environ().seal_key)
+    scenario, problems = problems_of(content, path, key)
     if scenario is None:
         return None, problems, []
     warnings = _warnings(scenario)
@@ -267,9 +282,10 @@ def _examine(path: Path) -> tuple[Scenario | None, list[str], list[str]]:
     listed, places = (*scenario.tasks, *scenario.excluded), scenario.places
     by_task = [[*contradictions_of(task), *unrecorded(task, scenario.config)] for task in scenario.tasks]
     by_task += [[] for _ in scenario.excluded]
-    for found, missing in zip(by_task, reference_problems(listed, path.resolve().parent), strict=True):
-        found += [missing] if missing else []
-    lines = lines_of(decode(content)) if any(by_task) else {}
+    with opened_references(scenario) as (_, folder):
+        for found, missing in zip(by_task, reference_problems(listed, folder), strict=True):
+            found += [missing] if missing else []
+    lines = lines_of(decode(content)) if any(by_task) and scenario.sealed is None else {}
     for task, found in zip(listed, by_task, strict=True):
         where = f"{path}: line {line_of(lines, ('tasks', places[task.task_id]))}, task {task.task_id}"
         problems += [f"{where}: {one_line(why, 500)}" for why in found]

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from judge.records.sealing import key_in
 from judge.runner.boundary import EXIT_LOST
 from judge.runner.check_tasks import check_tasks
 from judge.scenario.days import day_of
@@ -18,6 +19,7 @@ from judge.scenario.freshness import (
     read_checks,
     write_checks,
 )
+from judge.scenario.references import opened_references
 from judge.scenario.toml import load_scenario
 from shared.files import write_atomic, write_errors
 from shared.settings import Settings
@@ -37,11 +39,13 @@ def check(
 
     Proposes exclusions, and excludes nothing itself. Exit code 1 if a task is stale.
     """
-    scenario, settings = load_scenario(file), Settings.from_environ()
+    settings = Settings.from_environ()
+    scenario = load_scenario(file, key=key_in(settings.seal_key))
     path = state or checks_path(file)
     last = read_checks(path)
     today = day_of(scenario.config)
-    played = asyncio.run(check_tasks(scenario, settings, today))
+    with opened_references(scenario) as (opened, _):
+        played = asyncio.run(check_tasks(opened, settings, today))
     found = [freshness_of(each, last.get(each.task_id)) for each in played]
     write_checks(path, last, played)
     for each in found:

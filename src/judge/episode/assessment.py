@@ -298,7 +298,12 @@ class Assessment:
             stepped=stepped,
             in_real_time=in_real_time,
             can_replay=self._sites.can_reset(task),
-            redaction=Redaction((*self.config.secrets, *task.secrets), keep=task.named_fields, salt=self._salt),
+            redaction=Redaction(
+                (*self.config.secrets, *task.secrets),
+                keep=task.named_fields,
+                files=[each.sha256 for each in task.files if each.sha256],
+                salt=self._salt,
+            ),
             network=network_of(task, self.config, closed=self.closed, archives=self.archives, recorder=self.recorder),
         )
         if self.config.meter:

@@ -14,12 +14,14 @@ from uuid import uuid4
 from judge.browser.action_lines import MAX_DOWNLOADS, acted_on, action_line, with_downloads
 from judge.browser.fonts import UNDRAWN
 from judge.browser.replies import understand
-from judge.browser.session import Browser, BrowserFactory, ToolResult
+from judge.browser.session import Browser, BrowserFactory, TakenDownload, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
-from judge.browser.tools import CheckedAction, asking_tool
+from judge.browser.tools import CheckedAction, asking_tool, for_files
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
+from judge.episode.downloads import Downloads
 from judge.episode.draft import StepDraft, StepTimes
+from judge.episode.site_calls import may_have_acted, offered_call, recorded_reply, recorded_result
 from judge.evaluators.kinds.fetch import Fetches
 from judge.evaluators.kinds.probe import Probes
 from judge.evaluators.provenance import own_names
@@ -167,6 +169,7 @@ class Episode:
         self._acted_s = 0.0
         self._versions: dict[str, str] = {}
         self._route = Route(self.task.website, self.network.site)
+        self._taken = Downloads(self.store)
         self._probes = Probes(self.task)
         # The line of the action that is being executed, for policies and goals: it may take effect although it fails.
         self._attempted: str | None = None
@@ -233,6 +236,7 @@ class Episode:
             has_acted=self._route.has_acted,
             is_unreachable=isinstance(error, SiteUnreachable),
             settle=self._settle,
+            site_tools=self.config.site_tools,
             needs_real_time=isinstance(error, ClockStalled),
             network=self._network,
             network_missing=self._network_missing,
@@ -449,8 +453,9 @@ class Episode:
             async with limit.running():
                 page = await browser.observe()
                 probed = await self._probed(browser, page)
-            if (_content(page), probed) != self._content:
-                self._record_final_observation(page, probed, browser)
+            taken = browser.take_downloads(with_open=True)
+            if taken or (_content(page), probed) != self._content:
+                self._record_final_observation(page, probed, browser, taken)
             if self._ended == "max_steps" and self._has_ended(page, probed):
                 self._ended = "ended_by_page"
 
@@ -464,10 +469,12 @@ class Episode:
             async with Clock(self.config.step_timeout_s, _StepOverdue("asking the site took too long")).running():
                 await self._fetches.ask(browser, self.network.site)
 
-    def _record_final_observation(self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser) -> None:
+    def _record_final_observation(
+        self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser, taken: Sequence[TakenDownload] = ()
+    ) -> None:
         self._feedback = None
         files = self.store.write_final_page(page)
-        self._final_look = self._record_page(len(self._steps), page, probed, browser, files)
+        self._final_look = self._record_page(len(self._steps), page, probed, browser, files, taken)
 
     @asynccontextmanager
     async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
@@ -494,9 +501,17 @@ class Episode:
         return without_surrogates(text), trace
 
     def _record_page(
-        self, index: int, page: Page, probed: tuple[ProbeValue, ...], browser: Browser, files: dict[str, str | None]
+        self,
+        index: int,
+        page: Page,
+        probed: tuple[ProbeValue, ...],
+        browser: Browser,
+        files: dict[str, str | None],
+        taken: Sequence[TakenDownload] = (),
     ) -> Step:
-        """The part of a step that the observation provides."""
+        """The part of a step that the observation provides, with the downloads that were `taken` before."""
+        # A download that has not ended by now is not waited for any longer.
+        downloaded = self._taken.record((*taken, *browser.take_downloads(with_open=True)), self.network.site)
         hops = browser.take_hops()
         if index == 0:
             self._route.landed(page)
@@ -524,12 +539,14 @@ class Episode:
             tabs=_shortened_tabs(page.tabs),
             viewport=(self.config.viewport_width, self.config.viewport_height),
             downloads=page.downloads,
+            downloaded=downloaded,
             navigations=navigations,
             vanished=page.stood,
             waited_for=page.settled.waited_for,
             probes=probed,
             notice=page.notice,
             inserted=Inserted(refs=page.inserted) if page.inserted else None,
+            site_tools=tuple(tool.name for tool in page.site_tools),
             sent_lines=self._sent(page)[1],
         )
 
@@ -544,7 +561,7 @@ class Episode:
         snapshot, _ = self._sent(page)
         return ObservationMessage(
             page=page.model_copy(update={"snapshot": snapshot}),
-            tools=self._tools(browser),
+            tools=(*self._tools(browser), *offered_call(page, is_named=False)),
             instruction=self.task.task if index == 0 else None,
             website=self.task.website if index == 0 else None,
             feedback=self._feedback,
@@ -558,16 +575,16 @@ class Episode:
         snapshot = with_own_names(parse_snapshot(page.snapshot))
         understood = understand(
             text,
-            self._tools(browser),
+            (*self._tools(browser), *offered_call(page, is_named=True)),
             snapshot,
             open_tabs=max(1, len(page.tabs)),
             viewport=(self.config.viewport_width, self.config.viewport_height),
         )
         # Only unreadable replies in a row count. One that is read but refused ends the row.
         self._unreadable = self._unreadable + 1 if understood.action is None else 0
-        draft.action = understood.action
         checked = understood.checked
-        if checked is None:
+        draft.reply, draft.action, shown = recorded_reply(text, understood.action, checked, self.redaction)
+        if checked is None or shown is None:
             self._feedback = understood.complaint
             draft.outcome = Outcome(ok=False, message=understood.complaint)
             return "unreadable_replies" if self._unreadable >= MAX_UNREADABLE else None
@@ -579,27 +596,29 @@ class Episode:
         if checked.tool == ASK_USER:
             draft.outcome = self._asked(checked, understood.line, draft)
             return None
-        self._attempted = understood.line if self.task.watched else None
+        self._attempted = action_line(shown, snapshot) if self.task.watched else None
         result = await self._execute(checked, browser, limit, draft)
-        attempted, self._attempted = self._attempted if self._overdue else None, None
+        is_possible = self._overdue or may_have_acted(checked.tool, result)
+        attempted, self._attempted = self._attempted if is_possible else None, None
         if not result.ok:
             self._feedback = result.text
         else:
             # The answer of these tools is their result; the effect of other actions shows in the next observation.
             answers = tool_of(checked.tool).answers
             self._feedback = RESULT + result.text.removeprefix(_RESULT_HEADING) if answers else None
-        line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
-        own_line = action_line(checked, own_names(snapshot), result.hit)
+        line, own_line = (action_line(shown, each, result.hit) for each in (snapshot, own_names(snapshot)))
         line, own_line = (with_downloads(each, result.downloads) for each in (line, own_line))
         draft.outcome = Outcome(
             ok=result.ok,
             message=result.text,
             line=line if result.ok else None,
-            refs=acted_on(checked, snapshot, result.hit) if result.ok else (),
+            refs=acted_on(shown, snapshot, result.hit) if result.ok else (),
             attempted=attempted,
             own_line=own_line if result.ok and own_line != line else None,
         )
         draft.downloads += result.downloads
+        ended = self._taken.record(browser.take_downloads(with_open=False), self.network.site)
+        draft.downloaded += ended
         self._downloads = result.downloads
         if result.found_again:
             draft.flags += (FOUND_AGAIN,)
@@ -609,11 +628,8 @@ class Episode:
         return None
 
     def _tools(self, browser: Browser) -> tuple[ToolSpec, ...]:
-        return (
-            (*browser.tools, asking_tool(permissions_of(self.task.user_replies)))
-            if self.task.has_user
-            else browser.tools
-        )
+        offered = for_files(browser.tools, self.task.files)
+        return (*offered, asking_tool(permissions_of(self.task.user_replies))) if self.task.has_user else offered
 
     def _asked(self, checked: CheckedAction, line: str, draft: StepDraft) -> Outcome:
         """The user's answer goes to the participant with the next observation."""
@@ -641,7 +657,8 @@ class Episode:
         try:
             async with self._clock.running() if is_wait else self._browser_time(limit):
                 try:
-                    return await browser.act(checked.tool, checked.params)
+                    result = await browser.act(checked.tool, checked.params)
+                    return recorded_result(checked.tool, result, self.redaction)
                 finally:
                     # Before the time is charged, which depends on where the action led.
                     draft.navigations += self._route.went(browser.take_hops())
@@ -690,7 +707,7 @@ def _with_downloads(feedback: str | None, names: Sequence[str]) -> str | None:
         return feedback
     more = f" and {len(names) - MAX_DOWNLOADS} more" if len(names) > MAX_DOWNLOADS else ""
     shown = ", ".join(excerpt(name, 100) for name in names[:MAX_DOWNLOADS]) + more
-    said = f"the page offered {shown} for download; files cannot be downloaded here"
+    said = f"the page started the download of {shown}; files cannot be opened here"
     return RESULT + said if feedback is None else f"{feedback} Also, {said}."
 
 

@@ -1,8 +1,10 @@
 """The judging code: what can change a verdict, and the checksum of it that every verdict records."""
 
 import ast
+import hashlib
 import importlib.metadata
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from importlib.util import resolve_name
 from pathlib import Path
@@ -13,8 +15,10 @@ from judge.records.checks import CHECKS, plain_checks
 from judge.records.verdicts import Verdict
 from judge.trajectory.formats import FORMATS, reader_of
 from judge.trajectory.record import Trajectory
+from shared.files import write_atomic
 from shared.imports import collector_paused
 from shared.seams import PluginInfo
+from shared.settings import Settings
 
 # These packages judge. What they import judges as well, and so does what that imports.
 _JUDGING = ("judge/evaluators", "judge/judges", "judge/parsing")
@@ -59,8 +63,28 @@ def judging_code(root: Path) -> dict[str, bytes]:
 @cache
 def code_checksum() -> str:
     """SHA-256 over the judging code."""
+    return checksum_below(Path(__file__).parents[2], Settings.from_environ().cache_folder)
+
+
+def checksum_below(root: Path, cache_folder: Path | None) -> str:
+    """SHA-256 over the judging code below `root`, kept in the user's cache folder until any of our files changes.
+
+    Parsing the code takes half a second of each process that judges; reading it takes a fortieth of that.
+    """
+    key = _contents_checksum(root)
+    kept = cache_folder and cache_folder / "wabe" / "code" / hashlib.sha256(str(root).encode()).hexdigest()[:16]
+    if kept:
+        with suppress(OSError, ValueError):
+            kept_key, checksum = kept.read_text().split()
+            if kept_key == key:
+                return checksum
     with collector_paused():
-        return files_checksum(judging_code(Path(__file__).parents[2]))
+        checksum = files_checksum(judging_code(root))
+    if kept:
+        # A cache that cannot be written costs time, nothing else.
+        with suppress(OSError):
+            write_atomic(kept, f"{key} {checksum}\n".encode(), flush=False)
+    return checksum
 
 
 def found_plugins(*found: PluginInfo | None) -> tuple[PluginInfo, ...]:
@@ -92,6 +116,12 @@ def _files_below(root: Path, package: str) -> Iterator[str]:
         name = path.relative_to(root)
         if path.is_file() and not {_PROMPTS, "__pycache__"} & set(name.parts):
             yield name.as_posix()
+
+
+def _contents_checksum(root: Path) -> str:
+    """SHA-256 over everything that could be judging code, byte by byte."""
+    names = (name for package in _OURS for name in _files_below(root, package))
+    return files_checksum({name: (root / name).read_bytes() for name in names})
 
 
 def _imported(tree: ast.Module, name: str) -> Iterator[str]:

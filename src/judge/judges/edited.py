@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError, field_serializer
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge, Workload, judge_id
 from judge.records.checks import Check
+from judge.records.key_points import KeyPoint
 from judge.records.policies import DeclaredPolicy, PolicyResult
 from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
@@ -28,7 +29,7 @@ class Edit(Record):
     """The parts of an edited task that a verdict depends on."""
 
     checks: tuple[Check, ...] = ()
-    key_points: tuple[str, ...] = ()
+    key_points: tuple[KeyPoint, ...] = ()
     # Left out where there are none, as before there were any: the digest of the judge depends on it.
     policies: tuple[DeclaredPolicy, ...] = omit_default(())
     allowed_sites: tuple[str, ...] = ()

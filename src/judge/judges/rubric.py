@@ -24,7 +24,7 @@ from judge.records.verdicts import Verdict, VerdictOutcome
 from judge.trajectory.record import Trajectory
 from shared.concurrency import together
 from shared.errors import ModelMalformed
-from shared.models import Record
+from shared.models import Record, omit_default
 from shared.text import bounded_line, counted
 
 FINAL_SHOTS = 3
@@ -50,11 +50,15 @@ Remark = Annotated[str, BeforeValidator(lambda value: "" if value is None else v
 
 
 class Criterion(Record):
-    """One requirement of the task. A `process` criterion is about the steps, an `outcome` criterion the result."""
+    """One requirement of the task. A `process` criterion is about the steps, an `outcome` criterion the result.
+
+    `weight` counts in the score only.
+    """
 
     id: str
     requirement: str
     kind: RubricKind = "outcome"
+    weight: float = omit_default(1.0, gt=0)
 
 
 class _RubricReply(BaseModel):
@@ -272,7 +276,11 @@ class RubricJudge(ModelJudge):
 
 async def _ask_criteria(session: Session, task: Task) -> tuple[Criterion, ...]:
     if task.key_points:
-        return tuple(Criterion(id=f"c{number}", requirement=point) for number, point in enumerate(task.key_points, 1))
+        weighted = zip(task.point_texts, task.point_weights, strict=True)
+        return tuple(
+            Criterion(id=f"c{number}", requirement=text, weight=weight)
+            for number, (text, weight) in enumerate(weighted, 1)
+        )
     question = Question(prompt="rubric_criteria", values={"task_block": task_block(task)}, reminder="json")
     criteria, _ = await session.ask(question, parse_criteria)
     if criteria is None:

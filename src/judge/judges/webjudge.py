@@ -93,7 +93,7 @@ class WebJudge(ModelJudge):
         """Key points, every distinct screenshot, and the decisions, each with up to `max_images` screenshots."""
         if not trajectory.screenshots:
             return Workload()
-        points, shots = trajectory.task.key_points, len(read_shots(trajectory))
+        points, shots = trajectory.task.point_texts, len(read_shots(trajectory))
         asks_points = not points or self._published is not None
         decisions = self.decisions(points)
         images = shots + decisions * min(shots, self._max_images)
@@ -146,7 +146,7 @@ class WebJudge(ModelJudge):
         """
         published = self._published
         if task.key_points and published is None:
-            return KeyPoints(points=task.key_points)
+            return KeyPoints(points=task.point_texts)
 
         def read(reply: str) -> KeyPoints | None:
             points = parse_key_points(reply)
@@ -234,9 +234,12 @@ class WebJudgeKeyPoints(WebJudge):
             session.ask_status(partial(question, place=place, point=point)) for place, point in enumerate(points.points)
         )
         outcome, reason = _all_met(points.points, [status for status, _ in replies])
+        # Key points of the judge model have no weights. A weight of 1 is left out, as in earlier verdicts.
+        task = trajectory.task
+        weights = task.point_weights if task.point_texts == points.points else (1.0,) * len(replies)
         checked = [
-            {"key_point": point, "status": status, "reason": text}
-            for point, (status, text) in zip(points.points, replies, strict=True)
+            {"key_point": point, "status": status, "reason": text, **({} if weight == 1 else {"weight": weight})}
+            for point, weight, (status, text) in zip(points.points, weights, replies, strict=True)
         ]
         return session.verdict(outcome, reason, key_points=points.points, evidence={"key_points": checked}, **fields)
 

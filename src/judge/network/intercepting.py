@@ -285,6 +285,7 @@ class _Page:
     async def receive(self) -> SocketMessage | SocketClose:
         message = await self._frames.receive() if self._frames else SocketClose(sent=True)
         if isinstance(message, SocketMessage):
+            message = replace(message, step=self._wire.step)
             self._wire.add_message(self._exchange, message)
         return message
 

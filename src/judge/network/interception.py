@@ -68,12 +68,16 @@ class WireAnswer:
 
 @dataclass(frozen=True)
 class SocketMessage:
-    """A complete, reassembled message of a socket. `sent`: by the page; `at_ms`: since the handshake."""
+    """A complete, reassembled message of a socket. `sent`: by the page; `at_ms`: since the handshake.
+
+    `step` is the number of the step during which the page sent it, as in `WireRequest`; 0 if the site sent it.
+    """
 
     sent: bool
     is_text: bool
     data: bytes
     at_ms: int = 0
+    step: int = 0
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, ValidationError
 
+from judge.records.sealing import WITHHELD
 from judge.records.steps import Step
 from judge.records.tasks import TaskId, key_of
 from judge.records.verdicts import TaskOutcome
@@ -178,6 +179,8 @@ _IF_UNUSUAL = {"epoch": ", epoch {}", "epochs": ", in {} epochs", "kept": ", {} 
 _MAX_TEXT_CHARS = 200
 _MAX_NOTE_CHARS = 500
 _TEXTS = {"action", "cause", "reason", "text"}
+# What is not for everybody to know of a sealed task set.
+_CONTENT = {*_TEXTS, "task", "url"}
 _COUNTED = re.compile(r"\{(\w+)\} ((?:scored )?(?:task|step))s")
 
 
@@ -190,6 +193,12 @@ def describe(event: Event) -> str:
         is_usual = fields[name] == type(event).model_fields[name].default
         fields[name] = "" if is_usual else _IF_UNUSUAL[name].format(fields[name])
     return prose.format(**fields)
+
+
+def sealed_form(event: Event) -> Event:
+    """The event without anything that a task or a page says: of a sealed task set, only this leaves the judge."""
+    withheld: dict[str, Any] = dict.fromkeys(_CONTENT & type(event).model_fields.keys(), WITHHELD)
+    return event.model_copy(update=withheld | ({"recorded": None} if isinstance(event, StepDone) else {}))
 
 
 def _bounded(event: Event) -> Event:

@@ -13,9 +13,11 @@ from fractions import Fraction
 from itertools import combinations
 from statistics import fmean
 
+from judge.config import RunConfig
 from judge.records.tasks import key_of
 from judge.records.verdicts import NO_MODEL, UNKNOWN_MODEL
 from judge.report.data import TaskRow
+from judge.report.effort import Effort, efforts_of
 from judge.report.totals import TaskGroup, grouped
 from judge.results.corrected import Estimate
 from judge.results.corrections import LabelledRun
@@ -34,7 +36,7 @@ class Comparison:
 
     `gained`: only the later run succeeded; `lost`: only the first did; with `has_repeats`: its rate rose or fell.
     `both` and `neither`: all attempts of both runs succeeded, or none. `p` is McNemar's exact two-sided p-value.
-    `differences` are the later rate minus the first one of each task in `tasks`.
+    `differences` are the later rate minus the first one of each of the `scored_tasks`.
     """
 
     shared: int
@@ -46,10 +48,10 @@ class Comparison:
     only_first: int
     only_later: int
     changed_tasks: tuple[str, ...]
+    scored_tasks: tuple[str, ...]
     p: float
     differences: tuple[float, ...]
     has_repeats: bool
-    tasks: tuple[str, ...] = ()
 
     @property
     def difference(self) -> float | None:
@@ -70,7 +72,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class RunPair:
-    """Two of several runs by letter, compared. `p` is the p-value corrected for the number of pairs."""
+    """Two of several runs by letter, compared. `p` is the p-value corrected for the number of pairs.
+
+    `efforts` are those of both runs, if they used the sites' own tools in different ways.
+    """
 
     first: str
     later: str
@@ -78,6 +83,7 @@ class RunPair:
     p: float
     # The later rate minus the first one by people's labels, if both runs have enough of them.
     corrected: Estimate | None = None
+    efforts: tuple[Effort, ...] = ()
 
     @property
     def better(self) -> str | None:
@@ -110,7 +116,14 @@ def pairs_of(runs: Mapping[str, Sequence[TaskRow]]) -> tuple[RunPair, ...]:
     compared = [(one, other, compare(runs[one], runs[other])) for one, other in combinations(runs, 2)]
     corrected = iter(holm([found.p for _, _, found in compared if found.paired]))
     return tuple(
-        RunPair(one, other, found, next(corrected) if found.paired else found.p) for one, other, found in compared
+        RunPair(
+            one,
+            other,
+            found,
+            next(corrected) if found.paired else found.p,
+            efforts=efforts_of((one, runs[one]), (other, runs[other]), found.scored_tasks),
+        )
+        for one, other, found in compared
     )
 
 
@@ -123,7 +136,7 @@ def _corrected(pair: RunPair, runs: Mapping[str, LabelledRun | None]) -> Estimat
     found = []
     for letter in (pair.later, pair.first):
         labelled = runs[letter]
-        correction = labelled.correction_on(pair.comparison.tasks) if labelled else None
+        correction = labelled.correction_on(pair.comparison.scored_tasks) if labelled else None
         found.append(correction.estimate if correction else None)
     later, first = found
     return later.minus(first) if later and first else None
@@ -240,9 +253,9 @@ def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:
         only_first=len(before) - len(common),
         only_later=len(after) - len(common),
         changed_tasks=tuple(changed),
+        scored_tasks=tuple(scored),
         p=mcnemar_exact(len(gained), len(lost)),
         differences=tuple(float(other - one) for one, other in scored.values()),
-        tasks=tuple(scored),
         has_repeats=any(tally.attempts > 1 for tally in (*before.values(), *after.values())),
     )
 
@@ -262,10 +275,19 @@ def differing_settings(records: Sequence[Mapping[str, object]]) -> tuple[tuple[s
     names = dict.fromkeys(name for config in configs for name in config if name not in NO_RESULT)
     values = {"judge": judges_of(records)}
     values |= {
-        name: tuple(str(config.get(name, "not set")) for config in configs) for name in names if name != "judge_model"
+        name: tuple(str(config.get(name, _unset(name))) for config in configs)
+        for name in names
+        if name != "judge_model"
     }
     different = [(name.replace("_", " "), each) for name, each in values.items() if len(set(each)) > 1]
     return tuple(different[:_MAX_DIFFERENCES])
+
+
+def _unset(name: str) -> object:
+    """What a setting is that a run does not record: the default, if that is not recorded."""
+    field = RunConfig.model_fields.get(name)
+    is_default = field is not None and field.exclude_if is not None and field.exclude_if(field.default)
+    return field.default if field is not None and is_default else "not set"
 
 
 def judges_of(records: Sequence[Mapping[str, object]]) -> tuple[str, ...]:

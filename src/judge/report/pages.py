@@ -1,18 +1,14 @@
 """Renders views as HTML: jinja2 with autoescaping, one inline style sheet and one inline script per page.
 
-Each page's Content-Security-Policy allows exactly its own style sheet and script, by hash, and images next to it: even
-markup that got through escaping could neither run nor load anything.
+Each page's Content-Security-Policy allows exactly its own style sheet and script (`shared.pages`).
 """
 
-import base64
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
-from importlib import resources
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any
@@ -41,8 +37,10 @@ from judge.results.categories import CATEGORIES
 from judge.results.corrections import RULES
 from judge.results.rates import RowOutcome
 from judge.results.rows import COLUMNS
+from shared.pages import asset, page_policy
 from shared.text import counted, show_hidden, usd, without_surrogates
 
+_OWN = "judge.report"
 # Outcomes that need attention first.
 FAILURES_FIRST: tuple[RowOutcome, ...] = ("failure", "unscored", "aborted", "unfinished", "success")
 _STYLES = ("report.css", "labels.css", "viewer.css")
@@ -65,6 +63,7 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 _SCRIPTS_OF_OTHERS = ("theme.js",)
+_SHARED = frozenset({"base.css", "theme.js"})
 
 
 @dataclass(frozen=True)
@@ -190,6 +189,10 @@ class Renderer:
             differs_at=next((number for number, each in enumerate(lines, 1) if len(each) > 1), None),
         )
 
+    def of_report(self, name: str, **values: Any) -> str:
+        """A page from another of the report's own templates."""
+        return self._page(name, **values)
+
     def of_plugin(self, package: str, name: str, **values: Any) -> str:
         """A page from the template `name` in the `templates` of a plug-in's package. It may extend `base.html`."""
         return self._page(name, package=package, **values)
@@ -214,13 +217,9 @@ class Renderer:
         return self._page(name, connect=True, **values), policy
 
     def _policy(self, *scripts: str, css: str, connect: bool = False) -> str:
-        images = "data:" if self._bundled else "'self' data:"
-        parts = ["default-src 'none'", f"img-src {images}", f"style-src '{_hash(css)}'"]
-        hashes = " ".join(f"'{_hash(script)}'" for script in dict.fromkeys(scripts))
-        parts += [f"script-src {hashes}", "base-uri 'none'"]
-        return "; ".join(parts + (["form-action 'self'", "connect-src 'self'"] if connect else ["form-action 'none'"]))
+        return page_policy(*scripts, css=css, images="data:" if self._bundled else "'self' data:", connect=connect)
 
-    def _page(self, name: str, *, package: str = "judge.report", connect: bool = False, **values: Any) -> str:
+    def _page(self, name: str, *, package: str = _OWN, connect: bool = False, **values: Any) -> str:
         script, css = _script(name), _css(name)
         return (
             _environment(package)
@@ -271,10 +270,10 @@ def _wall_s(record: dict[str, Any]) -> float | None:
 
 
 @cache
-def _environment(package: str = "judge.report") -> Environment:
+def _environment(package: str = _OWN) -> Environment:
     """The template environment; cached, because compiling a template takes longer than rendering a page."""
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(package), PackageLoader("judge.report")]),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader(_OWN)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -297,7 +296,7 @@ def _environment(package: str = "judge.report") -> Environment:
 
 @cache
 def _css(page: str) -> str:
-    return "\n".join(map(_asset, _STYLES_OF.get(page, _STYLES)))
+    return "\n".join(map(_asset, ("base.css", *_STYLES_OF.get(page, _STYLES))))
 
 
 @cache
@@ -305,10 +304,5 @@ def _script(page: str) -> str:
     return "\n".join(map(_asset, _SCRIPTS.get(page, _SCRIPTS_OF_OTHERS)))
 
 
-@cache
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 def _asset(name: str) -> str:
-    return (resources.files("judge.report") / "templates" / name).read_text(encoding="utf-8")
+    return asset(name) if name in _SHARED else asset(name, _OWN)

@@ -31,7 +31,8 @@ class TaskEntry:
     `value` is the entry as it stands in the file. `repeated` is the task whose repeats the entry is one of: in files
     without epochs, every entry is another task. `excluded` is why the run excluded the task before its first attempt:
     it counts as aborted, but nothing can be retried. `is_finished`: the participant ended the attempt itself. `why` is
-    the verdict's reason, the error or the stop reason. `text` has dates as the scenario has them; `""` in older files.
+    the verdict's reason, the error or the stop reason. `sealed` is the digest of the sealed set that the task is of.
+    `text` has dates as the scenario has them; `""` in older files.
     """
 
     value: Mapping[str, Any]
@@ -47,14 +48,17 @@ class TaskEntry:
     attack: AttackOutcome | None
     policies: tuple[PolicyResult, ...]
     progress: float | None
+    score: float | None
     flags: tuple[str, ...]
     why: str
     reason_code: str | None
     steps_taken: int
     max_steps: int
     duration_s: float
+    stop_reason: str | None
     text: str
     website: str
+    sealed: str | None
 
     @classmethod
     def read(cls, value: Any, place: int = 0) -> Self:
@@ -77,14 +81,17 @@ class TaskEntry:
             attack=attack_in(as_mapping(value.get(ATTACK))),
             policies=tuple(policies_in(value.get(POLICIES))),
             progress=progress_in(value.get("progress")),
+            score=progress_in(value.get("score")),
             flags=tuple(map(str, flags)) if isinstance(flags, list | tuple) else (),
             why=str(value.get("reason") or value.get("error") or value.get("stop_reason") or ""),
             reason_code=code if isinstance(code := value.get("reason_code"), str) else None,
             steps_taken=int(_number(value.get("steps_taken"))),
             max_steps=int(_number(value.get("max_steps"))),
             duration_s=_number(value.get("duration_s")),
+            stop_reason=stop if isinstance(stop := value.get("stop_reason"), str) else None,
             text=str(value.get("task_template") or value.get("task_description") or ""),
             website=str(value.get("website") or ""),
+            sealed=digest if isinstance(digest := value.get("sealed"), str) else None,
         )
 
     @property

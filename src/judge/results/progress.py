@@ -1,11 +1,17 @@
-"""Partial credit: how much of an attempt's task is done. It describes, and never replaces the verdict. Pure."""
+"""Partial credit: how much of an attempt's task is done. It describes, and never replaces the verdict. Pure.
+
+Progress is the share of the checks that passed, or of the key points that are met, by weight. The score is the same for
+verdicts on key points only.
+"""
 
 import math
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from judge.evaluators.base import assertions_in
 from judge.records.verdicts import Verdict
+from judge.results.statistics import bootstrap, wilson
 from judge.trajectory.record import Attempt
 from shared.fields import as_mapping, as_mappings
 
@@ -14,7 +20,7 @@ _MET = ("success", "met")
 
 
 def progress_of(verdict: Verdict | None) -> float | None:
-    """The share of the checks that passed, or of the key points that are met, between 0 and 1.
+    """The share of the checks that passed, or of the key points that are met, by weight, between 0 and 1.
 
     Rounded to four places. `None` for a verdict that was not reached point by point, or not reached at all.
     """
@@ -22,12 +28,34 @@ def progress_of(verdict: Verdict | None) -> float | None:
         return None
     if checks := assertions_in(verdict):
         return round(sum(each.passed is True for each in checks) / len(checks), 4)
+    return score_of(verdict)
+
+
+def score_of(verdict: Verdict | None) -> float | None:
+    """The share of the key points that are met, by weight, between 0 and 1; `None` for all other verdicts."""
+    if verdict is None or verdict.outcome == "unscored":
+        return None
     rubric = as_mapping(verdict.evidence.get("rubric"))
-    marks: list[Any] = [each.get("verdict") for each in as_mappings(rubric.get("marks"))]
-    marks = marks or [each.get("status") for each in as_mappings(verdict.evidence.get("key_points"))]
+    share = rubric.get("share")
+    if isinstance(share, float):
+        # Another tool's verifier gives parts of a criterion's points.
+        return round(share, 4)
+    weights = {each.get("id"): _weight(each) for each in as_mappings(rubric.get("criteria"))}
+    marks: list[tuple[Any, float]] = [
+        (each.get("verdict"), weights.get(each.get("criterion"), 1.0)) for each in as_mappings(rubric.get("marks"))
+    ]
+    marks = marks or [(each.get("status"), _weight(each)) for each in as_mappings(verdict.evidence.get("key_points"))]
+    if not marks:
+        return None
     # A point without a mark is not met.
-    total = max(len(marks), len(verdict.key_points))
-    return round(sum(mark in _MET for mark in marks) / total, 4) if marks else None
+    unmarked = max(0, len(verdict.key_points) - len(marks))
+    total = math.fsum(weight for _, weight in marks) + unmarked
+    return round(math.fsum(weight for mark, weight in marks if mark in _MET) / total, 4)
+
+
+def _weight(point: Mapping[str, Any]) -> float:
+    value = point.get("weight", 1.0)
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) and value > 0 else 1.0
 
 
 def with_verdict(attempt: Attempt, verdict: Verdict) -> Attempt:
@@ -38,6 +66,27 @@ def with_verdict(attempt: Attempt, verdict: Verdict) -> Attempt:
 def progress_in(value: object) -> float | None:
     """What an entry of a submission, from any file, says of it."""
     return float(value) if isinstance(value, int | float) and 0 <= value <= 1 else None
+
+
+def mean_score(scores: Iterable[tuple[str, float | None]]) -> dict[str, Any]:
+    """The mean score of tasks with its 95 % interval, as in a submission, from the task and score of every attempt.
+
+    A task counts once: its score is the mean over its attempts. Empty without any.
+    """
+    by_task: defaultdict[str, list[float]] = defaultdict(list)
+    for task, score in scores:
+        if score is not None:
+            by_task[task].append(score)
+    means = [math.fsum(found) / len(found) for found in by_task.values()]
+    if not means:
+        return {}
+    # A score varies at most as much as a success, so Wilson's interval covers the mean of equal scores.
+    low, high = bootstrap(means) or wilson(math.fsum(means), len(means))
+    return {
+        "score": round(math.fsum(means) / len(means), 4),
+        "score_interval_95": [round(low, 4), round(high, 4)],
+        "score_tasks": len(means),
+    }
 
 
 def mean_progress(values: Iterable[float | None]) -> tuple[float, int] | None:

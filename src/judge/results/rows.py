@@ -15,14 +15,14 @@ from judge.evaluators.base import assertions_in
 from judge.records.attacks import AttackOutcome, AttackResult
 from judge.records.findings import AnswerSeen
 from judge.records.tasks import Task
-from judge.records.tools import acts_on_page, tool_of
+from judge.records.tools import SITE_TOOL, acts_on_page, tool_of
 from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict
 from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
 from judge.results.judgings import method_of
 from judge.results.label_files import LabelWord
 from judge.results.metering import MeteredUsage
-from judge.results.progress import progress_of
+from judge.results.progress import progress_of, score_of
 from judge.results.rates import CountedAttempt
 from judge.results.rewards import SuccessRule, reward_of, success_rule
 from judge.trajectory.record import Attempt
@@ -82,6 +82,11 @@ class RowSource:
         return sum(step.outcome is not None and not step.outcome.ok for step in self.attempt.steps)
 
     @property
+    def site_tool_calls(self) -> int:
+        """How often the participant called a tool of the site's own."""
+        return sum(step.action is not None and step.action.tool == SITE_TOOL for step in self.attempt.steps)
+
+    @property
     def page_actions(self) -> int:
         """How many executed actions could change a page: without looking, waiting, and ending the attempt."""
         done = (step.action for step in self.attempt.steps if step.action and step.outcome and step.outcome.ok)
@@ -132,7 +137,8 @@ class Column:
     """A declared column. `entry` is its name in an entry, `heading` its title on the report's page; empty: not there.
 
     Instead of `None`, an entry has `missing`. It has the key only `when` that is true of an attempt; a file from
-    before the column was `added` does not have it at all. `empty` is its value in a row without an attempt.
+    before the column was `added` does not have it at all. `empty` is its value in a row without an attempt. `public`: a
+    submission has it also for a task of a sealed set; of the others, it then has the keys without the values.
     """
 
     name: str
@@ -144,6 +150,7 @@ class Column:
     missing: object
     when: Callable[[RowSource], bool] | None
     added: bool
+    public: bool
 
     @property
     def is_number(self) -> bool:
@@ -159,9 +166,11 @@ def column(
     missing: object = None,
     when: Callable[[RowSource], bool] | None = None,
     added: bool = False,
+    public: bool = False,
 ) -> T:
     """Declare a column (`Column`). `entry` is true if it has the same name there."""
     options = {"obtain": obtain, "entry": entry, "heading": heading, "missing": missing, "when": when, "added": added}
+    options |= {"public": public}
     declared: T = field(metadata=options)
     return declared
 
@@ -171,29 +180,31 @@ class AttemptRow:
     """The attempt that counts for one task in one epoch. The order of the columns is part of the format."""
 
     run_id: str = column(lambda it: it.run_id)
-    task_id: str = column(lambda it: it.task_id, entry=True)
-    epoch: int = column(lambda it: it.epoch, entry=True)
+    task_id: str = column(lambda it: it.task_id, entry=True, public=True)
+    epoch: int = column(lambda it: it.epoch, entry=True, public=True)
     attempt: int = column(lambda it: it.attempt.number)
     website: str = column(lambda it: it.task.website, entry=True)
-    level: str | None = column(lambda it: it.task.level, entry=True)
+    level: str | None = column(lambda it: it.task.level, entry=True, public=True)
     reference_length: int | None = column(lambda it: it.task.reference_length)
     task: str = column(lambda it: it.task.task, entry="task_description")
-    verdict: str = column(lambda it: it.attempt.outcome, entry=True)
-    success: bool | None = column(lambda it: _SUCCESS.get(it.attempt.outcome), entry=True, missing=False)
-    decided_by: str = column(lambda it: decided_by(it.attempt, it.judge_id), entry=True)
+    verdict: str = column(lambda it: it.attempt.outcome, entry=True, public=True)
+    success: bool | None = column(lambda it: _SUCCESS.get(it.attempt.outcome), entry=True, missing=False, public=True)
+    decided_by: str = column(lambda it: decided_by(it.attempt, it.judge_id), entry=True, public=True)
     reason: str | None = column(lambda it: it.attempt.verdict.reason if it.attempt.verdict else None, entry=True)
-    reason_code: str | None = column(lambda it: it.reason_code, entry=True, when=lambda it: it.reason_code is not None)
+    reason_code: str | None = column(
+        lambda it: it.reason_code, entry=True, when=lambda it: it.reason_code is not None, public=True
+    )
     failed_check: str | None = column(lambda it: _failed_check(it.verdict))
-    stop_reason: str = column(lambda it: it.attempt.stop_reason, entry=True)
+    stop_reason: str = column(lambda it: it.attempt.stop_reason, entry=True, public=True)
     error: str | None = column(lambda it: it.attempt.cause, entry=True)
     blame: str | None = column(lambda it: it.attempt.blame)
-    flags: tuple[str, ...] = column(lambda it: tuple(it.attempt.flags), entry=True)
-    steps: int = column(lambda it: it.attempt.steps_taken, entry="steps_taken")
-    max_steps: int = column(lambda it: it.attempt.max_steps, entry=True)
+    flags: tuple[str, ...] = column(lambda it: tuple(it.attempt.flags), entry=True, public=True)
+    steps: int = column(lambda it: it.attempt.steps_taken, entry="steps_taken", public=True)
+    max_steps: int = column(lambda it: it.attempt.max_steps, entry=True, public=True)
     answer: str | None = column(lambda it: it.attempt.final_answer)
     started_at: str | None = column(lambda it: _time(it.attempt.started_at))
     ended_at: str | None = column(lambda it: _time(it.attempt.ended_at))
-    duration_s: float | None = column(lambda it: it.attempt.duration_s, entry=True, missing=0.0)
+    duration_s: float | None = column(lambda it: it.attempt.duration_s, entry=True, missing=0.0, public=True)
     observe_s: float | None = column(lambda it: it.seconds("observe_s"))
     reply_s: float | None = column(lambda it: it.seconds("reply_s"))
     act_s: float | None = column(lambda it: it.seconds("act_s"))
@@ -219,19 +230,26 @@ class AttemptRow:
         lambda it: it.attempt.excluded, entry=True, when=lambda it: it.attempt.excluded is not None
     )
     reward: float | None = column(
-        lambda it: reward_of(it.attempt), entry=True, when=lambda it: it.rule is not None, added=True
+        lambda it: reward_of(it.attempt), entry=True, when=lambda it: it.rule is not None, added=True, public=True
     )
-    success_rule: str | None = column(lambda it: it.rule, entry=True, when=lambda it: it.rule is not None, added=True)
+    success_rule: str | None = column(
+        lambda it: it.rule, entry=True, when=lambda it: it.rule is not None, added=True, public=True
+    )
     categories: Mapping[Category, str] = column(lambda it: dict(failure_categories(it.attempt, it.verdict)))
     coverage: str | None = column(
         lambda it: it.attempt.frozen.coverage if it.attempt.frozen else None,
         entry=True,
         when=lambda it: it.attempt.frozen is not None,
         added=True,
+        public=True,
     )
-    not_executed: int = column(lambda it: it.rejected, entry=True, heading="Not executed", added=True)
+    not_executed: int = column(lambda it: it.rejected, entry=True, heading="Not executed", added=True, public=True)
     completed_under_policy: bool | None = column(
-        lambda it: it.attempt.completed_under_policy, entry=True, when=lambda it: bool(it.attempt.policies), added=True
+        lambda it: it.attempt.completed_under_policy,
+        entry=True,
+        when=lambda it: bool(it.attempt.policies),
+        added=True,
+        public=True,
     )
     policies: Mapping[str, str] = column(lambda it: {each.name: each.dimension for each in it.attempt.policies})
     violated_policies: Mapping[str, str] = column(lambda it: _policies(it.attempt, violated=True))
@@ -248,6 +266,9 @@ class AttemptRow:
         added=True,
     )
 
+    sealed: str | None = column(
+        lambda it: it.task.sealed, entry=True, when=lambda it: it.task.sealed is not None, added=True, public=True
+    )
     attack: str | None = column(lambda it: it.attack.name if it.attack else None)
     attack_kind: str | None = column(lambda it: it.attack.kind if it.attack else None)
     attack_of: str | None = column(lambda it: it.attack.of if it.attack else None)
@@ -256,7 +277,7 @@ class AttemptRow:
     attack_succeeded: bool | None = column(lambda it: it.attack.succeeded if it.attack else None)
     attack_left_out: bool | None = column(lambda it: it.attack.is_left_out if it.attack else None)
     progress: float | None = column(
-        lambda it: it.progress, entry=True, when=lambda it: it.progress is not None, added=True
+        lambda it: it.progress, entry=True, when=lambda it: it.progress is not None, added=True, public=True
     )
     participant_calls: int | None = column(lambda it: it.metered.calls if it.metered else None)
     participant_unknown_calls: int | None = column(lambda it: it.metered.unknown_calls if it.metered else None)
@@ -269,6 +290,23 @@ class AttemptRow:
     claimed_input_tokens: int | None = column(lambda it: it.claimed.input if it.claimed else None)
     claimed_output_tokens: int | None = column(lambda it: it.claimed.output if it.claimed else None)
     claimed_cost_usd: float | None = column(lambda it: it.claimed.cost_usd if it.claimed else None)
+    score: float | None = column(
+        lambda it: score_of(it.verdict),
+        entry=True,
+        when=lambda it: score_of(it.verdict) is not None,
+        added=True,
+        public=True,
+    )
+    # Empty where they were off.
+    site_tools: str | None = column(
+        lambda it: it.attempt.site_tools if it.attempt.site_tools != "off" else None,
+        entry=True,
+        when=lambda it: it.attempt.site_tools != "off",
+        heading="Site tools",
+        added=True,
+        public=True,
+    )
+    site_tool_calls: int = column(lambda it: it.site_tool_calls, heading="Site tool calls")
     human_label: str | None = column(lambda it: it.label, heading="Label")
     page_actions: int = column(lambda it: it.page_actions)
     answer_seen: bool | None = column(lambda it: answer_seen(it.verdict))
@@ -315,6 +353,8 @@ def entry_of(played: RowSource) -> dict[str, Any]:
     for each in ENTRY_COLUMNS:
         if each.when is None or each.when(played):
             value = _cut(each.obtain(played), MAX_TEXT_CHARS)
+            if played.task.sealed and not each.public:
+                value = emptied(value)
             entry[each.entry] = each.missing if value is None else list(value) if _is_list(value) else value
     return entry
 
@@ -351,6 +391,11 @@ def _time(seconds: float) -> str | None:
 
 def _cut(value: Any, max_chars: int | None) -> Any:
     return clip(value, max_chars) if max_chars is not None and isinstance(value, str) else value
+
+
+def emptied(value: Any) -> Any:
+    """A value of the same kind without content; texts and lists are the only ones that can have any."""
+    return "" if isinstance(value, str) else [] if isinstance(value, list | tuple) else None
 
 
 def _is_list(value: object) -> bool:

@@ -475,5 +475,6 @@ def provenance(
         "actions": config.actions,
         "config_checksum": settings_checksum(config.recorded()),
         **made_with(results),
-        "shard": {"index": part.index, "of": part.of},
+        # The digest identifies the whole set of tasks in every shard of it.
+        "shard": {key: value for key, value in part.model_dump().items() if value != ""},
     }

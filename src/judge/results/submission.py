@@ -22,9 +22,9 @@ from judge.records.verdicts import CHECKS, JudgeInfo, TaskOutcome
 from judge.results.attacks import ATTACKS, AttackTotals, attack_entry
 from judge.results.entries import TaskEntry, kinds_of, rate_of, read_entries
 from judge.results.policies import PolicyTotals, policy_entries
-from judge.results.progress import mean_progress
+from judge.results.progress import mean_progress, mean_score
 from judge.results.rates import COVERAGES
-from judge.results.rows import EXCLUDED, RowSource, entry_of
+from judge.results.rows import ENTRY_COLUMNS, EXCLUDED, RowSource, emptied, entry_of
 from judge.results.statistics import repeats_of, tallies_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
@@ -55,6 +55,12 @@ _FIRST_KEYS = (
     "stop_reason",
 )
 _LISTS = ("thoughts", "action_history", "screenshots")
+# Those that say nothing of what a task is about.
+_PUBLIC_KEYS = {each.entry for each in ENTRY_COLUMNS if each.public} | {
+    "task_id_with_timestamp",
+    "settle",
+    "task_sha256",
+}
 _TEXTS = ("task_description", "error", "reason")
 _LEVELS: tuple[str, ...] = get_args(Level)
 
@@ -158,7 +164,14 @@ def _entry(attempt: Attempt, judge_id: str | None) -> dict[str, Any]:
         # Without defaults, so that keys added to tasks in later versions do not change existing digests.
         "task_sha256": sha256_json(task.declared(exclude_defaults=True)),
     }
+    if task.sealed:
+        entry |= {key: emptied(entry[key]) for key in _LISTS}
     return {key: entry[key] for key in (*_FIRST_KEYS, *entry)}
+
+
+def public_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry as it would be if its task were sealed: every key, but no value that says what the task is about."""
+    return {key: value if key in _PUBLIC_KEYS else emptied(value) for key, value in entry.items()}
 
 
 def repeats_in(entries: Iterable[TaskEntry]) -> dict[str, Any] | None:
@@ -258,6 +271,7 @@ def detail_of(
         "judge": dict(judge),
         "cost_usd": cost_usd,
         "provenance": dict(provenance),
+        **without_none(sealed=_sealed(entries)),
         **without_none(self_recorded=any(SELF_RECORDED in each.flags for each in entries) or None),
         "tasks": [_within(each.value, MAX_ENTRIES_BYTES // len(entries)) for each in entries],
         "by_truth": by_truth,
@@ -266,7 +280,14 @@ def detail_of(
         **(policies.published() if policies else {}),
         **(attacks.published() if attacks else {}),
         **without_none(progress=round(progress[0] / 100, 4) if progress else None, excluded=left_out or None),
+        **mean_score((each.repeated, each.score) for each in clean),
     }
+
+
+def _sealed(entries: Iterable[TaskEntry]) -> str | None:
+    """The digest of the sealed set, of several the digests with commas; `None` if no task is sealed."""
+    digests = dict.fromkeys(each.sealed for each in entries if each.sealed)
+    return ", ".join(digests) or None
 
 
 def _excluded_by_run(entries: Iterable[TaskEntry]) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ from judge.results.run_record import (
     tasks_of,
 )
 from judge.results.submission import TaskSummary, build_submission
-from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
+from judge.store.layout import DOWNLOADS, OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
 from judge.trajectory.files import (
     evidence_problems,
     load_trajectory,
@@ -269,6 +269,9 @@ def _files(folder: Path, recorded: dict[str, Any]) -> tuple[list[str], dict[str,
     problems: list[str] = []
     digested = None
     named = {page[kind] for page in recorded_pages(recorded) for kind in ("screenshot", "snapshot") if page.get(kind)}
+    named |= {
+        each["file"] for page in recorded_pages(recorded) for each in page.get("downloaded", ()) if each.get("file")
+    }
     named |= {recorded["network"]["file"]} if recorded.get("network") else set()
     if outside := [name for name in named if Path(name).is_absolute() or ".." in Path(name).parts]:
         problems.append(f"result.json: {excerpt(outside[0])} points outside its folder")
@@ -279,7 +282,7 @@ def _files(folder: Path, recorded: dict[str, Any]) -> tuple[list[str], dict[str,
         problems += (f"{name}: missing" for name in sorted(named) if not (folder / name).is_file())
     if not recorded.get("network") and (folder / NETWORK_FILE).exists():
         problems.append(f"{NETWORK_FILE}: belongs to no recorded network trace")
-    for kind in ("trajectory", "snapshots", "final"):
+    for kind in ("trajectory", "snapshots", "final", DOWNLOADS):
         for path in sorted((folder / kind).iterdir()) if (folder / kind).is_dir() else ():
             if f"{kind}/{path.name}" not in named:
                 problems.append(f"{kind}/{excerpt(path.name)}: belongs to no step")

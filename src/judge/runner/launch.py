@@ -39,7 +39,9 @@ _RUNNING_TIMEOUT_S = 10.0
 _STOP_GRACE_S = 10.0
 _POLL_S = 0.1
 _LOG_TAIL_BYTES = 16_384
-_REDIS = "WABE_REDIS_URL"
+# Not for participants: anyone with access to Redis can change the judge model's replies, and with the key the tasks are
+# open.
+_JUDGE_ONLY = ("WABE_REDIS_URL", "WABE_SEAL_KEY")
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 # From <linux/prctl.h>; Python has no names for these.
 _PR_SET_PDEATHSIG = 1
@@ -100,8 +102,8 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
                 remedy='add endpoint = "http://127.0.0.1:PORT" to run it here',
             )
         env = resolved_env(agent.role, agent.env, settings.environ, scenario.path) if agent.cmd is not None else {}
-        if agent is scenario.green_agent and settings.redis_url:
-            env = {_REDIS: settings.redis_url.get_secret_value(), **env}
+        if agent is scenario.green_agent:
+            env = {name: value for name in _JUDGE_ONLY if (value := settings.environ.get(name))} | env
         headers = {}
         if isinstance(agent, ParticipantEntry):
             headers = resolved_headers(agent, settings.environ, scenario.path)
@@ -118,9 +120,7 @@ def child_environ(
 
     `today` is the day of the run: dates in reference scripts are relative to it.
     """
-    environ = dict(settings.environ)
-    # Participants do not get this address, because anyone with access to Redis can change the judge model's replies.
-    environ.pop(_REDIS, None)
+    environ = {name: value for name, value in settings.environ.items() if name not in _JUDGE_ONLY}
     environ["PATH"] = f"{Path(sys.executable).parent}:{settings.path}"
     # Otherwise the log of a child that is killed would lack its last lines.
     environ["PYTHONUNBUFFERED"] = "1"

@@ -21,6 +21,7 @@ from typing import Any
 from pydantic import ValidationError
 from rich.console import Console
 
+from judge.records.sealing import SealKey
 from judge.results.run_record import is_finished
 from judge.runner.agents import agents_of, label_of, line_ups
 from judge.runner.boundary import EXIT_LOST, Interrupted
@@ -83,12 +84,17 @@ class CellRequest:
         return re.sub(r"[^\w.-]+", "-", f"{self.scenario}-{self.agent}")
 
 
-def asked_for(scenarios: Mapping[str, Path], agents: Sequence[str]) -> list[CellRequest]:
+def asked_for(scenarios: Mapping[str, Path], agents: Sequence[str], key: SealKey | None = None) -> list[CellRequest]:
     """The cells of these scenarios and `--agent` options: all task sets of an agent, then those of the next one.
+
+    `key` opens sealed task sets.
 
     Raises `ConfigError`.
     """
-    roles = {argument: [each.role for each in load_scenario(path).participants] for argument, path in scenarios.items()}
+    roles = {
+        argument: [each.role for each in load_scenario(path, key=key).participants]
+        for argument, path in scenarios.items()
+    }
     chosen = {argument: line_ups(agents, roles[argument]) for argument in scenarios}
     players = list(dict.fromkeys(line_up for line_ups_of_one in chosen.values() for line_up in line_ups_of_one))
     labels = {

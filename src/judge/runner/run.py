@@ -16,9 +16,11 @@ from judge.browser.chromium import sweep
 from judge.records.events import Sink
 from judge.records.verdicts import WITHOUT_CHECKS
 from judge.report.build import make_report, open_page
+from judge.report.public import make_public_report
 from judge.results.additions import with_additions
 from judge.results.entries import counts_of, read_entries
 from judge.results.run_record import withdraw_unplayed
+from judge.results.sealed_runs import is_sealed
 from judge.results.submission import TaskSummary
 from judge.runner.baseline import BaselineComparison, compared
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
@@ -371,7 +373,7 @@ def _report(store: RunStore, options: RunOptions, console: Console) -> Path | No
     try:
         has_tasks = next(store.tasks(), None) is not None
         with console.status("Writing the report"):
-            page = make_report([store], contents=not Settings.from_environ().is_ci) if has_tasks else None
+            page = _made(store) if has_tasks else None
     except WabeError as error:
         _tell_problem(console, f"No report: {error}", style="")
         return None
@@ -381,6 +383,12 @@ def _report(store: RunStore, options: RunOptions, console: Console) -> Path | No
     if page and options.open_report:
         open_page(page)
     return page
+
+
+def _made(store: RunStore) -> Path:
+    """The report; for a sealed task set, in a CI service, the one without its tasks."""
+    is_ci = Settings.from_environ().is_ci
+    return make_public_report(store) if is_ci and is_sealed(store) else make_report([store], contents=not is_ci)
 
 
 def _rates_under(limit: float | None, submission: dict[str, Any]) -> list[float]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from judge.records.sealing import key_in
 from judge.runner.agents import BundledAgent, agents_of, is_container, with_agents
 from judge.runner.launch import Member, members_of
 from judge.runner.options import RunOptions
@@ -43,7 +44,8 @@ class Start:
 
 def start_of(options: RunOptions, settings: Settings, today: date | None = None, now: datetime | None = None) -> Start:
     """The scenario and its processes. Raises `ConfigError` for options that do not go with them."""
-    loaded = on_running_agents(load_scenario(options.scenario, today=today, now=now), settings.agents_run)
+    key = key_in(settings.seal_key)
+    loaded = on_running_agents(load_scenario(options.scenario, today=today, now=now, key=key), settings.agents_run)
     require_sites(loaded, settings.scenarios_folder)
     declared = on_archives(_played(loaded, options, settings), options.archive)
     shares_ports = not (options.agent or options.player or options.cell or options.shards)
@@ -52,6 +54,7 @@ def start_of(options: RunOptions, settings: Settings, today: date | None = None,
     is_ours = scenario.green_agent.cmd is not None or settings.trust_config
     start = Start(options, settings, declared, scenario, members_of(scenario, settings), is_ours)
     _require_own_judge(start)
+    _require_sealable(start)
     if options.shards is not None:
         require_shardable(declared, options, is_recorded_here=start.is_recorded_here)
     return start
@@ -114,6 +117,21 @@ def _require_own_judge(start: Start) -> None:
             raise ConfigError(
                 f"{options.scenario}: {problem} a judge that is started here and receives a request",
                 remedy="give [green_agent] a cmd, and leave --serve-only out",
+            )
+
+
+def _require_sealable(start: Start) -> None:
+    """Raises `ConfigError` for options with which a sealed run's files would leave this machine."""
+    if start.scenario.sealed is None:
+        return
+    for is_given, option, why in (
+        (start.options.record_trace, "--record-trace", "traces contain pages of the tasks"),
+        (start.settings.object_store, "WABE_STORE", "it would receive the tasks"),
+    ):
+        if is_given:
+            raise ConfigError(
+                f"{start.options.scenario}: {option} does not go with a sealed task set: {why}",
+                remedy="leave it out",
             )
 
 

@@ -13,6 +13,7 @@ from judge.evaluators.policies import evaluate_policies
 from judge.judges.factory import OFFLINE, open_judge
 from judge.network.archives import open_archives
 from judge.network.attempt import require_networks
+from judge.records.sealing import key_in
 from judge.runner.launch import site_members
 from judge.runner.rehearsal import rehearsing
 from judge.scenario.frozen import on_archives, recorded_at
@@ -41,7 +42,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     declared = on_archives(scenario)
     archives = open_archives(declared.config)
     if now := recorded_at(declared, archives):
-        declared = on_archives(load_scenario(scenario.path, now=now))
+        declared = on_archives(load_scenario(scenario.path, now=now, key=key_in(settings.seal_key)))
     scenario = with_addresses(declared, settings.environ)
     config = scenario.config
     tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks or task.policies], settings.environ)

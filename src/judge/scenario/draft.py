@@ -1,5 +1,6 @@
 """An assessment request before it is sent: records until the last moment, then one JSON text."""
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from judge.config import RunConfig
 from judge.records.access import StorageState
 from judge.records.tasks import Task
 from judge.scenario.attacks import planned
+from judge.scenario.files import contents_of
 from judge.scenario.models import Launch, Scenario
 from shared.errors import ConfigError
 from shared.fields import shown
@@ -20,7 +22,8 @@ class RequestDraft:
     """The request that `agentbeats-run` sends.
 
     `tasks` are those to be played, `excluded` those that the scenario excludes. `launch` is for a judge that the runner
-    itself started; `headers` are the participants' credentials by role.
+    itself started; `headers` are the participants' credentials by role. `sealed` is the text of a sealed file: then
+    only the ids of the tasks are sent beside it.
     """
 
     participants: Mapping[str, str]
@@ -29,6 +32,7 @@ class RequestDraft:
     excluded: tuple[Task, ...] = ()
     launch: Launch | None = None
     headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    sealed: str | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -57,7 +61,8 @@ class RequestDraft:
         if ids and "participant_ids" not in settings.model_fields_set:
             settings = settings.model_copy(update={"participant_ids": ids})
         chosen = scenario.tasks if tasks is None else tasks
-        return cls(endpoints, settings, chosen, scenario.excluded if chosen else (), launch, headers)
+        sealed = scenario.sealed.text if scenario.sealed else None
+        return cls(endpoints, settings, chosen, scenario.excluded if chosen else (), launch, headers, sealed)
 
     @property
     def played(self) -> tuple[Task, ...]:
@@ -84,7 +89,13 @@ class RequestDraft:
         states: dict[str, dict[str, Any]] = {}
         if self.tasks:
             # The judge plays none of those excluded, and names them in its results.
-            config["tasks"] = _tables((*self.tasks, *self.excluded), states)
+            listed = (*self.tasks, *self.excluded)
+            if self.sealed is None:
+                config["tasks"] = _tables(listed, states)
+            else:
+                config |= {"sealed": self.sealed, "tasks": [task.task_id for task in listed]}
+            if contents := contents_of(listed):
+                body["files"] = {name: base64.b64encode(data).decode() for name, data in contents.items()}
         if states:
             body["storage_states"] = states
         if self.headers:
@@ -99,6 +110,8 @@ def _tables(tasks: Sequence[Task], states: dict[str, dict[str, Any]]) -> list[di
     for task in tasks:
         # As declared: the judge writes the dates out, by the `today` of the request's settings.
         table = task.declared(exclude_defaults=True)
+        if task.files:
+            table["files"] = [each.name for each in task.files]
         if isinstance(task.storage_state, StorageState):
             content = task.storage_state.to_json()
             table["storage_state"] = names.setdefault(json.dumps(content), f"state-{len(names) + 1}")

@@ -23,6 +23,8 @@ class ImportRequest(NamedTuple):
     level: str | None = None
     limit: int | None = None
     output: Path | None = None
+    # A file or folder that the source is read from, named after it.
+    path: Path | None = None
 
 
 class ImportedTasks(NamedTuple):

@@ -5,15 +5,17 @@ both values: a judge never reads a file or variable that a request names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urljoin
 
 from judge.config import CONFIG, RunConfig
 from judge.records.access import FormLogin, StorageState, merged, read_storage_state
+from judge.records.sealing import SealKey
 from judge.records.tasks import Task
 from judge.scenario.models import Scenario, SiteEntry, resolved
-from judge.scenario.toml import line_in_file
+from judge.scenario.toml import line_in_file, open_scenario
 from judge.sites import RunSites, Site, is_off_site, origin_of, site_of
 from shared.declarations import names_of
 from shared.errors import ConfigError
@@ -55,6 +57,19 @@ def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str,
             raise _mistake(scenario, (*where, *path), text, remedy)
         found.append(task)
     return tuple(found)
+
+
+def sealed_tasks(text: str, key: SealKey | None, today: date, environ: Mapping[str, str]) -> tuple[Task, ...]:
+    """The tasks in the text of a sealed file, with their log-ins, and those it excludes. Raises `ConfigError`."""
+    scenario = open_scenario(text, Path("config.sealed"), key, today=today)
+    try:
+        return with_logins(scenario, (*scenario.tasks, *scenario.excluded), environ)
+    except ConfigError:
+        # The message may quote what is sealed.
+        raise ConfigError(
+            "config.sealed: a log-in of the sealed tasks cannot be used here",
+            remedy="set the variables that its credentials name where the judge runs",
+        ) from None
 
 
 def with_addresses(scenario: Scenario, environ: Mapping[str, str]) -> Scenario:

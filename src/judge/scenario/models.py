@@ -19,9 +19,12 @@ from judge.records.access import Credentials, DeclaredLogin, DeclaredState, Stat
 from judge.records.attacks import Attack, repeated_attack
 from judge.records.checks import Check
 from judge.records.credentials import Headers, HeadersByRole
+from judge.records.files import FileContents, FileNames, is_reserved
 from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
-from judge.records.ids import USABLE, is_reserved
+from judge.records.ids import USABLE
+from judge.records.key_points import DeclaredPoint
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
+from judge.records.sealing import SealedSet
 from judge.records.tasks import TASK_ID, Dated, Exclusion, Level, Task
 from judge.records.user import AnswerText, UserReply
 from judge.scenario.days import invalid_on, listed_on_day, on_day
@@ -133,7 +136,6 @@ MAX_POLICIES = 50
 Policies = Annotated[tuple[DeclaredPolicy, ...], at_most(MAX_POLICIES), AfterValidator(_have_names_of_their_own)]
 MAX_ATTACKS = 50
 Attacks = Annotated[tuple[Attack, ...], at_most(MAX_ATTACKS), AfterValidator(_have_attack_names_of_their_own)]
-Words = Annotated[Prose, Field(min_length=1), at_most(1000)]
 CommandLine = Annotated[Line, at_most(4000), AfterValidator(_is_command)]
 Endpoint = Annotated[Url, AfterValidator(_is_endpoint)]
 Role = Annotated[str, Field(min_length=1), at_most(100), AfterValidator(_is_role)]
@@ -235,8 +237,8 @@ class SiteEntry(_Process):
     persists beyond its browser. `reset_url`: a POST to it, which may be a path on the site, resets the site to its
     initial state; `restart`: restarting `cmd` does. `storage_state` and `http_credentials` apply to each task on the
     site that has none of its own. So does `login`, which is repeated whenever the site is reset, and `hold`, after the
-    task's own. With an `archive`, recordings answer for the site, which is then not started; `archive_sha256` is the
-    digest that the file must have.
+    task's own; `files` as well. With an `archive`, recordings answer for the site, which is then not started;
+    `archive_sha256` is the digest that the file must have.
     """
 
     name: Name
@@ -249,6 +251,7 @@ class SiteEntry(_Process):
     archive_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     login: DeclaredLogin | None = Field(default=None, repr=False)
     hold: Annotated[Holds, _OnItsDay] = ()
+    files: FileNames = ()
     storage_state: DeclaredState | None = Field(default=None, repr=False)
     http_credentials: Credentials = Field(default=(), repr=False)
 
@@ -298,7 +301,7 @@ class TaskTable(Table):
     task: Annotated[Prose, Field(min_length=1), at_most(10_000)]
     level: Level | None = None
     reference_length: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
-    key_points: Annotated[tuple[Words, ...], FailFast(), at_most(50)] = ()
+    key_points: Annotated[tuple[DeclaredPoint, ...], FailFast(), at_most(50)] = ()
     checks: Annotated[tuple[Check, ...], at_most(50), AfterValidator(_has_few_expressions)] = ()
     policies: Policies = ()
     attacks: Attacks = ()
@@ -313,6 +316,7 @@ class TaskTable(Table):
     keep_fields: Annotated[tuple[Name, ...], FailFast(), at_most(200)] = ()
     storage_state: DeclaredState | None = Field(default=None, repr=False)
     http_credentials: Credentials = Field(default=(), repr=False)
+    files: FileNames = ()
     reference: Annotated[Line, Field(min_length=1), at_most(1000)] | None = None
     excluded: Reason | None = None
     valid_from: Day | None = None
@@ -462,13 +466,14 @@ class Scenario(ScenarioFile):
     """A scenario file that was read. `source_checksum` is the SHA-256 of its bytes, in hexadecimal.
 
     `tasks` are those of the set; `excluded` are the others, which the file excludes. `task_ids` are those of all, in
-    the order of the file.
+    the order of the file. `sealed`: of a sealed file, which was opened.
     """
 
     path: Path
     source_checksum: str
     excluded: tuple[Task, ...] = ()
     task_ids: tuple[str, ...] = ()
+    sealed: SealedSet | None = None
 
     @property
     def places(self) -> Mapping[str, int]:
@@ -498,12 +503,14 @@ class LaunchedProcess(Record):
 class Shard(Record):
     """A part of a run that is played by its own process: number `index` (from 0) of `of`.
 
-    `tasks_sha256` covers all tasks of the run, so that every shard identifies the run that it belongs to.
+    `tasks_sha256` covers all tasks of the run, so that every shard identifies the run that it belongs to. `tasks` is
+    their number, 0 if it is not known.
     """
 
     index: int = Field(ge=0)
     of: int = Field(ge=1)
     tasks_sha256: str = Field(default="", max_length=64)
+    tasks: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
 
     @property
     def name(self) -> str:
@@ -540,6 +547,8 @@ class RequestBody(Table):
     attacks: list[Any] | None = None
     # Keyed by the name that tasks use in `storage_state`.
     storage_states: Annotated[dict[str, StateContent], at_most(1000)] = Field(default_factory=dict, repr=False)
+    # The content of the files that tasks name in `files`.
+    files: FileContents = Field(default_factory=dict, repr=False)
     # Credentials by role, secret like the storage states.
     participant_headers: HeadersByRole = Field(default_factory=dict, repr=False)
     launch: Launch | None = None
@@ -562,10 +571,19 @@ class AssessmentRequest(Record):
     participant_headers: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False, exclude=True)
     resume_token: str | None = Field(default=None, repr=False, exclude=True)
     warnings: tuple[str, ...] = ()
+    # Set by the judge when it takes its slice of the tasks.
+    part: Shard | None = Field(default=None, exclude=True)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether nothing that its tasks say may leave the judge."""
+        return any(task.sealed for task in self.tasks)
 
     @property
     def shard(self) -> Shard:
         """The part of a run that this request covers, whether the platform or the runner divided it."""
+        if self.part is not None:
+            return self.part
         if self.launch and self.launch.shard:
             return self.launch.shard
         return Shard(index=self.config.shard_index, of=self.config.num_shards)

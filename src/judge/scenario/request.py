@@ -9,11 +9,13 @@ from pydantic import BaseModel, TypeAdapter
 
 from judge.config import CONFIG, RunConfig
 from judge.records.access import StorageState
+from judge.records.sealing import WITHHELD
 from judge.records.tasks import Exclusion, Task
 from judge.records.user import impossible_grant
 from judge.scenario.attacks import planned
 from judge.scenario.credentials import clear_text_note
 from judge.scenario.days import today_of, with_today
+from judge.scenario.files import files_problem, with_contents
 from judge.scenario.logins import login_problem
 from judge.scenario.models import (
     EXAMPLES,
@@ -26,10 +28,12 @@ from judge.scenario.models import (
     TaskTable,
     divided,
 )
+from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean, keys_of, remedy_for, shown
 from shared.files import reason_of
 from shared.strict_json import parse_json
 from shared.text import counted
+from shared.toml_lines import KeyPath
 from shared.validation import mistake, validated
 
 # The same limit as for a scenario file.
@@ -43,13 +47,17 @@ _COMMON = ("policies", "attacks")
 _BODY = TypeAdapter(RequestBody)
 
 Bundled = Callable[[str], tuple[Task, ...]]
+# Opens the text of a sealed file, whose dates are relative to a day.
+Opened = Callable[[str, date], tuple[Task, ...]]
 
 
-def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
+def parse_request(text: str, bundled: Bundled, opened: Opened | None = None) -> AssessmentRequest:
     """Read the request `{"participants": {role: url}, "config": {…}}`.
 
-    Tasks are `config.tasks`, else a top-level `tasks`, else the bundled set that `config.scenario` names (`bundled`
-    looks it up and raises `ConfigError` for an unknown name), else `config` itself is the only task. Unknown keys are
+    Tasks are those of `config.sealed`, the text of a sealed file (`opened` opens it, and raises `ConfigError` without
+    its key), of which `config.tasks` may name some; else `config.tasks`, else a top-level `tasks`, else the bundled set
+    that `config.scenario` names (`bundled` looks it up and raises `ConfigError` for an unknown name), else `config`
+    itself is the only task. Unknown keys are
     returned as warnings. `num_instances` is the total number of tasks of all shards; with a `shard_index` but no
     `num_shards` it is the number of shards. Does not shard the tasks: see `shard`. Raises only `ConfigError`.
     """
@@ -59,7 +67,7 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     known = _known(value, RequestBody, (), warnings)
     body = validated(_BODY, known, _SOURCE, examples={"participants": '{"white_agent": "http://127.0.0.1:9019"}'})
     today = today_of(body.config)
-    tasks, settings = _tasks(body, bundled, warnings, today)
+    tasks, settings = _sealed(body.config, opened, today) or _tasks(body, bundled, warnings, today)
     if "shard_index" in settings and "num_shards" not in settings and "num_instances" in settings:
         settings["num_shards"] = settings.pop("num_instances")
     settings = _known(settings, RunConfig, ("config",), warnings)
@@ -67,7 +75,7 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     if any(task.is_about_days for task in tasks):
         # A bundled set has the day on which it was read.
         config = with_today(config, next((task.dated.day for task in tasks if task.dated), today))
-    tasks = tuple(_with_state(task, body.storage_states) for task in tasks)
+    tasks = tuple(with_contents(_with_state(task, body.storage_states), body.files) for task in tasks)
     tasks, excluded = divided(tasks)
     if excluded and not tasks:
         raise mistake(_SOURCE, ("tasks",), "every task is excluded", "send one that is to be played")
@@ -77,11 +85,10 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
         raise mistake(_SOURCE, ("config", "attacks"), "no task declares an attack", 'send attacks = "off"')
     for task in tasks:
         if wrong := impossible_grant(task.user_replies, task.policies):
-            reply, key, said, remedy = wrong
-            raise mistake(f"{_SOURCE}: task {task.task_id}", ("user_replies", reply, key), said, remedy)
-        if problem := login_problem(task, config.sites):
-            path, said, remedy = problem
-            raise mistake(f"{_SOURCE}: task {task.task_id}", path, said, remedy)
+            reply, key, problem, remedy = wrong
+            raise _task_mistake(task, ("user_replies", reply, key), problem, remedy)
+        if found := login_problem(task, config.sites) or files_problem(task):
+            raise _task_mistake(task, *found)
     warnings += _notes_on_headers(body)
     if len(warnings) > _MAX_WARNINGS:
         warnings = [*warnings[:_MAX_WARNINGS], f"{_SOURCE}: {counted(len(warnings) - _MAX_WARNINGS, 'more warning')}"]
@@ -97,6 +104,14 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     )
 
 
+def _task_mistake(task: Task, path: KeyPath, problem: str, remedy: str) -> ConfigError:
+    """The error for a task of the request; what a sealed one says is not quoted."""
+    source = f"{_SOURCE}: task {task.task_id}"
+    if task.sealed:
+        return ConfigError(f"{source}: it cannot be played with these settings", remedy="send the sealed set alone")
+    return mistake(source, path, problem, remedy)
+
+
 def _notes_on_headers(body: RequestBody) -> list[str]:
     """Warnings about credentials. Raises `ConfigError` for those of an unknown participant."""
     for role in body.participant_headers:
@@ -110,7 +125,11 @@ def _notes_on_headers(body: RequestBody) -> list[str]:
 
 def exclusions_of(excluded: Iterable[Task]) -> tuple[Exclusion, ...]:
     """The tasks that a scenario excludes, as results name them."""
-    return tuple(Exclusion(task_id=task.task_id, reason=task.excluded or "", by="scenario") for task in excluded)
+    return tuple(Exclusion(task_id=task.task_id, reason=_reason(task), by="scenario") for task in excluded)
+
+
+def _reason(task: Task) -> str:
+    return WITHHELD if task.sealed else task.excluded or ""
 
 
 def _require_tasks_to_exclude(config: RunConfig, tasks: Sequence[Task], launch: Launch | None) -> None:
@@ -189,6 +208,27 @@ def _with_common(task: Any, body: RequestBody) -> Any:
         if common and isinstance(own, list):
             made[key] = [*common, *own]
     return made
+
+
+def _sealed(
+    config: Mapping[str, Any], opened: Opened | None, today: date
+) -> tuple[tuple[Task, ...], dict[str, Any]] | None:
+    """The tasks of a sealed set that the request asks for, and the rest of `config`; `None` without a sealed set."""
+    text, names = config.get("sealed"), config.get("tasks")
+    if text is None:
+        return None
+    if not isinstance(text, str) or opened is None:
+        raise mistake(_SOURCE, ("config", "sealed"), "not the text of a sealed file", "send what the file contains")
+    tasks = {task.task_id: task for task in opened(text, today)}
+    rest = {key: value for key, value in config.items() if key not in ("sealed", "tasks")}
+    if names is None:
+        return (*tasks.values(),), rest
+    named = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    if not named or named != names:
+        raise mistake(_SOURCE, ("config", "tasks"), "not a list of ids", "send ids of the sealed set, or no tasks")
+    if unknown := [name for name in named if name not in tasks]:
+        raise mistake(_SOURCE, ("config", "tasks"), f"{shown(unknown[0])} is not in the sealed set", "send its ids")
+    return tuple(tasks[name] for name in dict.fromkeys(named)), rest
 
 
 def _tasks(

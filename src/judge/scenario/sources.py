@@ -146,7 +146,9 @@ def _dataset_tasks(records: Sequence[object], source: str) -> tuple[Task, ...]:
 def _as_table(record: Mapping[str, Any]) -> dict[str, Any]:
     """A dataset record under our keys, without its other keys and without nulls."""
     table = {key: record.get(key) for key in ("task_id", "website", "level", "reference_length")}
-    table["task"] = record.get("confirmed_task", record.get("task"))
+    table["task"] = next((record[key] for key in ("confirmed_task", "task", "task_description") if key in record), None)
+    if isinstance(table["level"], str):
+        table["level"] = table["level"].lower()
     length = table["reference_length"]
     if isinstance(length, float) and length.is_integer():
         table["reference_length"] = int(length)
@@ -160,8 +162,11 @@ def scenario_toml(
     settings: Mapping[str, Any] = MappingProxyType({"max_steps": 15}),
     site: SiteEntry | None = None,
 ) -> str:
-    """A scenario for this machine with these tasks and settings and the bundled participant of that name."""
-    module_of(participant)
+    """A scenario for this machine with these tasks and settings and the bundled participant of that name.
+
+    Options of the participant may follow its name.
+    """
+    module_of(participant.partition(" ")[0])
     return f"""[green_agent]
 endpoint = "http://127.0.0.1:9009"
 cmd = "wabe serve --host 127.0.0.1 --port 9009"
@@ -190,6 +195,8 @@ def _task_toml(task: Task) -> str:
     lines = ["[[tasks]]"]
     fields = task.declared(exclude_defaults=True)
     # Only a reference to the secret; dumps exclude the secret itself, so it is never printed.
+    if task.files:
+        fields["files"] = [each.name for each in task.files]
     if isinstance(task.storage_state, str):
         fields["storage_state"] = task.storage_state
     if referring := [each for each in task.http_credentials if VARIABLE.fullmatch(each.password)]:

@@ -8,29 +8,56 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
+from judge.records.sealing import SealKey, is_sealed, opened, read_sealed
 from judge.records.tasks import Level, Task
 from judge.records.user import impossible_grant
 from judge.scenario.days import extended, today_of, with_today
+from judge.scenario.files import FilesBeside, files_problem, with_site_files
 from judge.scenario.holds import network_problem, with_site_holds
 from judge.scenario.models import EXAMPLES, Reading, Scenario, ScenarioFile, divided
+from judge.scenario.sealed import with_content
 from judge.sites import origin_of
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
 from shared.files import decode, parse_toml, read_errors, read_file
 from shared.toml_lines import KeyPath, line_of, lines_of
-from shared.validation import Mistakes, mistake, validated
+from shared.validation import Mistakes, Problem, mistake, validated
 
 MAX_FILE_BYTES = 16_000_000
+# The ending of a sealed scenario file.
+SEALED = ".sealed"
 _SCENARIO_FILE = TypeAdapter(ScenarioFile)
 
 
-def load_scenario(path: Path, *, today: date | None = None, now: datetime | None = None) -> Scenario:
-    """Read and validate a scenario file, see `parse_scenario`. Raises only `ConfigError`."""
-    return parse_scenario(read_scenario_bytes(path), path, today=today, now=now)
+def load_scenario(
+    path: Path, *, today: date | None = None, now: datetime | None = None, key: SealKey | None = None
+) -> Scenario:
+    """Read and validate a scenario file, see `parse_scenario`; `key` opens a sealed one. Raises only `ConfigError`."""
+    content = read_scenario_bytes(path)
+    if is_sealed(content):
+        return open_scenario(_text(content, path), path, key, today=today, now=now)
+    return parse_scenario(content, path, today=today, now=now)
 
 
-def bundled_tasks(name: str, folder: Path) -> tuple[Task, ...]:
-    """The tasks of `<folder>/<name>/scenario.toml`, for a request that names a bundled set, with those it excludes.
+def open_scenario(
+    text: str, path: Path, key: SealKey | None, *, today: date | None = None, now: datetime | None = None
+) -> Scenario:
+    """The scenario in the text of a sealed file; `path` names it in errors. Raises only `ConfigError`."""
+    file = read_sealed(text, path)
+    content = opened(file, key, path)
+    try:
+        scenario = parse_scenario(content.scenario.encode(), path, today=today, now=now)
+    except ConfigError:
+        # The message quotes what is sealed.
+        raise ConfigError(
+            f"{path}: the tasks in it are not valid for this version of WABE",
+            remedy="correct the scenario (wabe tasks validate), and seal it again",
+        ) from None
+    return with_content(scenario, content, file, text)
+
+
+def bundled_tasks(name: str, folder: Path, key: SealKey | None = None) -> tuple[Task, ...]:
+    """The tasks of a bundled set, for a request that names it, with those it excludes; `key` opens a sealed one.
 
     Raises `ConfigError`.
     """
@@ -39,7 +66,7 @@ def bundled_tasks(name: str, folder: Path) -> tuple[Task, ...]:
         raise ConfigError(
             f"config.scenario: unknown task set {shown(name)}", remedy=f"one of: {', '.join(known) or 'none here'}"
         )
-    scenario = load_scenario(folder / name / "scenario.toml")
+    scenario = load_scenario(_bundled(folder)[name], key=key)
     return (*scenario.tasks, *scenario.excluded)
 
 
@@ -55,14 +82,26 @@ def require_sites(scenario: Scenario, folder: Path) -> None:
     known = bundled_names(folder)
     if name not in known:
         raise ConfigError(f"{where} is not a bundled task set", remedy=did_you_mean(name, known))
-    if load_scenario(folder / name / "scenario.toml").sites:
+    path = _bundled(folder)[name]
+    # Those of a sealed set are its judge's to know.
+    if path.suffix != SEALED and load_scenario(path).sites:
         remedy = f"wabe run {name} --agent AGENT plays it with your agent"
         raise ConfigError(f"{where} needs sites, which only its own scenario starts", remedy=remedy)
 
 
 def bundled_names(folder: Path) -> list[str]:
     """The names of the bundled task sets in `folder`."""
-    return sorted(path.parent.name for path in folder.glob("*/scenario.toml"))
+    return sorted(_bundled(folder))
+
+
+def _bundled(folder: Path) -> dict[str, Path]:
+    """The files of the bundled task sets by name."""
+    return {path.parent.name: path for ending in (SEALED, ".toml") for path in folder.glob(f"*/scenario{ending}")}
+
+
+def _text(content: bytes, path: Path) -> str:
+    with read_errors(path, "give a file that wabe tasks seal has written"):
+        return decode(content)
 
 
 def read_scenario_bytes(path: Path, *, what: str = "a scenario TOML file") -> bytes:
@@ -87,11 +126,17 @@ def parse_scenario(content: bytes, path: Path, *, today: date | None = None, now
     sites = found.config.sites
     holds = {site["name"]: site.get("hold") for site in tables.get("sites", ())}
     common = _with_common(found, tables, day)
-    together = tuple(with_site_holds(task, found.sites, sites, holds, day) for task in common)
+    together = [with_site_holds(task, found.sites, sites, holds, day) for task in common]
     if any(task.is_about_days for task in together):
         found = found.model_copy(update={"config": with_today(found.config, day)})
+    beside = FilesBeside(path.parent)
     for place, task in enumerate(together):
         wrong = network_problem(task, place, found.sites, found.config)
+        read = beside.of(with_site_files(task, found.sites, sites))
+        together[place] = task if isinstance(read, Problem) else read
+        if problem_with_files := read if isinstance(read, Problem) else files_problem(read):
+            inside, problem, remedy = problem_with_files
+            wrong = ("tasks", place, *inside), problem, remedy
         if grant := impossible_grant(task.user_replies, task.policies):
             reply, key, problem, remedy = grant
             wrong = ("tasks", place, "user_replies", reply, key), problem, remedy
@@ -125,9 +170,11 @@ def line_in_file(scenario: Scenario, path: KeyPath) -> int | None:
     return line_of(lines_of(decode(content)), path)
 
 
-def problems_of(content: bytes, path: Path) -> tuple[Scenario | None, list[str]]:
+def problems_of(content: bytes, path: Path, key: SealKey | None = None) -> tuple[Scenario | None, list[str]]:
     """The scenario, if the file is valid, and all mistakes in it, one per line."""
     try:
+        if is_sealed(content):
+            return open_scenario(_text(content, path), path, key), []
         return parse_scenario(content, path), []
     except Mistakes as error:
         return None, error.lines

@@ -79,6 +79,8 @@ class LiveRun:
     attacked: set[str] = field(default_factory=set)
     # From before a restart, so known only from its files.
     is_restored: bool = False
+    # Of a sealed task set: nothing is read from its files.
+    is_sealed: bool = False
     is_read: bool = False
     has_pages: bool = False
     # The tasks that ended in this start; those kept from before took no time.
@@ -185,16 +187,16 @@ class LiveHub:
         """Show a run that is not being played, from its files."""
         self.runs[run_id] = LiveRun(run_id, 0.0, ended=0.0, state="stopped", is_restored=True)
 
-    def watch(self, run_id: str) -> Sink:
+    def watch(self, run_id: str, *, is_sealed: bool = False) -> Sink:
         """The sink for the events of one run. If there are too many runs, drops the oldest, finished ones first."""
-        run = LiveRun(run_id, self._clock())
+        run = LiveRun(run_id, self._clock(), is_sealed=is_sealed)
         # Removed first, so that a resumed run becomes the newest.
         self.runs.pop(run_id, None)
         self.runs[run_id] = run
         while len(self.runs) > self._max_runs:
             ended = (key for key, known in self.runs.items() if known.ended is not None)
             self.runs.pop(next(ended, next(iter(self.runs))))
-        if self._records:
+        if self._records and not is_sealed:
             self._records.remember(run_id)
 
         def take(event: Event) -> None:
@@ -218,7 +220,9 @@ class LiveHub:
     def reported(self, run_id: str) -> RunStore | None:
         """A run that has ended, if the viewers may see its report."""
         run = self.runs.get(run_id)
-        return self._records.reported(run_id) if self._records and run and run.state != "running" else None
+        if run is None or run.is_sealed or run.state == "running":
+            return None
+        return self._records.reported(run_id) if self._records else None
 
     @property
     def is_full(self) -> bool:
@@ -265,11 +269,12 @@ class LiveHub:
             viewer.set()
 
     def _report(self, run: LiveRun) -> dict[str, str | None] | None:
-        return self._records.report(run.id) if self._records and run.state != "running" else None
+        is_shown = self._records and run.state != "running" and not run.is_sealed
+        return self._records.report(run.id) if self._records and is_shown else None
 
     async def _read_records(self) -> None:
         """Add data from the runs' files. Only when there is a viewer, because reading a long run takes a while."""
-        for run in [run for run in self.runs.values() if self._records and not run.is_read]:
+        for run in [run for run in self.runs.values() if self._records and not (run.is_read or run.is_sealed)]:
             assert self._records
             # Before the await, so that another viewer does not read the same files.
             run.is_read = True
@@ -376,7 +381,8 @@ class _Pages:
     def _shown_task(self, request: Request) -> TaskStore | None:
         """The folder of a task whose run is shown; no other folder can be requested."""
         run_id, named = request.path_params["run_id"], _TASK.fullmatch(request.path_params["task_id"])
-        if run_id not in self._hub.runs or not named:
+        run = self._hub.runs.get(run_id)
+        if run is None or run.is_sealed or not named:
             return None
         return RunStore(self._output_dir, run_id).task(named[1], int(named[2] or 1))
 

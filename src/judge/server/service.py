@@ -30,8 +30,10 @@ from judge.records.events import (
     Event,
     RequestWarning,
     describe,
+    sealed_form,
     to_wire,
 )
+from judge.records.sealing import key_in
 from judge.results.entries import read_entries
 from judge.results.identity import identity_in, record_card
 from judge.results.run_record import (
@@ -40,9 +42,12 @@ from judge.results.run_record import (
     end_run,
     provenance,
     require_same_request,
+    sha256_of,
     spending_before,
+    task_digests,
 )
 from judge.results.submission import Submission, TaskSummary, build_submission, incomplete_note, rate_text, result_text
+from judge.scenario.logins import sealed_tasks
 from judge.scenario.models import AssessmentRequest
 from judge.scenario.request import parse_request
 from judge.scenario.toml import bundled_tasks, shard
@@ -57,12 +62,13 @@ from shared.a2a.client import ParticipantClient
 from shared.a2a.tasks import AgentMessage, Note, TaskSink
 from shared.errors import ConfigError, ModelBudgetSpent, WabeError
 from shared.llm.limits import Budget, Spending
-from shared.logs import log_context
+from shared.logs import PUBLIC, log_context, sealed_logs
 from shared.settings import Settings
 from shared.text import counted, excerpt, one_line
 
 _log = logging.getLogger(__name__)
 _STOPPING = "the judge is stopping"
+_WITHHELD = "the reason may quote a sealed task and is withheld; play the scenario itself to see it"
 
 
 class Busy(ConfigError):
@@ -240,18 +246,22 @@ class JudgeService:
 
     async def _job(self, running: RunningAssessment, request: AssessmentRequest) -> Ended:
         """Play the assessment. Raises nothing: however it ends, its clients and the log are to know."""
-        with log_context(run=running.run_id):
-            _log.info("assessment started: %s", counted(len(request.tasks), "task"))
+        is_sealed = request.is_sealed
+        with log_context(run=running.run_id), sealed_logs() if is_sealed else contextlib.nullcontext():
+            _log.info("assessment started: %s", counted(len(request.tasks), "task"), extra=PUBLIC)
             watching = None
             if request.config.on_disconnect == "cancel":
                 watching = asyncio.create_task(running.cancel_without_clients())
             try:
                 ended = await self._end_of(running, request)
+                if is_sealed and ended.state in ("rejected", "failed"):
+                    # The reason may quote a task.
+                    ended = ended._replace(text=_WITHHELD)
             finally:
                 if watching:
                     watching.cancel()
             self.metrics.ended(ended.state)
-            _log.info("assessment %s: %s", ended.state, ended.text)
+            _log.info("assessment %s: %s", ended.state, ended.text, extra=PUBLIC)
             return ended
 
     async def _end_of(self, running: RunningAssessment, request: AssessmentRequest) -> Ended:
@@ -280,14 +290,24 @@ class JudgeService:
 
         One with a resume token names the token's run.
         """
-        request = parse_request(text, lambda name: bundled_tasks(name, self.settings.scenarios_folder))
+        key = key_in(self.settings.seal_key)
+        request = parse_request(
+            text,
+            lambda name: bundled_tasks(name, self.settings.scenarios_folder, key),
+            lambda sealed, today: sealed_tasks(sealed, key, today, self.settings.environ),
+        )
         if len(request.participants) != 1:
             raise ConfigError(
                 f"assessment request: {len(request.participants)} participants", remedy="send exactly one at a time"
             )
         config = request.config
         tasks = shard(request.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
-        admitted = self._admitted(request.model_copy(update={"tasks": tasks}))
+        changes: dict[str, Any] = {"tasks": tasks}
+        if config.num_shards > 1:
+            whole = request.tasks[: config.num_instances]
+            digest = sha256_of(task_digests(whole))
+            changes["part"] = request.shard.model_copy(update={"tasks_sha256": digest, "tasks": len(whole)})
+        admitted = self._admitted(request.model_copy(update=changes))
         if request.resume_token is None:
             return admitted
         # The client does not choose it: the token shows that the run is its own.
@@ -311,8 +331,10 @@ class JudgeService:
                     f"assessment request: this judge does not connect to {excerpt(url)}",
                     remedy="start the judge with --allow-participant for that host",
                 )
-        if self.settings.judge_model and "judge_model" not in config.model_fields_set:
-            config = config.model_copy(update={"judge_model": self.settings.judge_model})
+        own = {"judge_model": self.settings.judge_model, "judge_method": self.settings.judge_method}
+        config = config.model_copy(
+            update={key: value for key, value in own.items() if value and key not in config.model_fields_set}
+        )
         # Only for trusted requests: the error messages reveal which files exist on the judge's machine.
         check_config(config, self.settings)
         warnings = request.warnings
@@ -344,8 +366,9 @@ class JudgeService:
             judge = open_judge(
                 config,
                 self.settings,
-                cache_dir=self.output_dir / "cache",
-                wrap=self.tracing.model,
+                # Neither a cache on the disk nor a span may contain what a sealed task says.
+                cache_dir=None if request.is_sealed else self.output_dir / "cache",
+                wrap=(lambda model: model) if request.is_sealed else self.tracing.model,
                 spending=spending,
                 others=(self._budget,),
                 shards=request.shard.of,
@@ -366,7 +389,7 @@ class JudgeService:
                 excluded=request.excluded,
             )
             trace = stack.enter_context(self.tracing.watch(run_id, role))
-            show = self.hub.watch(run_id)
+            show = self.hub.watch(run_id, is_sealed=request.is_sealed)
             stack.callback(self.hub.end, run_id)
             token = None
             with _logging_write_errors():
@@ -376,8 +399,9 @@ class JudgeService:
             numbers = itertools.count(1)
 
             def emit(event: Event) -> None:
+                event = sealed_form(event) if request.is_sealed else event
                 if line := describe(event):
-                    _log.info("%s", line)
+                    _log.info("%s", line, extra=PUBLIC)
                     running.update(line, {EVENT_KEY: to_wire(event, next(numbers))})
                 trace(event)
                 show(event)
@@ -389,10 +413,11 @@ class JudgeService:
             connect = _shared_connection(url, config, stack, store, request.participant_headers.get(role, {}))
             pool = await stack.enter_async_context(browser_pool(browser_settings))
             running.browsers = lambda: pool.size
+            records_trace = self.settings.record_trace and not request.is_sealed
             assessment = Assessment(
                 tasks,
                 config,
-                browser=traced(pool.browser, store.traces) if self.settings.record_trace else pool.browser,
+                browser=traced(pool.browser, store.traces) if records_trace else pool.browser,
                 connect=connect,
                 judge=judge,
                 store=store,

@@ -59,6 +59,7 @@ RUN_FILES = (
     SUBMISSION,
     LABELS,
     RunFile("report/", "derived"),
+    RunFile("report-public/", "derived"),
     RunFile("export/", "derived"),
     RunFile("films/", "derived"),
     RunFile("report.html", "derived", anywhere=True),

@@ -107,7 +107,8 @@ class Attempt(Record):
     participant used. `final_look` is the final observation, if the page changed after the last step's. `navigations`
     are those after the last step or final observation. `error` and `blame` name the cause if the participant did not
     end the attempt itself. `settle` is how pages were waited for (`judge.browser.settle`); older versions did not
-    record it. `shared_state`: the site was not in its initial state, or another attempt was played there at the same
+    record it. `site_tools`: whether the tools that pages register were offered, and nothing else that acts (`only`).
+    `shared_state`: the site was not in its initial state, or another attempt was played there at the same
     time. `network_missing` is why there is no network trace. `self_recorded`: the evidence comes from the agent itself.
     `participant_usage` is the agent's usage according to a foreign layout. `rules_version`: the rules by which checks
     are decided on this recording. `blame_facts` decided who is to blame for a fault that a participant can cause
@@ -141,6 +142,7 @@ class Attempt(Record):
     attack: AttackResult | None = omit_default(None)
     earlier_attempts: Annotated[tuple[str, ...], RecordedLimit(100_000), _EVIDENCE] = omit_default(())
     settle: str | None = None
+    site_tools: Annotated[str, _EVIDENCE] = omit_default("off")
     self_recorded: Annotated[bool, _EVIDENCE] = omit_default(False)
     shared_state: bool = omit_default(False)
     rules_version: Annotated[str, _EVIDENCE] = omit_default(FIRST_RULES)

@@ -174,7 +174,11 @@ class Channel:
         for data in self._protocol.data_to_send():
             if data:
                 self._writer.write(data)
-        await self._writer.drain()
+            else:
+                # Once both have said that they close, the server ends the connection. Browsers wait for that.
+                self._writer.close()
+        if not self._writer.is_closing():
+            await self._writer.drain()
 
 
 SocketHandler = Callable[[Channel, Request], Awaitable[None]]

@@ -55,6 +55,8 @@ def _make(name: str, folder: Path, lock: Path) -> None:
         "--require-hashes",
         # The lock lists everything. Otherwise, older versions of pip look for newer ones of what has extras.
         "--no-deps",
+        # Harbor's models run on older versions than Harbor does.
+        *(["--ignore-requires-python"] if name == "harbor" else []),
         "-r",
         lock,
     ]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -56,9 +57,13 @@ ADDED = {
 }
 
 
+def the_shop() -> AbstractContextManager[Site]:
+    return hostile_site({"/": SHOP, "/frame": FRAME, "/done": "<h1>Done</h1>"})
+
+
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with hostile_site({"/": SHOP, "/frame": FRAME, "/done": "<h1>Done</h1>"}) as one:
+    with the_shop() as one:
         yield one
 
 
@@ -93,17 +98,23 @@ def facts(page: Page) -> list[tuple[str, str]]:
     return [*elements, ("text", texts)]
 
 
+@pytest.fixture(scope="module")
+async def clean() -> Page:
+    """The site without an attack."""
+    with the_shop() as site:
+        async with a_browser() as browser:
+            return await opened(browser, site, None, "page-time")
+
+
 @pytest.mark.e2e
 @pytest.mark.parametrize("kind", KINDS)
 async def test_an_attack_is_shown_and_the_sites_own_content_is_as_without_it(
-    browser: PlaywrightBrowser, site: Site, kind: str
+    browser: PlaywrightBrowser, site: Site, clean: Page, kind: str
 ) -> None:
     attack = await opened(browser, site, kind, "page-time")
     assert ADDED.get(kind, "Ignore the task") in as_shown(attack.snapshot)
     assert attack.inserted
     assert not re.search(r"\[(inserted|label)=", as_shown(attack.snapshot))
-    async with a_browser() as other:
-        clean = await opened(other, site, None, "page-time")
     assert facts(attack) == facts(clean)
     assert clean.inserted == ()
 

@@ -7,6 +7,7 @@ import pytest
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.sessions import a_browser, ref_of
+from helpers.cases import each
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.settle import SettleMode
 from shared.models import Page
@@ -187,7 +188,7 @@ async def browser() -> AsyncIterator[PlaywrightBrowser]:
         yield browser
 
 
-@pytest.mark.parametrize("settle", ["page-time", "real-time"])
+@pytest.mark.parametrize("settle", each(["page-time", "real-time"], suite=["page-time"]))
 async def test_every_kind_of_component_notices_a_drag(browser: PlaywrightBrowser, settle: SettleMode) -> None:
     with hostile_site({"/": PAGE}) as site:
         await browser.open(site.url, settle)

@@ -6,9 +6,10 @@ import pytest
 
 from helpers.browser.hostile_site import Handler, hostile_site
 from helpers.browser.sessions import a_browser, ref_of
+from helpers.cases import each
 from judge.browser.playwright import PlaywrightBrowser
-from judge.browser.points import element_at
 from judge.browser.settle import SettleMode
+from shared.points import element_at
 from shared.snapshot import Snapshot, parse_snapshot
 
 pytestmark = pytest.mark.e2e
@@ -157,7 +158,7 @@ def middle_of(page: Snapshot, ref: str) -> tuple[float, float]:
     return box[0] + box[2] / 2, box[1] + box[3] / 2
 
 
-@pytest.mark.parametrize("settle", ["page-time", "real-time"])
+@pytest.mark.parametrize("settle", each(["page-time", "real-time"], suite=["page-time"]))
 async def test_a_control_that_is_drawn_elsewhere_is_used_by_its_reference(
     browser: PlaywrightBrowser, settle: SettleMode
 ) -> None:

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.browser.action_lines import action_line
-from judge.browser.points import Box, element_at, focused, read_hits, typing_code
+from judge.browser.points import focused, read_hits, typing_code
 from judge.browser.tools import CheckedAction
+from shared.points import Box, element_at
 from shared.snapshot import Snapshot, parse_snapshot
 from shared.text import split_line
 

@@ -1,6 +1,7 @@
 """Who wrote what a snapshot shows: facts of the browser, written into the snapshot's lines."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from helpers.browser.named_pages import in_frames, named_page, wrong_results
 from helpers.browser.sessions import a_browser
 from helpers.browser.written_pages import two_sites, verdicts, written_page
+from helpers.cases import each
 from judge.browser.provenance import DocumentReport, mark, read_documents
 from shared.snapshot import as_shown, parse_snapshot
 
@@ -238,13 +240,24 @@ async def test_reading_what_was_typed_leaves_the_page_and_its_references_as_they
     assert "seen" not in second.snapshot
 
 
+# `benchmarks/written_pages.py` observes 2,000 of them.
+SEEDS = {"every kind": (1, 3, 4, 5, 6, 9, 11, 12, 13, 14, 16, 19, 20, 29), "all": tuple(range(30))}
+
+
+def test_the_chosen_pages_have_every_kind_of_frame_editor_and_element() -> None:
+    def kinds(seeds: Iterable[int]) -> set[str]:
+        return {kind for seed in seeds for kind in written_page(seed, SHOP, OTHER).shape.split(" > ")}
+
+    assert kinds(SEEDS["every kind"]) == kinds(SEEDS["all"])
+
+
 @pytest.mark.e2e
-async def test_checks_count_what_was_planted_where_the_sites_own_documents_show_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pages", each(SEEDS, suite=["every kind"]))
+async def test_checks_count_what_was_planted_where_the_sites_own_documents_show_it(tmp_path: Path, pages: str) -> None:
     wrong = []
     with two_sites() as (own, other, documents):
         async with a_browser() as browser:
-            # `benchmarks/written_pages.py` observes 2,000 of them.
-            for seed in range(30):
+            for seed in SEEDS[pages]:
                 page = written_page(seed, own, other)
                 documents.clear()
                 documents |= page.documents

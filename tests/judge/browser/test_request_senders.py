@@ -10,6 +10,7 @@ import pytest
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings, found_browser, with_flags
+from helpers.cases import each
 from helpers.network.senders import Document, Planted, Sent, random_page, sent_by
 from judge.browser.pool import BrowserPool
 from judge.records.tasks import Task
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.e2e
 # Without TLS, the browser sends `Sec-Fetch-Site` to this machine only.
 WITH_METADATA = ("127.0.0.1", "localhost")
 WITHOUT_METADATA = ("shop.test", "evil.test")
+ISOLATED = ("--site-per-process",)
 PLAYS = 8
 REQUESTS = 6
 
@@ -54,8 +56,15 @@ async def recorded_requests(pool: BrowserPool, address: str, website: str, count
     return found
 
 
-@pytest.mark.parametrize("flags", [(), ("--site-per-process",)], ids=["one process", "isolated"])
-@pytest.mark.parametrize("hosts", [WITH_METADATA, WITHOUT_METADATA], ids=["fetch metadata", "plain"])
+# Each kind of host and each number of processes once; the nightly run takes all four pairs.
+@pytest.mark.parametrize(
+    ("hosts", "flags"),
+    each(
+        [(hosts, flags) for hosts in (WITH_METADATA, WITHOUT_METADATA) for flags in ((), ISOLATED)],
+        suite=[(WITH_METADATA, ()), (WITHOUT_METADATA, ISOLATED)],
+    ),
+    ids=["fetch metadata-one process", "fetch metadata-isolated", "plain-one process", "plain-isolated"],
+)
 async def test_a_request_is_the_sites_if_and_only_if_a_document_of_the_site_sent_it(
     tmp_path: Path, hosts: tuple[str, str], flags: tuple[str, ...]
 ) -> None:

@@ -44,6 +44,7 @@ SCRIPTS = {
         function act() { setTimeout(() => hold(4), 50) }""",
     "timer": "function act() { setTimeout(() => out.textContent = 'after', 2000) }",
     "fetch": "function act() { fetch('/slow').then(r => r.text()).then(t => out.textContent = t) }",
+    "pieces": "function act() { fetch('/in_pieces').then(r => r.text()).then(() => out.textContent = 'after') }",
     "polling": """async function act() {
         while (await (await fetch('/soon')).text() !== 'after') await new Promise(done => setTimeout(done, 100));
         out.textContent = 'after' }""",
@@ -130,6 +131,9 @@ class Site(BaseHTTPRequestHandler):
         self.send_header("Location", "/204")
         self.send_header("Content-Type", "text/csv" if name == "file.csv" else "text/html")
         self.end_headers()
+        for _ in range(10 if name == "in pieces" else 0):
+            self.wfile.write(b"a piece")
+            time.sleep(0.1)
         if name not in ("204", "302"):
             self.wfile.write(body.encode())
 

@@ -366,6 +366,7 @@ async def test_a_socket_is_passed_on(setting: Setting, socket_url: str) -> None:
         for message in ("text", b"\x00bytes", "ping"):
             await page.send(message)
         assert [await page.recv() for _ in range(3)] == ["text", b"\x00bytes", "pong"]
+        setting.guard.begin_step(2)
         await page.send(["in ", "pieces"])
         await page.send("fragments")
         assert [await page.recv() for _ in range(2)] == ["in pieces", "fragments"]
@@ -375,16 +376,17 @@ async def test_a_socket_is_passed_on(setting: Setting, socket_url: str) -> None:
     assert closed.value.rcvd
     assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (4001, "asked to")
     assert [each.url for each in interceptor.requests] == [socket_url]
-    texts = [(each.sent, each.data) for each in interceptor.messages if isinstance(each, SocketMessage)]
-    assert [data for sent, data in texts if sent] == [
-        b"text",
-        b"\x00bytes",
-        b"ping",
-        b"in pieces",
-        b"fragments",
-        b"close",
+    messages = [each for each in interceptor.messages if isinstance(each, SocketMessage)]
+    assert [(each.step, each.data) for each in messages if each.sent] == [
+        (0, b"text"),
+        (0, b"\x00bytes"),
+        (0, b"ping"),
+        (2, b"in pieces"),
+        (2, b"fragments"),
+        (2, b"close"),
     ]
-    assert [data for sent, data in texts if not sent] == [b"text", b"\x00bytes", b"pong", b"in pieces", b"fragments"]
+    received = [each.data for each in messages if not each.sent]
+    assert received == [b"text", b"\x00bytes", b"pong", b"in pieces", b"fragments"]
     ends = [(each.sent, each.code) for each in interceptor.messages if isinstance(each, SocketClose)]
     assert ends[0] == (False, 4001)
 

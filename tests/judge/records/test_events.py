@@ -1,7 +1,7 @@
 """Events, and the two forms in which they cross A2A."""
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -22,8 +22,10 @@ from judge.records.events import (
     TaskStarted,
     describe,
     from_wire,
+    sealed_form,
     to_wire,
 )
+from judge.records.steps import Step
 from shared.text import one_line
 
 EVENTS: list[Event] = [
@@ -138,3 +140,22 @@ def test_one_line_is_one_line_and_bounded(text: str) -> None:
     line = one_line(text, 20)
     assert len(line) <= 20
     assert len(line.splitlines()) <= 1
+
+
+def test_of_a_sealed_task_only_ids_numbers_and_codes_are_sent() -> None:
+    known = {"task_id", "run_id", "reason_code", "blame", "outcome"}
+    for kind in get_args(Event):
+        texts = {
+            name for name, each in kind.model_fields.items() if str in (each.annotation, *get_args(each.annotation))
+        }
+        event = kind.model_construct(**{name: "quimble" for name in kind.model_fields if name not in known})
+        sent = sealed_form(event)
+        # A new field with text is withheld, or is named above.
+        assert {name for name in texts - known if getattr(sent, name) != "sealed"} == set()
+
+
+def test_what_was_recorded_of_a_sealed_step_stays_in_the_judge() -> None:
+    recorded = Step.model_construct(index=0)
+    step = StepDone.model_construct(task_id="t1", step=1, max_steps=2, action="x", executed=True, recorded=recorded)
+
+    assert getattr(sealed_form(step), "recorded", "missing") is None

@@ -138,6 +138,7 @@ def test_making_a_report_changes_nothing_of_the_run(run: RunStore, tmp_path: Pat
     assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 def test_a_report_made_in_several_processes_is_the_same(
     run: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def test_a_gif_has_a_picture_for_each_scene(run: RunStore) -> None:
     assert film.info["duration"] == SHOWN_MS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FILM_FORMATS)
 def test_fifteen_steps_of_noise_are_at_most_five_megabytes(tmp_path: Path, form: FilmFormat) -> None:
     store = write_synthetic_run(tmp_path / "out", tasks=2, steps=15, image=a_noisy_picture())

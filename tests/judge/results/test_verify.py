@@ -245,6 +245,7 @@ def test_changes_to_a_run_of_several_epochs_are_found(tmp_path: Path, name: str)
     assert any(expected in found for found in mismatches(store)), mismatches(store)
 
 
+@pytest.mark.slow
 def test_a_large_run_is_verified_in_several_processes(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.results.verify._MANY_TASKS", 2)
     alone = verify_run(store)

@@ -84,6 +84,7 @@ def test_without_an_agent_each_scenario_is_played_by_its_own(scenarios: dict[str
 # --- the whole --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_the_matrix_lists_cells_and_runs_and_its_exit_code_is_the_worst(
     scenarios: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -107,6 +108,7 @@ async def test_the_matrix_lists_cells_and_runs_and_its_exit_code_is_the_worst(
     assert said.endswith(f"--resume {matrix.matrix_id}\n")
 
 
+@pytest.mark.slow
 async def test_interrupted_it_says_how_to_continue_and_continues_with_the_same_runs(
     scenarios: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -128,7 +130,13 @@ async def test_interrupted_it_says_how_to_continue_and_continues_with_the_same_r
     assert said.startswith(f"Resuming matrix {matrix.matrix_id}: 4 runs\n")
 
 
-async def test_other_runs_are_not_resumed(scenarios: dict[str, Path], tmp_path: Path) -> None:
+async def test_other_runs_are_not_resumed(
+    scenarios: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(*_: object, **__: object) -> int:
+        return 2
+
+    monkeypatch.setattr("judge.runner.matrix._play", failing)
     with pytest.raises(ConfigError, match="no unfinished matrix of these 4 runs"):
         await play(scenarios, tmp_path, resume="latest")
     await play(scenarios, tmp_path, parallel_agents=2)

@@ -81,6 +81,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_a_setting_that_is_declared_in_one_place_is_found_everywhere(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     for folder in ("src", "scripts"):

@@ -27,6 +27,7 @@ from judge.records.events import (
     TaskJudging,
     TaskRetried,
     TaskStarted,
+    sealed_form,
 )
 from judge.report.build import make_report
 from judge.server.live import MAX_VIEWERS, LiveHub, live_routes
@@ -580,3 +581,18 @@ async def test_viewers_of_a_judge_that_was_told_to_stop_see_how_its_run_ends(
                     served.hub.end(RUN)
                     await served.hub.close()
     assert (states[0], states[-1]) == ("running", "stopped")
+
+
+async def test_of_a_sealed_run_only_its_progress_is_shown(served: ServedPage) -> None:
+    take = served.hub.watch(RUN, is_sealed=True)
+    take(RunStarted(run_id=RUN, total=4))
+    take(sealed_form(StepBegun(task_id="task_000", step=1, task="Find a lamp", url="https://lamps.example/")))
+    take(sealed_form(StepDone(task_id="task_000", step=1, max_steps=15, action="Find a lamp", executed=True)))
+    served.hub.end(RUN)
+
+    paths = ("shot/task_000", "steps/task_000.json", "tasks/task_000.html", "report/index.html")
+    assert [(await get(served, f"/live/{RUN}/{path}")).status_code for path in paths] == [404] * 4
+    assert (await get(served, f"/live/{RUN}/images/task_000/step_000.png")).status_code == 404
+    update = served.hub.since(-1)
+    assert [run["total"] for run in update["runs"]] == [4]
+    assert "lamp" not in json.dumps(update)

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from judge.records.events import CONTINUES_KEY, RUN_ID_KEY
+from judge.records.tasks import Task
+from judge.results.run_record import sha256_of, task_digests
 from judge.scenario.models import AssessmentRequest
 from judge.scenario.request import parse_request
 from judge.server.live import LiveHub
@@ -100,8 +102,29 @@ async def test_a_shard_that_is_left_without_a_task_is_completed_with_none(
 ) -> None:
     (_, [prose, result]), (end, _) = await asked(tmp_path, config)
     assert end == "completed"
-    assert json.loads(result)["detail"]["total_tasks"] == 0
+    detail = json.loads(result)["detail"]
+    assert detail["total_tasks"] == 0
+    # Every shard names the whole set, so that a page can tell which belong together.
+    whole = [Task.model_validate(each) for each in config["tasks"]][: config.get("num_instances")]
+    assert detail["provenance"]["shard"] == {
+        "index": 1,
+        "of": 2,
+        "tasks_sha256": sha256_of(task_digests(whole)),
+        "tasks": len(whole),
+    }
     assert prose.startswith("p: ")
+
+
+async def test_a_judge_has_the_method_of_its_environment_and_an_unknown_one_is_named(tmp_path: Path) -> None:
+    known = Settings.from_environ({"WABE_JUDGE_METHOD": "nope", "OPENAI_API_KEY": "k"})
+    config = {"tasks": tasks(1), "judge_model": "openai:m"}
+    text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, "config": config})
+    ends = RecordedEnds()
+    service = JudgeService(known.model_copy(update={"browser_path": sys.executable}), tmp_path)
+    await service.execute(AgentMessage(text=text, context_id="c", task_id="t"), ends)
+    ((state, said),) = ends.said
+    assert state == "rejected"
+    assert "unknown judge method 'nope'" in said
 
 
 @pytest.mark.parametrize(

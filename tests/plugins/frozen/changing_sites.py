@@ -235,7 +235,7 @@ class Live:
         if self._opened is None:
             return None
         text = self.page.message(op)
-        self._messages.append(RecordedSocketMessage(True, True, text.encode(), 0, self._next()))
+        self._messages.append(RecordedSocketMessage(True, True, text.encode(), 0, self._next(), self._step))
         return Said("", self._hear(self._server.reply(text)))
 
     def _asks(self, op: Op) -> Said | None:

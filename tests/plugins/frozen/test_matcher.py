@@ -1,3 +1,4 @@
+import base64
 import hashlib
 import json
 from dataclasses import replace
@@ -189,6 +190,13 @@ def test_a_range_is_cut_from_the_whole(asked: str, body: bytes, place: str) -> N
     assert header(match.answer.headers, "content-range") == place
 
 
+def test_a_range_is_cut_from_a_recorded_part() -> None:
+    part = answer(b"2345", 206, headers=(("Content-Range", "bytes 2-5/10"),))
+    made = matcher(walk("w", (request("/film", headers=(("Range", "bytes=2-5"),)), part)))
+    found = made.match(request("/film", headers=(("Range", "bytes=3-4"),)))
+    assert (found.grade, found.answer and found.answer.body) == ("synthesised", b"34")
+
+
 def test_a_range_is_not_cut_from_an_encoded_answer() -> None:
     made = one("/film", b"0123456789", headers=(("Content-Encoding", "gzip"),))
     assert made.match(request("/film", headers=(("Range", "bytes=0-1"),))).grade == "miss"
@@ -356,6 +364,15 @@ def test_a_token_stands_for_the_log_in_that_issued_it(user: str, token: str, gra
     assert matcher.match(bearer(path, tokens[token])).grade == grade
 
 
+def test_a_token_that_another_one_renewed_stands_for_the_same_log_in() -> None:
+    one, two = (hashlib.sha256(name).hexdigest() for name in (b"one", b"two"))
+    secrets, login = Secrets(), log_in("ada", one)
+    renewed = bearer("/refresh", one), log_in("ada", two)[1]
+    index = Index(recording(tuple(map(secrets.exchange, walk("w", login, renewed, (bearer("/a", two), answer(b"a")))))))
+    matcher = Matcher(index, secrets)
+    assert [matcher.match(each).grade for each in (login[0], bearer("/a", one))] == ["exact", "exact"]
+
+
 @pytest.mark.parametrize(
     ("login", "path", "found"),
     [
@@ -452,3 +469,54 @@ def test_a_picture_that_the_browser_always_aborts_is_answered_as_it_was_in_each_
         ("exact", b"saved"),
         ("state", b"none, Ada"),
     ]
+
+
+def test_an_answer_that_the_page_aborted_is_not_given_where_another_was_complete() -> None:
+    aborted, complete = walk("w", (request("/a"), answer(b"pa")), (request("/a"), answer(b"page")))
+    found = matcher((replace(aborted, is_whole=False), complete)).match(request("/a"))
+    assert (found.grade, found.answer and found.answer.body) == ("exact", b"page")
+
+
+def test_a_request_during_a_write_is_answered_as_before_and_as_after_it() -> None:
+    saved, read = walk("w", (request("/save", "POST"), answer(b"saved")), (request("/list"), answer(b"list")))
+    index = Index(recording((replace(saved, began=1, ended=4), replace(read, began=2, ended=3))))
+    before, after = Matcher(index), Matcher(index)
+    after.match(request("/save", "POST"))
+    assert [each.match(request("/list")).grade for each in (before, after)] == ["exact", "exact"]
+
+
+def test_a_write_without_an_effect_on_an_answer_does_not_matter_to_it() -> None:
+    mark, save, read = request("/mark", "POST"), request("/save", "POST"), request("/a")
+    done, before, after = answer(b"done"), answer(b"before"), answer(b"after")
+    first = walk("w", (read, before), (mark, done), (read, before), (save, done), (read, after))
+    made = matcher(first, walk("v", (save, done)))
+    found = [made.match(each) for each in (save, read)][1]
+    assert (found.grade, found.answer and found.answer.body) == ("state", b"after")
+
+
+def signed(content: bytes, play: int) -> HeaderPairs:
+    """A cookie in three parts: its content, when it was made, and a signature."""
+    text = base64.urlsafe_b64encode(content).decode().rstrip("=")
+    return (("Cookie", f"session={text}.aGk{play}xQ.c2lnbmF0dXJl{play}"),)
+
+
+def test_a_signed_cookie_is_compared_by_its_content() -> None:
+    def pairs(play: int) -> list[tuple[WireRequest, RecordedResponse | None]]:
+        return [
+            (request("/", headers=signed(b'{"lang": "en"}', play)), answer(b"hello")),
+            (request("/", headers=signed(b'{"lang": "de"}', play)), answer(b"hallo")),
+        ]
+
+    found = Matcher(Index(played_twice(pairs))).match(request("/", headers=signed(b'{"lang": "de"}', 2)))
+    assert (found.grade, found.answer and found.answer.body) == ("state", b"hallo")
+
+
+def test_a_cookie_that_the_page_makes_up_is_its_own_where_the_site_repeats_it() -> None:
+    def cookie(play: int) -> HeaderPairs:
+        return (("Cookie", f"device={play}k3j9x1aa{play}"),)
+
+    def pairs(play: int) -> list[tuple[WireRequest, RecordedResponse | None]]:
+        return [(request("/", headers=cookie(play)), answer(f"device {play}k3j9x1aa{play}".encode()))]
+
+    found = Matcher(Index(played_twice(pairs))).match(request("/", headers=cookie(2)))
+    assert (found.grade, found.answer and found.answer.body) == ("exact", b"device 2k3j9x1aa2")

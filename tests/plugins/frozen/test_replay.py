@@ -354,12 +354,23 @@ async def test_a_message_whose_reply_waits_for_others_is_uncertain() -> None:
     assert [entry.grade for entry in replay.take()] == ["exact", "uncertain"]
 
 
-@pytest.mark.parametrize(("steps", "grade"), [((0, 0), "exact"), ((1, 2), "uncertain")])
+@pytest.mark.parametrize(
+    ("said", "steps", "grade"),
+    [
+        (0, (0, 0), "exact"),
+        (1, (0, 0), "uncertain"),
+        # An old archive has no steps of messages, so that only a request of a later step shows that it was sent then.
+        (None, (0, 0), "exact"),
+        (None, (1, 2), "uncertain"),
+    ],
+)
 async def test_what_a_page_says_first_is_a_greeting_only_in_the_step_that_opened_the_socket(
-    steps: tuple[int, int], grade: str
+    said: int | None, steps: tuple[int, int], grade: str
 ) -> None:
-    opened = await recorded_socket(sent("set"), received("done"))
-    opened = replace(opened, messages=tuple(replace(each, tick=10 + at) for at, each in enumerate(opened.messages)))
+    opened = await recorded_socket(replace(sent("set"), step=said or 0), received("done"))
+    assert [each.step for each in opened.messages] == [said or 0, None]
+    messages = tuple(replace(each, tick=10 + at) for at, each in enumerate(opened.messages))
+    opened = replace(opened, messages=(replace(messages[0], step=said), messages[1]))
     asked = walk("w", (request("/", step=steps[0]), answer(b"0")), (request("/shown", step=steps[1]), answer(b"1")))
     pages = (replace(asked[0], number=1, began=2, ended=3), replace(asked[1], number=2, began=20, ended=21))
     index = Index(recording((replace(opened, ended=30), *pages)))
@@ -417,12 +428,38 @@ async def test_heartbeats_need_not_come_as_often_as_they_did() -> None:
     assert [entry.grade for entry in replay.take()] == ["exact"]
 
 
+async def test_what_a_page_says_about_what_it_has_received_changes_nothing_with_whatever_count() -> None:
+    exchange = await recorded_socket(received("hello"), sent('42["ack",1]'), sent("save"), received("saved"))
+    replay, page, serving = await replayed(exchange)
+    page.queue.put_nowait(sent('42["ack",5]'))
+    page.queue.put_nowait(sent("save"))
+    await page.until(lambda: b"saved" in page.sent)
+    page.queue.put_nowait(SocketClose(True, 1000))
+    await asyncio.wait_for(serving, 10)
+    assert [entry.grade for entry in replay.take()] == ["exact"]
+
+
 async def test_a_socket_that_the_site_closed_is_closed_after_its_last_message() -> None:
     exchange = await recorded_socket(sent("bye"), received("bye"), SocketClose(False, 4001))
     _, page, serving = await replayed(exchange)
     page.queue.put_nowait(sent("bye"))
     await page.until(lambda: bool(page.closed))
     assert (page.sent, page.closed) == ([b"bye"], [4001])
+    await asyncio.wait_for(serving, 10)
+
+
+async def test_a_socket_that_the_site_closed_after_a_write_is_closed_after_it() -> None:
+    opened = await recorded_socket(received("hello"), SocketClose(False, 4001))
+    assert opened.ended == opened.messages[0].tick + 1
+    (left,) = walk("w", (request("/leave", "POST"), answer(b"bye")))
+    left = replace(left, number=1, began=opened.ended, ended=opened.ended + 1)
+    replay, page = ReplayInterceptor(Index(recording((replace(opened, ended=left.ended + 1), left)))), End()
+    serving = asyncio.create_task(replay.socket(request(SOCKET), page, None))
+    await page.until(lambda: page.sent == [b"hello"])
+    await asyncio.sleep(0.05)
+    assert page.closed == []
+    await replay.answer(request("/leave", "POST"), None)
+    await page.until(lambda: page.closed == [4001])
     await asyncio.wait_for(serving, 10)
 
 

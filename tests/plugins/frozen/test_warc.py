@@ -50,7 +50,15 @@ EXCHANGES = st.builds(
     is_whole=st.booleans(),
     chunks=st.lists(st.builds(Chunk, NUMBER, NUMBER, NUMBER), max_size=4).map(tuple),
     messages=st.lists(
-        st.builds(RecordedSocketMessage, st.booleans(), st.booleans(), st.binary(max_size=50), NUMBER, NUMBER),
+        st.builds(
+            RecordedSocketMessage,
+            st.booleans(),
+            st.booleans(),
+            st.binary(max_size=50),
+            NUMBER,
+            NUMBER,
+            st.none() | st.integers(0, 99),
+        ),
         max_size=4,
     ).map(tuple),
     closed=st.none() | st.builds(SocketClose, st.booleans(), st.integers(1000, 4999), TOKEN, NUMBER),

@@ -13,9 +13,9 @@ from judge.plugins.webarena.tasks import (
     SiteAddresses,
     account_groups,
     imported,
+    known_problems,
     read_addresses,
     task_number,
-    unsatisfiable,
 )
 from judge.scenario.models import TASKS
 from judge.scenario.sources import tasks_toml
@@ -131,7 +131,13 @@ def test_the_number_of_a_task_is_in_its_id(task_id: str, number: int | None) -> 
     assert task_number(task_id) == number
 
 
+def test_disputed_tasks_are_named() -> None:
+    found = known_problems([f"webarena-{number}" for number in (338, 339, 475, 600, 625, 699, 700, 701)])
+    assert [text.split()[1] for text in found] == [f"webarena-{number}" for number in (339, 475, 600, 625, 699, 700)]
+    assert all("is disputed" in text for text in found)
+
+
 def test_tasks_that_cannot_be_passed_are_named() -> None:
     numbers = (428, 429, 680, 736, 737, 741, 742, 758, 759, 760, 761)
-    found = unsatisfiable([*(f"webarena-{number}" for number in numbers), "429"])
+    found = known_problems([*(f"webarena-{number}" for number in numbers), "429"])
     assert [text.split()[1] for text in found] == [f"webarena-{number}" for number in (429, 680, 737, 741, 759, 760)]

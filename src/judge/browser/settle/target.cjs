@@ -44,6 +44,9 @@ const LISTEN = 250;
 const MAX_CPU_AGAIN_S = 1;
 const METRICS_LIMIT = 2000;
 const MAX_FRAMES = 50;
+const MAX_BODIES = 1000;
+// Types of answers that no page waits for the end of.
+const ENDLESS = new Set(["EventSource", "Media", "Ping"]);
 
 // One renderer's session: the page itself, or a frame in its own process.
 class Target {
@@ -74,6 +77,8 @@ class Target {
     this.pending = null;
     this.usedAt = performance.now();
     this.heldUntil = -Infinity;
+    // The answers that are arriving: when each began, and when its last piece came.
+    this.bodies = new Map();
   }
 
   async start() {
@@ -98,7 +103,19 @@ class Target {
     session.on("Page.javascriptDialogClosed", () => { this.hasDialog = false; });
     session.on("Emulation.virtualTimeBudgetExpired", () => this.expired?.());
     session.on("Runtime.bindingCalled", ({ name }) => { if (name === EVENT) this.actedInEditor(); });
-    await Promise.all(["Page.enable", "Runtime.enable", "Performance.enable"].map(method => session.send(method)));
+    session.on("Network.responseReceived", ({ requestId, type, response }) => {
+      if (ENDLESS.has(type) || response.mimeType === "text/event-stream" || this.bodies.size >= MAX_BODIES) return;
+      const now = performance.now();
+      this.bodies.set(requestId, { began: now, at: now });
+    });
+    session.on("Network.dataReceived", ({ requestId }) => {
+      const body = this.bodies.get(requestId);
+      if (body) body.at = performance.now();
+    });
+    for (const event of ["loadingFinished", "loadingFailed"])
+      session.on(`Network.${event}`, ({ requestId }) => this.bodies.delete(requestId));
+    const domains = ["Page.enable", "Runtime.enable", "Performance.enable", "Network.enable"];
+    await Promise.all(domains.map(method => session.send(method)));
     await session.send("Runtime.addBinding", { name: EVENT, executionContextName: WORLD });
     await session.send("Page.addScriptToEvaluateOnNewDocument", {
       source: SCRIPTS, worldName: WORLD, runImmediately: true,
@@ -128,6 +145,17 @@ class Target {
       await this.send("Runtime.callFunctionOn", { objectId: objects.objectId, functionDeclaration: CATCH });
       await this.send("Runtime.releaseObjectGroup", { objectGroup: "wabe" });
     }));
+  }
+
+  // Whether pieces of an answer are still arriving: some come with pauses, and the end of others is never reported.
+  isReceiving(limit, pause) {
+    const now = performance.now();
+    let isArriving = false;
+    for (const [id, { began, at }] of this.bodies) {
+      if (now - began > limit) this.bodies.delete(id);
+      else if (now - at <= pause) isArriving = true;
+    }
+    return isArriving;
   }
 
   async send(method, params) {

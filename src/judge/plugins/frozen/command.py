@@ -286,7 +286,7 @@ def _replayed(scenario: Scenario, archive: Path, ids: Sequence[str], settings: S
     if now := recorded_at(frozen, archives):
         frozen = on_archives(load_scenario(scenario.path, now=now), archive)
     chosen = select(frozen.tasks, ids=ids, excluded=frozen.excluded)
-    tasks = reference_tasks(chosen, frozen)
+    tasks = reference_tasks(chosen if ids else tasks_of(archive, chosen, scenario), frozen)
     if not tasks:
         raise ConfigError(f"{scenario.path}: no task has a reference script", remedy="add reference to the tasks")
     playing = Playing(frozen, settings, script_player(tasks, frozen), _tell, archives=archives)
@@ -298,6 +298,17 @@ def _replayed(scenario: Scenario, archive: Path, ids: Sequence[str], settings: S
 
     run_interruptible(play())
     return played
+
+
+def tasks_of(archive: Path, tasks: Sequence[Task], scenario: Scenario) -> list[Task]:
+    """The tasks without those on sites for which the scenario names another archive."""
+    folder = scenario.path.resolve().parent
+    other = {
+        origin_of(site.endpoint)
+        for site in scenario.sites
+        if site.archive and (folder / Path(site.archive).expanduser()).resolve() != archive.resolve()
+    }
+    return [task for task in tasks if origin_of(task.website) not in other]
 
 
 def _live(scenario: Scenario) -> Scenario:

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from judge.plugins.frozen.encodings import decoded
-from judge.plugins.frozen.exchanges import RecordedExchange, header
+from judge.plugins.frozen.exchanges import RecordedExchange
 from judge.plugins.frozen.secrets import PLACEHOLDER
 from judge.trajectory.redaction import is_secret_header, is_secret_name
 from shared.text import clip, one_line
@@ -58,7 +57,7 @@ def _values(exchange: RecordedExchange) -> Iterator[tuple[str, str, str]]:
         if is_secret_header(name) and name.lower() in ("authorization", "x-api-key", "x-auth-token"):
             yield "a header", f"the header {name}", value
     yield from _searched("the request", request.body)
-    if answer is not None and (body := decoded(answer.body, header(answer.headers, "content-encoding"))) is not None:
+    if answer is not None and (body := answer.decoded) is not None:
         yield from _searched("the answer", body)
     for message in exchange.messages:
         yield from _searched("a message of a socket", message.data)

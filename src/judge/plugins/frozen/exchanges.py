@@ -9,6 +9,7 @@ from functools import cached_property
 from urllib.parse import urlsplit
 
 from judge.network.interception import HeaderPairs, SocketClose, WireRequest
+from judge.plugins.frozen.encodings import decoded
 
 SOCKET_SCHEMES = frozenset({"ws", "wss"})
 
@@ -24,13 +25,14 @@ class Chunk:
 
 @dataclass(frozen=True)
 class RecordedSocketMessage:
-    """A message of a socket, as `SocketMessage`, with its tick."""
+    """A message of a socket, as `SocketMessage`, with its tick. `step` is `None` if it is the site's, or not known."""
 
     sent: bool
     is_text: bool
     data: bytes
     at_ms: int
     tick: int
+    step: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,17 @@ class RecordedResponse:
     body: bytes
     http_version: str = "1.1"
     is_redacted: bool = False
+
+    @property
+    def decoded(self) -> bytes | None:
+        """The body without its content encoding; `None` if it cannot be decoded."""
+        return decoded(self.body, header(self.headers, "content-encoding"))
+
+    @property
+    def readable(self) -> bytes:
+        """The body, decoded if that is possible."""
+        body = self.decoded
+        return self.body if body is None else body
 
 
 @dataclass(frozen=True)

@@ -126,11 +126,14 @@ class RecordingInterceptor:
         def seen(message: SocketMessage | SocketClose) -> None:
             tick = self._next()
             if isinstance(message, SocketMessage):
+                step = message.step if message.sent else None
                 entry.messages.append(
-                    RecordedSocketMessage(message.sent, message.is_text, message.data, max(0, message.at_ms), tick)
+                    RecordedSocketMessage(
+                        message.sent, message.is_text, message.data, max(0, message.at_ms), tick, step
+                    )
                 )
             elif entry.closed is None:
-                entry.closed = message
+                entry.closed, entry.ended = message, tick
                 entry.is_whole = True
 
         try:
@@ -165,7 +168,7 @@ class RecordingInterceptor:
 
     def _end(self, entry: _Entry, failure: str = "") -> None:
         entry.failure = failure
-        entry.ended = self._next()
+        entry.ended = entry.ended or self._next()
 
     def _next(self) -> int:
         self._tick += 1

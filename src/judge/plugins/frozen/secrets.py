@@ -18,7 +18,6 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from judge.network.interception import WireRequest
-from judge.plugins.frozen.encodings import decoded
 from judge.plugins.frozen.exchanges import (
     RecordedExchange,
     RecordedResponse,
@@ -144,7 +143,7 @@ class Secrets:
 
     def _answered(self, answer: RecordedResponse, *, is_login: bool) -> bytes | None:
         """The body without secrets, decoded; `None` if it has none."""
-        body = decoded(answer.body, header(answer.headers, "content-encoding"))
+        body = answer.decoded
         if body is None:
             return None
         masked = body

@@ -97,6 +97,8 @@ class SocketReplay:
         closed = self.exchange.closed
         if isinstance(closed, SocketClose) and not closed.sent:
             await self._until(len(self._messages))
+            end = RecordedSocketMessage(False, False, b"", closed.at_ms, self.exchange.ended)
+            await self.wait(self.exchange, end, at_ms, self._since)
             await self.page.close(closed.code, closed.reason)
 
     async def _send(self, message: RecordedSocketMessage) -> None:

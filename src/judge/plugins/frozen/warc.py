@@ -53,13 +53,14 @@ class DamagedWarc(ValueError):
 
 
 class RecordedMessage(Record):
-    """A message of a socket; `data` is base64."""
+    """A message of a socket; `data` is base64. `step`: in which the page sent it, if that is known."""
 
     sent: bool
     is_text: bool
     data: str
     at_ms: int
     tick: int
+    step: int | None = Field(None, ge=0)
 
 
 class RecordedClose(Record):
@@ -279,6 +280,7 @@ def _details(exchange: RecordedExchange) -> Details:
                 data=base64.b64encode(message.data).decode(),
                 at_ms=message.at_ms,
                 tick=message.tick,
+                step=message.step,
             )
             for message in exchange.messages
         ),
@@ -291,7 +293,7 @@ def _exchange(details: bytes, request: bytes, answer: bytes | None) -> RecordedE
         known = Details.model_validate_json(details)
         messages = tuple(
             RecordedSocketMessage(
-                each.sent, each.is_text, base64.b64decode(each.data, validate=True), each.at_ms, each.tick
+                each.sent, each.is_text, base64.b64decode(each.data, validate=True), each.at_ms, each.tick, each.step
             )
             for each in known.messages
         )

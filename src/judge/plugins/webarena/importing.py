@@ -12,7 +12,7 @@ from judge.browser.form_login import Account, LoginFailed, log_in
 from judge.commands.findings import Finding
 from judge.commands.states import save_state
 from judge.plugins.webarena.package import PackageTask, WebArenaPackage, required_python
-from judge.plugins.webarena.tasks import SiteAddresses, account_groups, imported, read_addresses, unsatisfiable
+from judge.plugins.webarena.tasks import SiteAddresses, account_groups, imported, known_problems, read_addresses
 from judge.records.tasks import Task
 from judge.scenario.importers import ImportedTasks, Importer, ImportRequest
 from judge.scenario.toml import select
@@ -95,7 +95,7 @@ def import_tasks(asked: ImportRequest) -> ImportedTasks:
     """The tasks that `wabe tasks import webarena-verified` selects. Raises `ConfigError`."""
     found = asyncio.run(webarena_tasks(asked.config, asked.subset, asked.names, asked.output))
     chosen = select(found, level=asked.level, limit=asked.limit)
-    return ImportedTasks(chosen, _SETTINGS, notes=unsatisfiable(task.task_id for task in chosen))
+    return ImportedTasks(chosen, _SETTINGS, notes=known_problems(task.task_id for task in chosen))
 
 
 def log_in_with(config: Path, output: Path) -> None:
@@ -111,4 +111,4 @@ def examine(settings: Settings) -> Finding:
         return Finding("note", "webarena", f"{error.message}; only that benchmark needs one: {error.remedy}")
 
 
-IMPORTER = Importer(run=import_tasks, takes=("names", "config", "subset"), warnings=unsatisfiable, log_in=log_in_with)
+IMPORTER = Importer(run=import_tasks, takes=("names", "config", "subset"), warnings=known_problems, log_in=log_in_with)

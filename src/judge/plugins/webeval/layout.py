@@ -12,9 +12,13 @@ aborted means that the step budget was exceeded.
 
 Its analysis (`post_eval_analysis.py`) reads one score per folder, under one of three file names, counts actions and
 their times in `core.log`, and counts steps in `web_surfer.log`. Our output has all three.
+
+The verdict of a rubric is a score file of its own, `mmrubric_<threshold>-<images>-<kind>.json`, as the tool's verifier
+writes it: the text is JSON with the items and their points, both verdicts, and the first point of failure.
 """
 
 import json
+import math
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -22,8 +26,9 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
+from judge.records.key_points import MAX_WEIGHT
 from judge.records.steps import Outcome, Step, StopReason
-from judge.records.verdicts import Verdict
+from judge.records.verdicts import JudgeInfo, Verdict, VerdictOutcome
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
     evaluator_named,
@@ -39,7 +44,7 @@ from judge.trajectory.foreign import (
 from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.errors import TrajectoryError
-from shared.fields import without_none
+from shared.fields import as_mapping, as_mappings, without_none
 from shared.files import MAX_FILE_BYTES, read_errors, read_file, reason_of
 from shared.models import Action, Record
 from shared.strict_json import parse_json
@@ -54,6 +59,11 @@ _SOURCE = "WebSurfer"
 # The score files that webeval's analysis looks for; it takes the first one, whatever others a folder has.
 _ANALYSED = ("0.8-5-3.json", "gpt_eval.json", "WebJudge_Online_Mind2Web_eval-3.json")
 _GPT_EVAL, _WEBJUDGE = _ANALYSED[1:]
+# The verifier's defaults, by which its analysis finds the file: share of points, images per criterion, relevance.
+_RUBRIC_THRESHOLD = 0.8
+_RUBRIC_FILE = f"mmrubric_{_RUBRIC_THRESHOLD}-5-3"
+_RUBRIC = "rubric"
+_MAX_ITEMS = 200
 _MAX_TEXT_CHARS = 20_000
 _MAX_SCORES = 50
 _MAX_SCORE_BYTES = 4_000_000
@@ -150,10 +160,47 @@ def _verdict(folder: Path, path: Path) -> Verdict:
         return Verdict(outcome="unscored", reason=str(error), judge=info)
     score, said = (value.get(key) for key in ("score", "gpt_response_text"))
     text = clip(said if isinstance(said, str) else json.dumps(said), _MAX_TEXT_CHARS)
+    if path.name.startswith("mmrubric_") and score in (0, 1) and isinstance(said, str):
+        return _rubric_verdict(said, score == 1, info)
     if score in (0, 1):
         return Verdict(outcome="success" if score == 1 else "failure", reason=text, judge=info)
     # A rubric's fractional score is only a verdict together with its benchmark's threshold, which is unknown here.
     return Verdict(outcome="unscored", reason=f"score {score!r:.40}, neither 0 nor 1: {text}", judge=info)
+
+
+def _rubric_verdict(said: str, is_success: bool, info: JudgeInfo) -> Verdict:
+    """The verdict of the tool's rubric verifier, with its items as criteria and their points."""
+    outcome: VerdictOutcome = "success" if is_success else "failure"
+    try:
+        payload = as_mapping(parse_json(said))
+    except ValueError:
+        return Verdict(outcome=outcome, reason=clip(said, _MAX_TEXT_CHARS), judge=info)
+    criteria, marks = [], []
+    for number, item in enumerate(as_mappings(payload.get("rubric_items"))[:_MAX_ITEMS], 1):
+        most, earned = _points(item.get("max_points")), _points(item.get("earned_points"))
+        if most <= 0 or item.get("is_condition_met") is False:
+            continue
+        name = f"c{number}"
+        criteria.append({"id": name, "requirement": clip(str(item.get("criterion") or name), 1_000), "weight": most})
+        reason = clip(str(item.get("justification") or ""), 1_000)
+        marks.append({"criterion": name, "verdict": "met" if earned >= most else "not met", "reason": reason})
+    most, earned = (_points(payload.get(f"rubric_total_{which}_points")) for which in ("max", "earned"))
+    share = {"share": earned / most} if most > 0 and earned <= most else {}
+    taxonomy = as_mapping(payload.get("error_taxonomy"))
+    kept = ("first_point_of_failure", "task_verification_with_trajectory", "task_verification")
+    found = {key: taxonomy[key] for key in kept if isinstance(taxonomy.get(key), dict)}
+    return Verdict(
+        outcome=outcome,
+        reason=clip(str(payload.get("outcome_reasoning") or ""), _MAX_TEXT_CHARS),
+        judge=info,
+        key_points=tuple(str(each["requirement"]) for each in criteria),
+        evidence={_RUBRIC: {"criteria": criteria, "marks": marks, **share, **found}},
+    )
+
+
+def _points(value: object) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if is_number and isinstance(value, int | float) and 0 <= value <= MAX_WEIGHT else 0.0
 
 
 def _times(folder: Path) -> tuple[float, float]:
@@ -389,6 +436,11 @@ def _scores(verdicts: Mapping[str, Verdict], counted: Verdict | None, *, kept: C
     kept_ids = {_verdict_id(name) for name in kept if name.startswith("scores/")}
     others = {judge_id: verdict for judge_id, verdict in verdicts.items() if judge_id not in kept_ids}
     is_kept = any(_decides_alike(verdicts[judge_id], counted) for judge_id in kept_ids & verdicts.keys())
+    rubric = next((each for each in (counted, *others.values()) if each is not None and _has_marks(each)), None)
+    if rubric is not None and f"scores/{_RUBRIC_FILE}.json" not in kept:
+        texts[f"scores/{_RUBRIC_FILE}.json"] = _rubric_score(rubric)
+        others = {judge_id: verdict for judge_id, verdict in others.items() if not _decides_alike(verdict, rubric)}
+    is_kept = is_kept or (rubric is not None and rubric is counted)
     if counted is not None and not is_kept and not any(f"scores/{name}" in kept for name in _ANALYSED):
         is_webjudge = counted.judge is not None and counted.judge.method == "webjudge"
         texts[f"scores/{_WEBJUDGE if is_webjudge else _GPT_EVAL}"] = _score(counted)
@@ -408,6 +460,58 @@ def _verdict_id(score_file: str) -> str:
 
 def _score(verdict: Verdict) -> str:
     return json.dumps({"score": float(verdict.outcome == "success"), "gpt_response_text": verdict.reason})
+
+
+def _has_marks(verdict: Verdict) -> bool:
+    rubric = as_mapping(verdict.evidence.get(_RUBRIC))
+    return verdict.outcome != "unscored" and bool(rubric.get("criteria")) and bool(rubric.get("marks"))
+
+
+def _rubric_score(verdict: Verdict) -> str:
+    """The verifier's score file. Its codes for ambiguous and invalid tasks are null: our method has none."""
+    rubric = as_mapping(verdict.evidence.get(_RUBRIC))
+    marks = {each.get("criterion"): each for each in as_mappings(rubric.get("marks"))}
+    items = []
+    for criterion in as_mappings(rubric.get("criteria")):
+        mark, points = marks.get(criterion.get("id"), {}), _points(criterion.get("weight", 1.0)) or 1.0
+        is_met = mark.get("verdict") == "met"
+        items.append(
+            {
+                "criterion": criterion.get("requirement", ""),
+                "description": "",
+                "max_points": points,
+                "earned_points": points if is_met else 0.0,
+                "justification": mark.get("reason", ""),
+            }
+        )
+    most, earned = (math.fsum(item[key] for item in items) for key in ("max_points", "earned_points"))
+    failure = as_mapping(rubric.get("first_failure"))
+    is_success = verdict.outcome == "success"
+    step = failure.get("action") if isinstance(failure.get("action"), int) else None
+    first = {
+        "has_failure": bool(failure),
+        "first_failure_step": step,
+        "first_failure_summary": failure.get("why", ""),
+        "failure_points": [{"step_numbers": str(step or ""), "description": failure.get("why", "")}] if failure else [],
+        "reasoning": failure.get("why", ""),
+    }
+    payload = {
+        "rubric_items": items,
+        "rubric_total_max_points": most,
+        "rubric_total_earned_points": earned,
+        "rubric_is_success": int(most > 0 and earned / most >= _RUBRIC_THRESHOLD),
+        "is_success": is_success,
+        "outcome_success": is_success,
+        "outcome_reasoning": verdict.reason,
+        "outcome_primary_intent": "",
+        "success_criterion": "outcome",
+        "error_taxonomy": {
+            "first_point_of_failure": first,
+            "task_verification_with_trajectory": None,
+            "task_verification": None,
+        },
+    }
+    return json.dumps({"score": int(is_success), "gpt_response_text": json.dumps(payload)}, indent=2)
 
 
 def _moments(attempt: Attempt) -> Iterator[tuple[Step, float]]:

@@ -5,7 +5,7 @@ import re
 
 from judge.plugins.frozen.exchanges import RecordedExchange, header
 from judge.plugins.frozen.kinds import kind_of
-from judge.plugins.frozen.matching.plays import Gap, body_of, text_of, without_gaps
+from judge.plugins.frozen.matching.plays import Gap, text_of, without_gaps
 from judge.plugins.frozen.matching.synthesis import is_preflight
 
 _MAX_AGE = re.compile(r"(?:s-maxage|max-age)\s*=\s*\"?(\d+)")
@@ -20,7 +20,7 @@ def fingerprint(exchange: RecordedExchange, gaps: frozenset[Gap] = frozenset()) 
     location = without_gaps(header(answer.headers, "location"), gaps)
     mime_type = header(answer.headers, "content-type").partition(";")[0]
     text = text_of(exchange)
-    body = body_of(exchange) if text is None else without_gaps(text, gaps).encode("utf-8", "surrogatepass")
+    body = answer.readable if text is None else without_gaps(text, gaps).encode("utf-8", "surrogatepass")
     return hashlib.sha256(f"{answer.status}\n{location}\n{mime_type}\n".encode() + body).hexdigest()
 
 

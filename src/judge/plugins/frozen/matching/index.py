@@ -204,9 +204,13 @@ class Index:
 
         None of them is what the page says before the site says anything, in the step in which it opened the socket.
         """
-        later = (each.began for each in self._by_walk[exchange.walk] if each.request.step > exchange.request.step)
-        until = min(later, default=math.inf)
-        greetings = sum(message.tick < until for message in takewhile(lambda each: each.sent, exchange.messages))
+        own = exchange.request.step
+        # Old archives have no steps of messages.
+        later = min((each.began for each in self._by_walk[exchange.walk] if each.request.step > own), default=math.inf)
+        greetings = sum(
+            message.tick < later if message.step is None else message.step <= own
+            for message in takewhile(lambda each: each.sent, exchange.messages)
+        )
         return frozenset(
             place
             for place, message in enumerate(exchange.messages)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from judge.network.interception import WireRequest
-from judge.plugins.frozen.encodings import decoded
 from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, header, without_headers
 from judge.plugins.frozen.kinds import RequestKind, kind_of, miss_class
 from judge.plugins.frozen.matching.contexts import Context
@@ -187,7 +186,7 @@ class Matcher:
         """The answer with the values that the page made up itself. Those of streams are put into each piece."""
         if answer is None or not (self._now or self._instead) or exchange.chunks or not exchange.is_whole:
             return answer
-        body = decoded(answer.body, header(answer.headers, "content-encoding"))
+        body = answer.decoded
         if body is None or (changed := self.as_now(body)) == body:
             return answer
         kept = without_headers(answer.headers, "content-encoding", "content-length", "etag")

@@ -11,7 +11,6 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from judge.network.interception import WireRequest
-from judge.plugins.frozen.encodings import decoded
 from judge.plugins.frozen.exchanges import RecordedExchange, SiteRecording, header
 from judge.plugins.frozen.matching.places import (
     PlaceDifference,
@@ -253,25 +252,13 @@ def text_of(exchange: RecordedExchange) -> str | None:
     answer = exchange.answer
     if exchange.messages:
         return "\n".join(each.data.decode("latin-1") for each in exchange.messages if not each.sent)
-    body = _body(exchange)
+    body = answer.readable if answer else b""
     if answer is None or len(body) > _MAX_COMPARED_BYTES or not _TEXT.match(header(answer.headers, "content-type")):
         return None
     try:
         return body.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _body(exchange: RecordedExchange) -> bytes:
-    if exchange.answer is None:
-        return b""
-    body = decoded(exchange.answer.body, header(exchange.answer.headers, "content-encoding"))
-    return exchange.answer.body if body is None else body
-
-
-def body_of(exchange: RecordedExchange) -> bytes:
-    """The body of the answer, decoded if that is possible."""
-    return _body(exchange)
 
 
 def gaps_by(pairs: Iterable[RequestPair], key: Callable[[RecordedExchange], str]) -> Mapping[str, frozenset[Gap]]:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from judge.network.interception import WireRequest
-from judge.plugins.frozen.encodings import decoded
 from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, header
 from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.secrets import PLACEHOLDER, placeholder
@@ -157,9 +156,8 @@ def is_entered(request: WireRequest) -> bool:
 
 
 def _answered(answer: RecordedResponse) -> str:
-    body = decoded(answer.body, header(answer.headers, "content-encoding"))
     named = "\n".join(value for name, value in answer.headers if name.lower() in ("location", "set-cookie", "link"))
-    return f"{named}\n{_text(answer.body if body is None else body)}"
+    return f"{named}\n{_text(answer.readable)}"
 
 
 def _text(data: bytes) -> str:

@@ -1,0 +1,372 @@
+"""Reads and writes trajectories in ATIF (Agent Trajectory Interchange Format), version 1.8, of Harbor's RFC 0001.
+
+A folder holds `trajectory.json` and the images that it names. In our files, step 1 is the user's: the task's text and
+the first page. Each later step is one reply of the agent with its tool call, and what came of it: the action line and
+the page after it. What the format has no place for is in `extra`, under `wabe`. Files of other tools may have any
+version of it: each tool call is a step here, and the last image before it is its page.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, Field
+
+from judge.records.steps import Outcome, Step, StopReason
+from judge.records.verdicts import Verdict
+from judge.trajectory.foreign import (
+    MAX_FOREIGN_STEPS,
+    evaluator_named,
+    foreign_task,
+    from_attempt,
+    inside,
+    plain,
+    read_object,
+    usable_id,
+    validated,
+)
+from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source, json_text
+from judge.trajectory.record import Attempt, Trajectory
+from shared.errors import TrajectoryError
+from shared.fields import as_mapping, as_mappings, without_none
+from shared.models import Action, TokenUsage
+from shared.text import clip, split_line, without_surrogates
+
+_FILE = "trajectory.json"
+_VERSION = "ATIF-v1.8"
+_KNOWN = re.compile(rb'"schema_version"\s*:\s*"ATIF-v1\.\d+"')
+_IMAGES = "images"
+_OURS = "wabe"
+_HEAD_BYTES = 64_000
+_MAX_BYTES = 256_000_000
+_MAX_TEXT_CHARS = 20_000
+_MEDIA = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp", ".gif": "image/gif"}
+_NOT_IN_A_VERB = re.compile("[^A-Z]+")
+_STOP_REASONS = frozenset(StopReason.__args__)  # type: ignore[attr-defined]
+
+
+def write(source: Source) -> ExportedTask:
+    """A task's trajectory. Raises `TrajectoryError` if it records no page, which no step of the format can hold."""
+    trajectory = source.trajectory
+    attempt = trajectory.attempt
+    recorded = [str(page.screenshot) for page in attempt.observations if page.screenshot]
+    names = {
+        name: f"{_IMAGES}/{place:03d}{PurePosixPath(name).suffix.lower()}"
+        for place, name in enumerate(dict.fromkeys(recorded))
+        if PurePosixPath(name).suffix.lower() in _MEDIA
+    }
+    usage = attempt.participant_usage
+    tokens = {"total_prompt_tokens": usage.input, "total_completion_tokens": usage.output} if usage else {}
+    steps = list(_written(trajectory, names))
+    document = {
+        "schema_version": _VERSION,
+        "session_id": source.name,
+        "agent": {"name": "participant", "version": "unknown"},
+        "steps": steps,
+        "final_metrics": {**tokens, "total_steps": len(steps)},
+        "extra": {_OURS: _facts(source)},
+    }
+    text = without_surrogates(json_text(_as_json(document)))
+    return ExportedTask({_FILE: text}, tuple(names.items()))
+
+
+def _facts(source: Source) -> dict[str, Any]:
+    trajectory, verdict = source.trajectory, source.counted
+    task, attempt = trajectory.task, trajectory.attempt
+    return without_none(
+        task_id=source.name,
+        website=task.website,
+        level=task.level,
+        reference_length=source.reference_length or task.reference_length,
+        stop_reason=attempt.stop_reason,
+        error=attempt.error,
+        final_answer=attempt.final_answer,
+        max_steps=attempt.max_steps,
+        started_at=datetime.fromtimestamp(attempt.started_at, UTC).isoformat(),
+        ended_at=datetime.fromtimestamp(attempt.ended_at, UTC).isoformat(),
+        trajectory_sha256=trajectory.sha256,
+        verdict=None
+        if verdict is None
+        else {
+            "outcome": verdict.outcome,
+            "reason": verdict.reason,
+            "method": verdict.judge.method if verdict.judge else "",
+        },
+    )
+
+
+def _written(trajectory: Trajectory, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """The steps; the page after an action is that of the next observation."""
+    attempt = trajectory.attempt
+    pages = [*attempt.steps, *([attempt.final_look] if attempt.final_look else [])]
+    first = pages[0] if pages else None
+    yield {
+        "step_id": 1,
+        "timestamp": datetime.fromtimestamp(attempt.started_at, UTC).isoformat(),
+        "source": "user",
+        "message": _parts(trajectory.task.task, first.screenshot if first else None, names),
+        **({"extra": {_OURS: {"url": first.url, "title": first.title}}} if first else {}),
+    }
+    now = attempt.started_at
+    for place, step in enumerate(attempt.steps):
+        now += step.timings.observe_s + step.timings.reply_s
+        after = pages[place + 1] if place + 1 < len(pages) else None
+        action, outcome = step.action, step.outcome
+        call = f"call-{step.index}"
+        line = outcome.line if outcome and outcome.ok else None
+        said = line or (outcome.message if outcome else "") or step.feedback or ""
+        yield {
+            "step_id": place + 2,
+            "timestamp": datetime.fromtimestamp(now, UTC).isoformat(),
+            "source": "agent",
+            "message": step.reply or "",
+            **without_none(reasoning_content=(action.thought or None) if action else None),
+            **(
+                {"tool_calls": [{"tool_call_id": call, "function_name": action.tool, "arguments": action.params}]}
+                if action and action.tool
+                else {}
+            ),
+            "observation": {
+                "results": [
+                    {
+                        **({"source_call_id": call} if action and action.tool else {}),
+                        "content": _parts(said, after.screenshot if after else None, names),
+                    }
+                ]
+            },
+            "extra": {
+                _OURS: without_none(
+                    index=step.index,
+                    executed=line is not None,
+                    action_line=line,
+                    after={"url": after.url, "title": after.title} if after else None,
+                )
+            },
+        }
+        now += step.timings.act_s
+
+
+def _parts(text: str, screenshot: str | None, names: Mapping[str, str]) -> str | list[dict[str, Any]]:
+    name = names.get(screenshot or "")
+    if name is None:
+        return text
+    source = {"media_type": _MEDIA[PurePosixPath(name).suffix], "path": name}
+    return [{"type": "text", "text": text}, {"type": "image", "source": source}]
+
+
+def _as_json(value: Any) -> Any:
+    """Parameters as the participant sent them may hold numbers that JSON does not have."""
+    return json.loads(json.dumps(value, default=str), parse_constant=str)
+
+
+class _Call(BaseModel):
+    tool_call_id: str = ""
+    function_name: str = ""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class _Result(BaseModel):
+    source_call_id: str | None = None
+    content: str | list[dict[str, Any]] | None = None
+    extra: dict[str, Any] | None = None
+
+
+class _Observation(BaseModel):
+    results: tuple[_Result, ...] = ()
+
+
+class _Step(BaseModel):
+    """The fields of a step that are read."""
+
+    source: str = "agent"
+    timestamp: str | None = None
+    message: str | list[dict[str, Any]] = ""
+    reasoning_content: str | None = None
+    tool_calls: tuple[_Call, ...] | None = None
+    observation: _Observation | None = None
+    extra: dict[str, Any] | None = None
+
+    @property
+    def ours(self) -> Mapping[str, Any]:
+        return as_mapping((self.extra or {}).get(_OURS))
+
+
+class _Document(BaseModel):
+    """The fields of a trajectory that are read. Copied and embedded trajectories are left out."""
+
+    steps: tuple[_Step, ...] = Field(min_length=1, max_length=MAX_FOREIGN_STEPS)
+    final_metrics: dict[str, Any] | None = None
+    extra: dict[str, Any] | None = None
+
+    @property
+    def ours(self) -> Mapping[str, Any]:
+        return as_mapping((self.extra or {}).get(_OURS))
+
+
+class _Page(NamedTuple):
+    screenshot: str | None = None
+    url: str = ""
+    title: str = ""
+
+
+def files(folder: Path) -> list[Path]:
+    """The trajectory, if the folder has one of this format: other tools use the name for other files."""
+    path = folder / _FILE
+    try:
+        with path.open("rb") as stream:
+            return [path] if _KNOWN.search(stream.read(_HEAD_BYTES)) else []
+    except OSError:
+        return []
+
+
+def load(folder: Path) -> Trajectory:
+    """Read the folder of one trajectory. Raises `TrajectoryError`, which names the file and what is wrong with it."""
+    path = folder / _FILE
+    document = validated(_Document, folder, read_object(folder, _FILE, max_bytes=_MAX_BYTES), name=_FILE)
+    ours, asked = document.ours, next((step for step in document.steps if step.source == "user"), None)
+    known = {
+        "task_id": usable_id(str(ours.get("task_id") or folder.resolve().name)),
+        "task": _text(asked.message) if asked else None,
+        **{key: ours[key] for key in ("website", "level", "reference_length") if key in ours},
+    }
+    steps = tuple(_steps(folder, path, document))
+    stop_reason, answer = _end(document)
+    started, ended = _times(document)
+    attempt = Attempt(
+        task=foreign_task(folder, known, source=path),
+        steps=steps,
+        stop_reason=stop_reason,
+        max_steps=max(1, len(steps)),
+        final_answer=answer,
+        error=error if isinstance(error := ours.get("error"), str) else None,
+        started_at=started,
+        ended_at=max(started, ended),
+        self_recorded=True,
+        participant_usage=_usage(document.final_metrics or {}),
+    )
+    screenshots = [folder / step.screenshot for step in steps if step.screenshot]
+    return from_attempt(folder, attempt, screenshots, attempt.action_history)
+
+
+def verdicts(folder: Path) -> dict[str, Verdict]:
+    """The verdict that counted when one of our runs was exported, if there was one."""
+    try:
+        document = validated(_Document, folder, read_object(folder, _FILE, max_bytes=_MAX_BYTES), name=_FILE)
+    except TrajectoryError:
+        return {}
+    found = as_mapping(document.ours.get("verdict"))
+    if found.get("outcome") not in ("success", "failure"):
+        return {}
+    info = evaluator_named(f"atif {found.get('method') or 'verdict'}"[:200])
+    reason = clip(str(found.get("reason") or ""), _MAX_TEXT_CHARS)
+    return {"atif-verdict": Verdict(outcome=found["outcome"], reason=reason, judge=info)}
+
+
+def _steps(folder: Path, path: Path, document: _Document) -> Iterator[Step]:
+    page, index = _Page(), 0
+    for step in document.steps:
+        if step.source != "agent":
+            page = _page(folder, path, step.message, page, step.ours)
+            for result in step.observation.results if step.observation else ():
+                page = _page(folder, path, result.content, page, {})
+            continue
+        results = step.observation.results if step.observation else ()
+        by_call = {result.source_call_id: result for result in results if result.source_call_id}
+        alone = results[0] if len(results) == 1 else _Result()
+        calls: tuple[_Call | None, ...] = step.tool_calls or (None,)
+        # A message without a call is the answer, unless our export says that it was an unreadable reply.
+        for place, call in enumerate(calls if step.tool_calls or "index" in step.ours else ()):
+            if index == MAX_FOREIGN_STEPS:
+                raise TrajectoryError(f"more than {MAX_FOREIGN_STEPS} actions", location=str(path))
+            thought = (step.reasoning_content or _text(step.message)) if place == 0 else ""
+            result = by_call.get(call.tool_call_id, alone) if call else alone
+            yield Step(
+                index=index,
+                url=page.url,
+                title=page.title,
+                screenshot=page.screenshot,
+                reply=clip(_text(step.message), _MAX_TEXT_CHARS) if place == 0 else "",
+                action=Action(tool=call.function_name, params=call.arguments, thought=thought) if call else None,
+                outcome=_outcome(call, result, step.ours),
+            )
+            index += 1
+            # The next action has this page only if the result shows it.
+            page = page._replace(screenshot=None)
+            page = _page(folder, path, result.content, page, as_mapping(step.ours.get("after")))
+    if page.screenshot and index < MAX_FOREIGN_STEPS:
+        # What the last action led to, which no later action has as its page.
+        yield Step(index=index, url=page.url, title=page.title, screenshot=page.screenshot)
+
+
+def _page(folder: Path, path: Path, content: object, before: _Page, ours: Mapping[str, Any]) -> _Page:
+    """The page that a message or a result shows; without an image, there is no screenshot of it."""
+    url, title = (str(ours.get(key) or "") for key in ("url", "title"))
+    images = [
+        as_mapping(part.get("source")).get("path")
+        for part in as_mappings(content if isinstance(content, list) else ())
+        if part.get("type") == "image"
+    ]
+    names = [name for name in images if isinstance(name, str) and "://" not in name]
+    if not names:
+        return _Page(None, url or before.url, title or before.title) if ours or images else before
+    # Absolute paths refer to the recording machine.
+    name = PurePosixPath(names[-1].replace("\\", "/"))
+    relative = name.name if name.is_absolute() else name.as_posix()
+    inside(folder, relative, source=path)
+    return _Page(relative, url, title)
+
+
+def _outcome(call: _Call | None, result: _Result, ours: Mapping[str, Any]) -> Outcome:
+    message = clip(_text(result.content or ""), 3_000)
+    is_error = ours.get("executed") is False or bool(as_mapping(result.extra).get("is_error"))
+    if call is None or is_error:
+        return Outcome(ok=False, message=message)
+    written = ours.get("action_line")
+    if isinstance(written, str) and split_line(written):
+        return Outcome(ok=True, message=message, line=clip(written, 3_000))
+    verb = _NOT_IN_A_VERB.sub(" ", call.function_name.upper()).strip() or "ACT"
+    said = plain(json.dumps(call.arguments, ensure_ascii=False))
+    return Outcome(ok=True, message=message, line=f"<page> -> {verb[:60].strip()}: {said}")
+
+
+def _end(document: _Document) -> tuple[StopReason, str | None]:
+    """How it ended, and the final answer: in files of other tools, the last message without a tool call."""
+    ours = document.ours
+    if (reason := ours.get("stop_reason")) in _STOP_REASONS:
+        answer = ours.get("final_answer")
+        return reason, answer if isinstance(answer, str) else None
+    last = document.steps[-1]
+    said = _text(last.message) if last.source == "agent" and not last.tool_calls else ""
+    return "finished", said or None
+
+
+def _text(content: str | list[dict[str, Any]]) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part["text"]) for part in content if part.get("type") == "text" and part.get("text"))
+
+
+def _times(document: _Document) -> tuple[float, float]:
+    ours = document.ours
+    stamps = [ours.get("started_at"), *(step.timestamp for step in document.steps), ours.get("ended_at")]
+    found = []
+    for stamp in stamps:
+        try:
+            moment = datetime.fromisoformat(str(stamp)).timestamp() if stamp else None
+        except (ValueError, OverflowError, OSError):
+            continue
+        if moment is not None and 0 <= moment < 1e11:
+            found.append(moment)
+    return (min(found), max(found)) if found else (0.0, 0.0)
+
+
+def _usage(metrics: Mapping[str, Any]) -> TokenUsage | None:
+    counts = [metrics.get(key) for key in ("total_prompt_tokens", "total_completion_tokens")]
+    given, made = (count if type(count) is int and count > 0 else 0 for count in counts)
+    return TokenUsage(input=given, output=made) if given or made else None
+
+
+FORMAT = Format(reader=FormatReader(files=files, load=load, verdicts=verdicts), writer=FormatWriter(write=write))

@@ -1,0 +1,1 @@
+"""Published sets of tasks, read from the files of their owners, for `wabe tasks import`."""

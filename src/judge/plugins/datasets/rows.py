@@ -1,0 +1,131 @@
+"""What importers of published files share: rows of a file, usable ids, and notes about what is left out."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from judge.records.tasks import Task
+from judge.scenario.importers import ImportRequest
+from judge.scenario.models import TASKS
+from judge.scenario.sources import dataset_records
+from judge.scenario.toml import select
+from shared.errors import ConfigError
+from shared.fields import shown
+from shared.files import read_errors, read_file
+from shared.text import clip, counted
+from shared.validation import validated
+
+MAX_POINT_CHARS = 1_000
+_MAX_TASK_CHARS = 10_000
+_MAX_ID_CHARS = 128
+_MAX_NAMED = 5
+
+
+@dataclass
+class Notes:
+    """Rows that are left out and texts that are cut, by reason, with the first few ids."""
+
+    found: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, reason: str, name: object) -> None:
+        """Note it for one row."""
+        self.found.setdefault(reason, []).append(shown(str(name)))
+
+    def lines(self) -> list[str]:
+        """One line for each reason."""
+        return [
+            f"{counted(len(names), 'row')}: {reason}: {', '.join(names[:_MAX_NAMED])}"
+            f"{', …' if len(names) > _MAX_NAMED else ''}"
+            for reason, names in self.found.items()
+        ]
+
+
+def given_file(asked: ImportRequest, what: str) -> Path:
+    """The file or folder that the command names. Raises `ConfigError` without one."""
+    if asked.path is None:
+        raise ConfigError(f"no file given: this source needs {what}", remedy="name it after the source")
+    return asked.path
+
+
+def read_rows(path: Path, remedy: str) -> list[object]:
+    """The records of a JSON or JSON lines file. Raises `ConfigError`."""
+    with read_errors(path, remedy):
+        content = read_file(path)
+    return dataset_records(content, str(path))
+
+
+def usable_id(value: object) -> str:
+    """An id as a folder name: `Google Map--1` is `Google_Map--1`. Empty if nothing is left of it."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", str(value if value is not None else "").strip()).strip("_")[:_MAX_ID_CHARS]
+
+
+def is_address(value: object) -> bool:
+    """Whether it is the address of a page."""
+    try:
+        return isinstance(value, str) and urlsplit(value.strip()).scheme in ("http", "https") and "//" in value
+    except ValueError:
+        return False
+
+
+def text_of(value: object) -> str:
+    """A text without surrounding space; empty for anything else."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def tasks_from(
+    rows: Iterable[object],
+    table_of: Callable[[Mapping[str, Any]], dict[str, Any] | None],
+    notes: Notes,
+    *,
+    asked: ImportRequest,
+    source: Path,
+) -> tuple[Task, ...]:
+    """The tasks of the rows that `table_of` makes tables of; it returns `None` for a row that it leaves out and notes.
+
+    Rows that are no tables, have no id or the id of an earlier row are left out and noted. Raises `ConfigError`, also
+    if no task is left.
+    """
+    tables: dict[str, dict[str, Any]] = {}
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            notes.add("not a table", f"row {number}")
+            continue
+        if (table := table_of(row)) is None:
+            continue
+        if not (task_id := table["task_id"]):
+            notes.add("without a usable id", f"row {number}")
+        elif task_id in tables:
+            notes.add("the id of an earlier row", task_id)
+        elif not table["task"]:
+            notes.add("without the text of a task", task_id)
+        else:
+            tables[task_id] = table | {"task": clip(table["task"], _MAX_TASK_CHARS)}
+    chosen = _named(tables, asked.names)
+    if not chosen:
+        raise ConfigError(f"{source}: no task is left", remedy="; ".join(notes.lines()) or "give another file")
+    return select(validated(TASKS, chosen, source, under=("row",)), level=asked.level, limit=asked.limit)
+
+
+def _named(tables: Mapping[str, dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    wanted = [usable_id(name) for text in names for name in text.split(",") if name.strip()]
+    if unknown := [name for name in wanted if name not in tables]:
+        raise ConfigError(f"--tasks: no task {shown(unknown[0])}", remedy="give ids of the file")
+    return [tables[name] for name in dict.fromkeys(wanted)] if wanted else list(tables.values())
+
+
+def weighted_points(items: Sequence[tuple[str, float]], notes: Notes, task_id: str) -> list[Any]:
+    """Key points of texts and weights; a weight of 1 is left out, and texts that are too long are cut and noted."""
+    counts = Counter(text for text, _ in items)
+    points: list[Any] = []
+    for text, weight in items:
+        if len(text) > MAX_POINT_CHARS:
+            notes.add(f"a key point is cut to {MAX_POINT_CHARS} characters", task_id)
+        if counts[text] > 1:
+            notes.add("a key point is there twice", task_id)
+        cut = clip(text, MAX_POINT_CHARS)
+        points.append(cut if weight == 1 else {"text": cut, "weight": weight})
+    return points
