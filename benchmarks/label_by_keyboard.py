@@ -51,7 +51,7 @@ class Server:
 
     def kill(self) -> None:
         os.kill(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        self._process.communicate()
 
     def end(self) -> str:
         self._process.send_signal(signal.SIGINT)

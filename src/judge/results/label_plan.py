@@ -142,10 +142,9 @@ def extended(
     total = sum(each.size for each in strata)
     if not total:
         raise ConfigError("no attempt with a verdict to draw from", remedy="judge the run first: wabe score RUN")
-    sizes = [each.size for each in strata] if wanted is None else allocate(strata, wanted)
     before = [grown[run].drawn[place] for run, place in places]
-    # What is drawn stays drawn, also where fewer would do.
-    sizes = [max(pair) for pair in zip(sizes, before, strict=True)]
+    everything = [len(grown[run].strata[place].attempts) for run, place in places]
+    sizes = everything if wanted is None else allocate(strata, wanted, before)
     by_run: dict[str, list[int]] = {run: [] for run in grown}
     for (run, place), size in zip(places, sizes, strict=True):
         by_run[run].append(min(size, len(grown[run].strata[place].attempts)))

@@ -98,6 +98,15 @@ def test_more_labels_extend_the_plan_and_keep_what_was_drawn(tmp_path: Path) -> 
     assert more.labelled == 20
 
 
+def test_as_many_labels_as_are_drawn_change_no_plan(tmp_path: Path) -> None:
+    run = a_run_to_label(tmp_path)
+    label_truly(begin([run], "anna", labels=40, seed=SEED), 17)
+    before = read_plan(labels_folder(run) / "plan.json")
+    for labels in (40, 30, None):
+        begin([run], "anna", labels=labels)
+        assert read_plan(labels_folder(run) / "plan.json") == before
+
+
 def test_the_draw_can_be_repeated_from_its_seed_and_is_not_the_order_of_the_verdicts(tmp_path: Path) -> None:
     one, other = a_run_to_label(tmp_path / "a"), a_run_to_label(tmp_path / "b")
     drawn = [

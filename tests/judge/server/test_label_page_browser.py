@@ -71,7 +71,7 @@ async def test_forty_attempts_are_labelled_by_keyboard_over_a_kill_of_the_server
             await expect(page.locator("#progress")).to_have_text("17 of 40 labelled")
             await expect(page.get_by_label("Note")).to_have_value("half of it")
             os.kill(process.pid, signal.SIGKILL)
-            process.wait()
+            process.communicate()
             process, address = served(run)
             await page.goto(address)
             await expect(page.locator("#progress")).to_have_text("17 of 40 labelled")
