@@ -13,6 +13,7 @@ from typing import Any
 
 from judge.network.senders import origin_text
 from judge.network.wire import MAX_URL_CHARS, Exchange, ExchangeRecord
+from judge.trajectory.forms import is_multipart
 from judge.trajectory.network import MAX_ENTRIES, MAX_METHOD_CHARS, LeftOut
 
 _MAX_ORIGIN_CHARS = 300
@@ -144,7 +145,9 @@ class _BrowserRequests:
         # By what must agree. The digest is `None` if the browser did not report a body.
         self._free: defaultdict[tuple[str, str, str | None], list[int]] = defaultdict(list)
         for place, part in enumerate(parts):
-            self._free[part["method"], _plain(part["url"]), part.get("digest")].append(place)
+            # Of a form with files, the browser reports the fields only.
+            is_whole = not is_multipart(part.get("fixed", {}).get("type", ""))
+            self._free[part["method"], _plain(part["url"]), part.get("digest") if is_whole else None].append(place)
 
     def take(self, made: RequestPart, exchange: Exchange) -> int | None:
         """The place of the part that is this request: the one on which most is known to agree, the first of equals."""

@@ -8,7 +8,7 @@ does for inverted checks, policies and goals.
 from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
@@ -49,6 +49,8 @@ def _lower(value: object) -> object:
 class FileText(Table):
     """The text of a file: as for `text` checks, or with values at JSON paths."""
 
+    model_config = ConfigDict(serialize_by_alias=True, validate_by_alias=True)
+
     contains: OneOrMore[Text] | None = None
     pattern: PatternText | None = None
     min: float | None = None
@@ -59,10 +61,7 @@ class FileText(Table):
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
-        given = [
-            name for name, value in self.model_dump(include={"contains", "pattern", "json_values"}).items() if value
-        ]
-        if len(given) != 1:
+        if sum(each is not None for each in (self.contains, self.pattern, self.json_values)) != 1:
             raise Invalid("needs one of contains, pattern and json", 'write text = { contains = "L-7" }')
         if self.count is not None and (self.json_values is not None or isinstance(self.contains, tuple)):
             raise Invalid("only one text, or a pattern, can be counted", "write one check for each", key="count")

@@ -11,6 +11,7 @@ from helpers.pdf import a_pdf
 from helpers.trajectory.recordings import SHOP, RecordedStep, recorded_attempt
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
+from judge.evaluators.kinds.download import DownloadCheck
 from judge.evaluators.pdf_program import MAX_OUTPUT_BYTES, MAX_PAGES
 from judge.records.files import Download
 from judge.trajectory.record import Trajectory
@@ -121,3 +122,9 @@ def test_text_without_end_in_a_pdf_is_refused(tmp_path: Path) -> None:
     lines = ["x" * 1_000] * (MAX_OUTPUT_BYTES // 150_000)
     one = found(tmp_path, {"text": {"contains": "x"}}, a_download(a_pdf(lines, pages=MAX_PAGES)))
     assert "bytes of text" in one.found
+
+
+@pytest.mark.parametrize("check", [check for check, _ in PASSES])
+def test_a_check_is_recorded_as_it_was_written(check: dict[str, Any]) -> None:
+    made = DownloadCheck.model_validate({"kind": "download", **check})
+    assert DownloadCheck.model_validate(made.model_dump(mode="json", exclude_defaults=True)) == made
