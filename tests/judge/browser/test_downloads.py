@@ -104,13 +104,11 @@ FOREIGN = """<title>Foreign</title><script>
     link.click();
     location.href = '{shop}';
   }});</script>"""
-EDITOR = """<div contenteditable aria-label="Note"><a href="/orders.csv">Export</a></div>"""
 PAGES: dict[str, Page] = {
     "/": "<title>Shop</title><a href='/orders.csv'>Export</a> <a href='/large'>Large</a> <a href='/page'>Page</a>",
     "/orders.csv": attached("orders.csv", b"L-7", "text/csv"),
     "/large": large,
     "/page": "<title>Page</title>L-7",
-    "/editor": EDITOR,
 }
 
 
@@ -141,10 +139,6 @@ async def test_what_the_participant_or_another_page_starts_is_not_the_sites(sett
             saved = await taken_after(browser, 3, "browser_click", page_link)
             cut = await taken_after(browser, 4, "browser_click", {"target": ref_of(page.snapshot, 'link "Large"')})
             forged = await taken_after(browser, 5, "browser_navigate", {"url": other.url})
-            await browser.act("browser_navigate", {"url": f"{shop.url}editor"})
-            page = await browser.observe()
-            link = {"target": ref_of(page.snapshot, 'link "Export"'), "modifiers": ["Alt"]}
-            edited = await taken_after(browser, 6, "browser_click", link)
     home = shop.url.rstrip("/")
     assert (own.sender, own.name, own.type, own.size) == (home, "orders.csv", "text/csv", 3)
     assert (opened.name, opened.sender) == ("orders.csv", "browser")
@@ -152,4 +146,3 @@ async def test_what_the_participant_or_another_page_starts_is_not_the_sites(sett
     assert (cut.state, cut.path, cut.sender) == ("cut", None, home)
     # It begins when the shop's page may already be there.
     assert (forged.name, forged.sender in (None, other.url.rstrip("/"))) == ("forged.csv", True)
-    assert edited.sender == "browser"
