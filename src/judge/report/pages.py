@@ -46,7 +46,11 @@ from shared.text import counted, show_hidden, usd, without_surrogates
 FAILURES_FIRST: tuple[RowOutcome, ...] = ("failure", "unscored", "aborted", "unfinished", "success")
 _STYLES = ("report.css", "labels.css", "viewer.css")
 _STYLES_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"live.html": ("report.css", "live.css"), "runs.html": ("report.css", "runs.css")}
+    {
+        "live.html": ("report.css", "live.css"),
+        "runs.html": ("report.css", "runs.css"),
+        "board.html": ("report.css", "board.css"),
+    }
 )
 _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -56,6 +60,7 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "compare_task.html": ("theme.js", "compare.js"),
         "live.html": ("theme.js", "live.js"),
         "runs.html": ("theme.js", "runs.js"),
+        "board.html": ("theme.js", "board.js"),
     }
 )
 _SCRIPTS_OF_OTHERS = ("theme.js",)
