@@ -1,6 +1,6 @@
 """Plays random lists of actions, and the same actions one by one, on a page that changes under them.
 
-    python benchmarks/action_lists.py [--lists 200] [--seed 7] [--per-attempt 12]
+    python benchmarks/action_lists.py [--lists 200] [--seed 7] [--per-attempt 12] [--minutes N]
 
 The page has a form, rows with buttons, and buttons that open dialogs and tabs, reload or rename things. It renders its
 rows in three ways: elements belong to their rows, are used again for other rows, or are made anew. A list is chosen for
@@ -47,8 +47,9 @@ PAGE = """<!doctype html><title>Order</title><h1>Order</h1>
 <label><input type=checkbox id=gift> Gift</label>
 <label>Size <select id=size><option>Small<option>Large</select></label></form>
 <ul id=rows></ul>
-<button id=add>Add</button> <button id=swap>Swap</button> <button id=clear>Clear</button> <button id=render>Render</button>
-<button id=save>Save</button> <button id=ask>Ask</button> <button id=tab>Open</button> <button id=again>Reload</button>
+<button id=add>Add</button> <button id=swap>Swap</button> <button id=clear>Clear</button>
+<button id=render>Render</button> <button id=save>Save</button>
+<button id=ask>Ask</button> <button id=tab>Open</button> <button id=again>Reload</button>
 <a href="/other">Other</a><p id=load></p><p id=state></p>
 <script>
 const MODE = new URLSearchParams(location.search).get("mode"), at = id => document.getElementById(id);
@@ -78,14 +79,15 @@ function show() {
 }
 function tell() {
   const fields = ["name", "note", "size"].map(id => at(id).value);
-  at("state").textContent = "state " + JSON.stringify([fields, at("gift").checked, rows.map(r => [r.name, r.count]), saved]);
+  const told = [fields, at("gift").checked, rows.map(r => [r.name, r.count]), saved];
+  at("state").textContent = "state " + JSON.stringify(told);
 }
 document.addEventListener("input", tell); document.addEventListener("change", tell);
 at("add").onclick = () => { rows.unshift({ name: "Sofa" + ++made, count: 1 }); show(); };
 at("swap").onclick = () => { rows.reverse(); show(); };
 at("clear").onclick = () => { rows.pop(); show(); };
 at("render").onclick = () => { at("rows").replaceChildren(); show(); };
-at("save").onclick = e => { saved++; e.target.textContent = e.target.textContent === "Save" ? "Saved" : "Save"; tell(); };
+at("save").onclick = e => { e.target.textContent = ++saved % 2 ? "Saved" : "Save"; tell(); };
 at("ask").onclick = () => { if (confirm("Sure?")) saved += 10; tell(); };
 at("tab").onclick = () => open("/other"); at("again").onclick = () => location.reload();
 show();
@@ -281,7 +283,7 @@ def times_of(end: EpisodeEnd) -> tuple[list[float], list[float]]:
     return listed, single
 
 
-async def measure(lists: int, seed: int, per_attempt: int) -> int:
+async def measure(lists: int, seed: int, per_attempt: int, minutes: float) -> int:
     dice = random.Random(seed)
     results = [ListResult(dice.choice(MODES), intents(dice)) for _ in range(lists)]
     config = RunConfig.model_validate(
@@ -300,6 +302,10 @@ async def measure(lists: int, seed: int, per_attempt: int) -> int:
     with hostile_site({"/order": PAGE, "/other": OTHER}) as site, tempfile.TemporaryDirectory() as folder:
         async with browser_pool(settings) as pool:
             for at in range(0, lists, per_attempt):
+                if time.monotonic() - began > 60 * minutes:
+                    print(f"the time is up after {at} lists")
+                    del results[at:]
+                    break
                 part = results[at : at + per_attempt]
                 end = await play(site.url, pool, config, Path(folder) / str(at), part)
                 if end.stop_reason != "finished":
@@ -317,25 +323,24 @@ def told(results: list[ListResult], listed: list[float], single: list[float]) ->
     early = [each for each in results if each.is_right and each.done < each.allowed]
     whole = [each for each in results if each.is_right and each.done == len(each.meant)]
     stopped = [each for each in results if each.is_right and each.done == each.allowed < len(each.meant)]
-    print(
-        f"lists: {len(results)} with {sum(len(each.meant) for each in results)} actions; modes: {dict(Counter(each.mode for each in results))}"
+    modes, causes, delayed = (
+        dict(Counter(names))
+        for names in ((each.mode for each in results), (each.why for each in stopped), (each.mode for each in early))
     )
+    print(f"lists: {len(results)} with {sum(len(each.meant) for each in results)} actions; modes: {modes}")
     print(f"executed to the end, same state: {len(whole)}")
-    print(f"stopped where they must, same state: {len(stopped)} {dict(Counter(each.why for each in stopped))}")
-    print(
-        f"stopped earlier than they had to, same state as far as executed: {len(early)} {dict(Counter(each.mode for each in early))}"
-    )
+    print(f"stopped where they must, same state: {len(stopped)} {causes}")
+    print(f"stopped earlier than they had to, same state as far as executed: {len(early)} {delayed}")
     print(f"wrong: {len(wrong)}")
     for each in wrong[:10]:
         print(json.dumps([each.mode, each.meant, each.done, each.state, each.states, each.why, each.feedback]))
-    for each in early[:5]:
-        print(
-            "early:",
-            json.dumps([each.mode, [f"{one.name} {one.row}".strip() for one in each.meant], each.done, each.feedback]),
-        )
+    for each in early[:10]:
+        names = [f"{one.name} {one.row}".strip() for one in each.meant]
+        print("early:", json.dumps([each.mode, names, each.done, each.feedback]))
     in_list, alone = sum(listed) / len(listed), sum(single) / len(single)
+    counts = f"{len(listed)} and {len(single)} actions"
     print(
-        f"seconds per action: {in_list:.3f} in a list, {alone:.3f} one by one: ratio {in_list / alone:.2f} ({len(listed)} and {len(single)} actions)"
+        f"seconds per action: {in_list:.3f} in a list, {alone:.3f} one by one: ratio {in_list / alone:.2f} ({counts})"
     )
     return 1 if wrong else 0
 
@@ -345,5 +350,6 @@ if __name__ == "__main__":
     parser.add_argument("--lists", type=int, default=200)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--per-attempt", type=int, default=12)
+    parser.add_argument("--minutes", type=float, default=1_000_000)
     arguments = parser.parse_args()
-    sys.exit(asyncio.run(measure(arguments.lists, arguments.seed, arguments.per_attempt)))
+    sys.exit(asyncio.run(measure(arguments.lists, arguments.seed, arguments.per_attempt, arguments.minutes)))
