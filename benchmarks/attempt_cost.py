@@ -54,7 +54,8 @@ async def measure(attempts: int, settle: str) -> None:
                 marks.append(used())
     model.stop()
     await KEPT.end()
-    print("| CPU, s | all | " + " | ".join(sorted(marks[-1])) + " |")
+    kinds = sorted(marks[-1])
+    print("\n".join(["| CPU, s | all | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 2) + "|"]))
     print(line("first attempt", marks[0], marks[1], 1))
     print(line("each further one", marks[1], marks[-1], attempts - 1))
 

@@ -280,7 +280,9 @@ def table(profile: Profile, before: Profile | None, top: int) -> str:
     lines += [
         f"| `{name}` | {profile.setups[name]} | {used:.1f} |" for name, used in profile.by_fixture.most_common(20)
     ]
-    seen = profile.by_process
+    if not (seen := profile.by_process):
+        # It was interrupted.
+        return "\n".join(lines)
     seen["not seen"] += profile.total - sum(seen.values())
     lines += ["", "| process | started | CPU, s | of all |", "|---|---|---|---|"]
     lines += [

@@ -17,7 +17,7 @@ from judge.browser.points import Viewport
 from judge.browser.replies import line_of, understand
 from judge.browser.session import Browser, BrowserFactory, TakenDownload, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
-from judge.browser.tools import CheckedAction, Complaint, asking_tool, check_action, for_files
+from judge.browser.tools import CheckedAction, Complaint, asking_tool, check_action, file_tools
 from judge.config import RunConfig
 from judge.episode.action_list import ActionList, SeenPage
 from judge.episode.blame import Route, shortened
@@ -692,8 +692,10 @@ class Episode:
         return (*self._tools(browser), *offered_call(page, is_named=True))
 
     def _tools(self, browser: Browser) -> tuple[ToolSpec, ...]:
-        offered = for_files(browser.tools, self.task.files)
-        return (*offered, asking_tool(permissions_of(self.task.user_replies))) if self.task.has_user else offered
+        asking = (asking_tool(permissions_of(self.task.user_replies)),) if self.task.has_user else ()
+        # Where only the site's tools may act, no file is sent otherwise.
+        files = () if self.config.site_tools == "only" else self.task.files
+        return (*browser.tools, *file_tools(files, self.config.actions), *asking)
 
     def _asked(self, checked: CheckedAction, line: str, draft: StepDraft) -> Outcome:
         """The user's answer goes to the participant with the next observation."""

@@ -191,7 +191,7 @@ left_out AS (
 ),
 stated AS (
   -- The same name as in the other queries: the participant's, if a file has no id.
-  SELECT COALESCE(
+  SELECT number, file, COALESCE(
            NULLIF(COALESCE(
              ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
            ), ''),
@@ -235,7 +235,7 @@ shown AS (
          COALESCE(made_complete, is_complete) AND COALESCE(is_complete, TRUE) AS complete
   FROM made
 )
-SELECT id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed", total AS "# Tasks",
+SELECT /* place */ id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed", total AS "# Tasks",
        ROUND(shown_rate, 1) AS "Success Rate of All", complete AS "Complete", decided AS "Decided By",
        IF(self_recorded, 'agent', 'judge') AS "Recorded By",
        played ->> 'name' AS "Name", NULLIF(concat_ws(' ', played ->> 'card_name', played ->> 'card_version'), '') AS "Agent",
