@@ -18,11 +18,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
@@ -109,7 +109,6 @@ class Intent(NamedTuple):
 
     def on(self, page: Snapshot) -> Action | None:
         """The action on a page, if the element is there; a row is known by its first word."""
-        within = None
         if self.row:
             items = [item for item in page.find("listitem") if page.text_of(item).split()[:1] == [self.row]]
             if not items:
@@ -117,12 +116,12 @@ class Intent(NamedTuple):
             inner = [node for node in page.subtree(items[0]) if node.role == self.role and node.name == self.name]
             ref = inner[0].ref if inner else None
         else:
-            node = find_element(page, ElementQuery(role=self.role, name=self.name, within=within))
+            node = find_element(page, ElementQuery(role=self.role, name=self.name))
             # Not one whose name only contains this one.
             ref = node.ref if node is not None and node.name == self.name else None
         if ref is None:
             return None
-        more = {"text": self.value} if self.tool == "browser_type" else {}
+        more: dict[str, Any] = {"text": self.value} if self.tool == "browser_type" else {}
         more |= {"values": [self.value]} if self.tool == "browser_select_option" else {}
         return Action(tool=self.tool, params={"target": ref, **more})
 
@@ -157,8 +156,6 @@ class ListResult:
     feedback: str = ""
     states: list[str | None] = field(default_factory=list)
     why: str = ""
-    list_steps: list[int] = field(default_factory=list)
-    single_steps: list[int] = field(default_factory=list)
 
     @property
     def is_right(self) -> bool:
@@ -180,21 +177,18 @@ class Player:
         self._website = website
         self._results = results
         self._play = self._script()
-        self._message: ObservationMessage | None = None
         next(self._play)
-        # How many steps the judge has recorded before the next reply.
-        self.steps = 0
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
         return self._play.send(parse_observation(text, image, media_type))
 
-    def _script(self):  # type: ignore[no-untyped-def]
+    def _script(self) -> Generator[str, ObservationMessage, None]:
         message = yield ""
         for each in self._results:
             message = yield from self._opened(message, each.mode)
             page = parse_snapshot(message.page.snapshot)
-            actions = [intent.on(page) for intent in each.meant]
-            assert None not in actions, (each.meant, message.page.snapshot)
+            actions = [action for intent in each.meant if (action := intent.on(page))]
+            assert len(actions) == len(each.meant), (each.meant, message.page.snapshot)
             message = yield render_reply(actions)
             each.done = message.executed[0] if message.executed else 0
             each.feedback = message.feedback or ""
@@ -205,7 +199,7 @@ class Player:
             for intent in each.meant:
                 action = intent.on(parse_snapshot(message.page.snapshot))
                 each.why = stop_of(first, message) or ("gone" if action is None else "")
-                if each.why:
+                if each.why or action is None:
                     break
                 message = yield render_reply(action)
                 each.states.append(state_of(message))
@@ -214,7 +208,7 @@ class Player:
                     break
         yield render_reply(Action(tool="finish", params={"answer": "done"}))
 
-    def _opened(self, message: ObservationMessage, mode: str):  # type: ignore[no-untyped-def]
+    def _opened(self, message: ObservationMessage, mode: str) -> Generator[str, ObservationMessage, ObservationMessage]:
         while message.page.dialog is not None:
             message = yield render_reply(Action(tool="browser_handle_dialog", params={"accept": False}))
         while len(message.page.tabs) > 1:
