@@ -34,8 +34,8 @@ _T = TypeVar("_T")
 class Observation(models.ObservationMessage):
     """The judge's message, with the instruction and the website in every step.
 
-    `step` counts from 0; `feedback` says why the last reply failed, if it did. `message` is the original message, of
-    which only the first one of an attempt has the instruction.
+    `step` counts the messages from 0; `feedback` says why the last reply failed, if it did. `message` is the original
+    message, of which only the first one of an attempt has the instruction.
     """
 
     context_id: str
@@ -49,8 +49,14 @@ class Observation(models.ObservationMessage):
         return protocol.render_observation(self.message)
 
 
-Reply = Action | str
-"""What `decide` returns: an action, or text that is sent unchanged."""
+Reply = Action | list[Action] | str
+"""What `decide` returns: an action, up to `observation.max_actions` of them, or text that is sent unchanged."""
+
+
+def one_or_all(actions: list[Action]) -> Action | list[Action]:
+    """What to reply: a judge that takes one action per reply takes no list."""
+    return actions[0] if len(actions) == 1 else actions
+
 
 Decide = Callable[[Observation], Awaitable[Reply]]
 """If it raises, the judge receives the error as the participant's failure."""
@@ -175,4 +181,6 @@ class _Participant:
         fields = dict(message) | constant | {"context_id": turn.context_id, "step": attempt.steps, "message": message}
         attempts.attempt.set(turn.context_id)
         reply = await self._decide(Observation(**fields))
-        return reply if isinstance(reply, str) else protocol.render_reply(reply)
+        if isinstance(reply, str):
+            return reply
+        return protocol.render_reply(one_or_all(reply) if isinstance(reply, list) else reply)

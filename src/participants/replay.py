@@ -7,7 +7,8 @@ A file contains `[[scripts]]`, each with the `task` as the judge sends it (white
 `website`, and `[[scripts.steps]]`. One with `site_tools = true` is played where the first page's own tools are offered.
 A step is either `say` (a raw reply) or `tool`, with `params`, `thought` and, to
 name an element, `role`, `name` and `nth` (from 0; negative counts from the end). `browser_drag` takes two of them as
-`start = { role, name }` and `end`, `browser_fill_form` several as `fields = [{ role, name, value }]`. `after = { role,
+`start = { role, name }` and `end`, `browser_fill_form` several as `fields = [{ role, name, value }]`. With `then =
+true`, the next step is sent in the same reply, where the judge takes several actions per reply. `after = { role,
 name }` delays a step until such an element is there, so that the effect of an earlier step has arrived. Each element
 may have `within = { role, name, nth }`: it is looked for inside that one only.
 
@@ -15,8 +16,9 @@ Dates such as `{next friday}` in `task` and `steps` are written out as in a scen
 `--today`, or `WABE_TODAY`, which a run sets for the participants that it starts, or else the present day in UTC.
 """
 
+import itertools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -25,7 +27,7 @@ from typing import Any, Self
 
 from pydantic import Field, TypeAdapter, ValidationInfo, model_validator
 
-from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
+from participants.base import Decide, Observation, ParticipantOptions, Reply, one_or_all, per_attempt
 from shared.dates import with_dates
 from shared.elements import ElementQuery, find_element
 from shared.errors import ConfigError
@@ -74,7 +76,12 @@ def create(options: ParticipantOptions) -> Decide:
         async def decide(observation: Observation) -> Reply:
             if player is None:
                 return _finish("There is no script for this task.")
-            return player.reply(observation.page.snapshot, observation.feedback)
+            return player.reply(
+                observation.page.snapshot,
+                observation.feedback,
+                executed=observation.executed,
+                max_actions=observation.max_actions,
+            )
 
         return decide
 
@@ -104,6 +111,8 @@ class ScriptStep(Table):
     after: ElementQuery | None = None
     thought: str = ""
     repeat: bool = False
+    # The next step belongs to the same reply.
+    then: bool = False
 
     @model_validator(mode="after")
     def _is_one_reply(self) -> Self:
@@ -115,6 +124,8 @@ class ScriptStep(Table):
             raise Invalid("`name` needs a `role`", "add the element's role", key="name")
         if self.within is not None and self.role is None:
             raise Invalid("`within` needs a `role`", "add the role of the element inside", key="within")
+        if self.then and (self.say is not None or self.repeat):
+            raise Invalid("a step with `then` takes neither `say` nor `repeat`", "remove `then`", key="then")
         if (self.start is None) != (self.end is None):
             raise Invalid("`start` and `end` need each other", "add the other one")
         return self
@@ -132,6 +143,12 @@ class ScriptStep(Table):
     def elements(self) -> tuple[ElementQuery, ...]:
         """Every element that the step names."""
         return tuple(filter(None, (self.element, self.start, self.end, *self.fields)))
+
+    def action(self, page: Snapshot) -> Action:
+        """The step's action on a page that has its elements."""
+        refs = {wanted: node.ref for wanted in self.elements if (node := find_element(page, wanted)) and node.ref}
+        thought = self.thought or f"Next: {self.tool}" + (f" on {self.element}." if self.element else ".")
+        return Action(tool=self.tool or "", params=self.params_for(refs), thought=thought)
 
     def params_for(self, refs: Mapping[ElementQuery, str]) -> dict[str, Any]:
         """The parameters, including the elements' references. Descriptions are only for readers of the recording."""
@@ -244,46 +261,64 @@ class Player:
         self._at = 0
         self._waits = 0
         self._failures = 0
-        self._sent = False
+        # How many steps the last reply had.
+        self._sent = 0
 
-    def reply(self, snapshot: str, feedback: str | None) -> Action | str:
-        """The next reply: an action, or text that is sent unchanged. `feedback` is the judge's on the last reply."""
-        if self._sent:
-            step = self._steps[self._at]
-            # An unreadable reply is meant to fail; an action is tried once more, on the new snapshot.
-            if feedback is not None and not is_result(feedback) and step.tool is not None:
-                self._failures += 1
-                if self._failures > 1:
-                    return _finish(f"Step {self._at + 1} failed twice: {feedback}")
-            else:
-                self._at += 0 if step.repeat else 1
-                self._failures = self._waits = 0
-        self._sent = False
+    def reply(
+        self,
+        snapshot: str,
+        feedback: str | None,
+        *,
+        executed: tuple[int, int] | None = None,
+        max_actions: int = 1,
+    ) -> Reply:
+        """The next reply: one or more actions, or text that is sent unchanged. The rest is what the judge sent."""
+        if self._sent and (problem := self._advance(feedback, executed)):
+            return _finish(problem)
+        self._sent = 0
         if self._at >= len(self._steps):
             return _finish("The script ends here.")
-        return self._play(self._steps[self._at], snapshot)
+        page = parse_snapshot(snapshot)
+        first, *later = self._together()[:max_actions]
+        if (missing := _missing(page, first)) is not None:
+            return self._wait(missing)
+        # Later steps only if all of their elements are there already.
+        steps = [first, *itertools.takewhile(lambda step: _missing(page, step) is None, later)]
+        self._sent = len(steps)
+        if first.say is not None:
+            return first.say
+        return one_or_all([step.action(page) for step in steps])
 
-    def _play(self, step: ScriptStep, snapshot: str) -> Action | str:
-        page = parse_snapshot(snapshot) if step.after is not None or step.elements else Snapshot()
-        if step.after is not None and find_element(page, step.after) is None:
-            return self._wait(step.after)
-        refs: dict[ElementQuery, str] = {}
-        for wanted in step.elements:
-            node = find_element(page, wanted)
-            if node is None or node.ref is None:
-                return self._wait(wanted)
-            refs[wanted] = node.ref
-        self._sent = True
-        if step.say is not None:
-            return step.say
-        thought = step.thought or f"Next: {step.tool}" + (f" on {step.element}." if step.element else ".")
-        return Action(tool=step.tool or "", params=step.params_for(refs), thought=thought)
+    def _advance(self, feedback: str | None, executed: tuple[int, int] | None) -> str | None:
+        """Go on after what was executed of the last reply. Returns the reason to give up, if there is one."""
+        step = self._steps[self._at]
+        done = executed[0] if executed else 1
+        # An unreadable reply is meant to fail; an action is tried once more, on the new snapshot.
+        has_failed = feedback is not None and not is_result(feedback) and step.tool is not None
+        if has_failed and (executed is None or done == 0):
+            self._failures += 1
+            return f"Step {self._at + 1} failed twice: {feedback}" if self._failures > 1 else None
+        self._at += 0 if step.repeat else done
+        self._failures = self._waits = 0
+        return None
+
+    def _together(self) -> Sequence[ScriptStep]:
+        """The steps that are sent in one reply."""
+        left = self._steps[self._at :]
+        return left[: next((at for at, step in enumerate(left, 1) if not step.then), len(left))]
 
     def _wait(self, wanted: ElementQuery) -> Action:
         self._waits += 1
         if self._waits > MAX_WAITS:
             return _finish(f"I could not find {wanted} on the page.")
         return Action(tool="browser_wait_for", params={"time": _WAIT_S}, thought=f"{wanted} is not there yet.")
+
+
+def _missing(page: Snapshot, step: ScriptStep) -> ElementQuery | None:
+    """The first element that the step needs and the page does not have."""
+    if step.after is not None and find_element(page, step.after) is None:
+        return step.after
+    return next((wanted for wanted in step.elements if find_element(page, wanted) is None), None)
 
 
 def _finish(answer: str) -> Action:

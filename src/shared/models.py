@@ -152,7 +152,8 @@ class Page(Record):
 class ObservationMessage(Record):
     """What a participant receives in one message. Only the first message of an attempt has an `instruction`.
 
-    `notice` is the judge's remark on the page, as text.
+    `notice` is the judge's remark on the page, as text. `executed`: of the last reply's actions, if it had several, how
+    many were executed without a failure, and how many it had. `max_actions`: how many the next reply may have.
     """
 
     page: Page
@@ -161,6 +162,8 @@ class ObservationMessage(Record):
     website: str | None = None
     feedback: str | None = None
     notice: str | None = None
+    executed: tuple[int, int] | None = None
+    max_actions: int = 1
 
 
 class Action(Record):
@@ -172,9 +175,13 @@ class Action(Record):
 
 
 class ParsedReply(Record):
-    """A participant's message as the judge understands it: an action, or one precise complaint."""
+    """A participant's message as the judge understands it: an action, or one precise complaint.
+
+    `rest` are the actions after the first one, which has the thoughts of all of them.
+    """
 
     action: Action | None = None
+    rest: tuple[Action, ...] = ()
     complaint: str | None = None
 
 

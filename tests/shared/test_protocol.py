@@ -14,10 +14,10 @@ from shared.protocol import (
     MAX_TITLE_CHARS,
     POINT_EXAMPLE,
     REPLY_EXAMPLE,
-    REPLY_FORMAT,
     parse_observation,
     parse_reply,
     render_observation,
+    reply_format,
 )
 from shared.text import escape_line, unescape_line
 
@@ -149,7 +149,7 @@ def test_the_first_message_reads_as_documented() -> None:
         "  - fields (array of object, required)",
         "    - name (string, required)",
         "  - submit (boolean)",
-        f"Reply format: {REPLY_FORMAT}",
+        f"Reply format: {reply_format(())}",
         "Page: https://shop.example/",
         "Title: Shop",
         "Dialog: alert: Hi",
@@ -169,7 +169,7 @@ def test_the_tools_of_the_page_stand_apart_from_the_judges() -> None:
     lines = render_observation(ObservationMessage(page=page, tools=())).split("\n")
     assert lines[: lines.index("Site tools:")] == [
         "Tools:",
-        f"Reply format: {REPLY_FORMAT}",
+        f"Reply format: {reply_format(())}",
         "Page: about:blank",
         "Title: ",
     ]
@@ -271,7 +271,7 @@ def test_the_reply_format_and_its_example_are_themselves_readable() -> None:
     action = parse_reply(REPLY_EXAMPLE).action
     assert action is not None
     assert action.tool == "browser_click"
-    assert REPLY_EXAMPLE in REPLY_FORMAT
+    assert REPLY_EXAMPLE in reply_format(())
 
 
 def test_without_references_the_example_is_a_point_that_nobody_can_click() -> None:

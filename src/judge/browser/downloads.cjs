@@ -17,8 +17,8 @@ const LOG = "downloads.jsonl";
 const LOOK_MS = 25;
 // As long as a request is waited for (`settle/settle.cjs`).
 const WAIT_MS = 3500;
-// A download that a document began may begin after the document is gone, and then another one is in its frame. So a frame
-// has a known document only if it has had documents of one origin for this long.
+// A download that a document began may begin after the document is gone, and then another one is in its frame. So the
+// documents that a frame had this long ago may have begun it as well.
 const MEMORY_MS = 5000;
 const MAX_NAVIGATIONS = 100;
 const MAX_FRAMES = 1000;
@@ -79,12 +79,12 @@ class Frames {
     this.known.set(id, { origin: securityOrigin, isEmpty, others: others.slice(-10) });
   }
 
-  // `null` for an unknown document, and for one of several.
-  originOf(id) {
+  // That of the document in a frame, and those of the documents that were there a moment ago; `null` for an unknown one.
+  originsOf(id) {
     const found = this.known.get(id);
-    if (!found || found.others.some(({ origin: other, until }) => other !== found.origin && performance.now() - until < MEMORY_MS))
-      return "null";
-    return found.origin;
+    if (!found) return ["null"];
+    const lately = found.others.filter(({ until }) => performance.now() - until < MEMORY_MS);
+    return [...new Set([found.origin, ...lately.map(each => each.origin)])];
   }
 }
 
@@ -161,7 +161,7 @@ class Downloads {
       return;
     }
     const navigation = this.takeNavigation(url);
-    const download = { guid, url, began: performance.now(), navigation, document: this.frames.originOf(frameId) };
+    const download = { guid, url, began: performance.now(), navigation, documents: this.frames.originsOf(frameId) };
     this.active.set(guid, download);
     this.append({ guid, name: suggestedFilename.slice(0, MAX_NAME_CHARS), url: address(url) });
     void this.watch(download);
@@ -218,10 +218,10 @@ class Downloads {
   }
 
   // What is known about who started it, in the form in which `requests.cjs` notes it.
-  async sender({ url, navigation, document }) {
+  async sender({ url, navigation, documents }) {
     if (!navigation) {
-      if (/^https?:/.test(url)) return { sender: { document }, fixed: {}, chain: [url] };
-      return { sender: { document }, fixed: url.startsWith("blob:") ? { origin: origin(url) } : {}, chain: [] };
+      if (/^https?:/.test(url)) return { documents, fixed: {}, chain: [url.slice(0, 2000)] };
+      return { documents, fixed: url.startsWith("blob:") ? { origin: origin(url) } : {}, chain: [] };
     }
     const chain = [];
     for (let each = navigation; each; each = each.redirectedFrom()) chain.unshift(each.url().slice(0, 2000));

@@ -2,13 +2,14 @@
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from judge.browser.session import TakenDownload
 from judge.network.senders import claims_of, sender_of
 from judge.records.files import type_of
+from judge.sites import Site
 from judge.trajectory.network import BROWSER
 
 TAKER = Path(__file__).with_name("downloads.cjs")
@@ -28,16 +29,27 @@ def begin_code(folder: Path) -> str:
     return f"async page => await {_TAKER}.begin(page, {json.dumps(str(folder))}, {json.dumps(limits)})"
 
 
+def _document(origins: Sequence[str], site: Site | None) -> str:
+    """The origin of the document in a frame; opaque if one of another site, which was there before, may be meant."""
+    is_certain = len(origins) == 1 or (site is not None and all(map(site.holds, origins)))
+    return origins[0] if origins and is_certain else "null"
+
+
 class DownloadLog:
     """Reads what was written about downloads to the browser's `folder` since the last call."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _LOG
         self._offset = 0
-        self._files = folder
+        self._files: Path | None = None
         self._open: dict[str, dict[str, Any]] = {}
         # Of the step: whether something inside an editor acted, and whether the participant saved what it clicked.
         self._marks: dict[str, Any] = {}
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether downloads are taken."""
+        return self._files is not None
 
     def begin(self, folder: Path) -> None:
         """Files are in this folder."""
@@ -51,8 +63,11 @@ class DownloadLog:
         """The participant holds the key with which a browser saves what a link leads to."""
         self._append({"saves": True})
 
-    def take(self, *, with_open: bool) -> tuple[TakenDownload, ...]:
-        """The downloads that have ended; `with_open`, also those that have not, which are not waited for any longer."""
+    def take(self, site: Site | None, *, with_open: bool) -> tuple[TakenDownload, ...]:
+        """The downloads that have ended; `with_open`, also those that have not, which are not waited for any longer.
+
+        `site` is the task's own.
+        """
         taken = []
         for line in self._lines():
             guid = line.get("guid")
@@ -65,9 +80,9 @@ class DownloadLog:
             elif guid in self._open:
                 began = self._open.pop(guid)
                 # Its step is the one in which it began. What acted since may have been what began it.
-                taken.append(self._download({**self._marks, **began, **line, "editor": self._is_in_editor(began)}))
+                taken.append(self._download({**began, **line, "editor": self._is_in_editor(began)}, site))
         if with_open:
-            taken += [self._download(each | {"state": "unfinished"}) for each in self._open.values()]
+            taken += [self._download(each | {"state": "unfinished"}, site) for each in self._open.values()]
             self._open.clear()
         return tuple(taken)
 
@@ -89,10 +104,11 @@ class DownloadLog:
         self._offset += len(whole)
         return [json.loads(line) for line in whole.splitlines()]
 
-    def _download(self, said: Mapping[str, Any]) -> TakenDownload:
+    def _download(self, said: Mapping[str, Any], site: Site | None) -> TakenDownload:
         sender = None
-        if "sender" in said:
-            sender = sender_of(claims_of(said["sender"], said["fixed"], said["chain"]))
+        if "chain" in said:
+            facts = said.get("sender") or {"document": _document(said.get("documents", ()), site)}
+            sender = sender_of(claims_of(facts, said["fixed"], said["chain"]))
         if said.get("saves"):
             # As an address that the participant opens itself.
             sender = BROWSER
@@ -107,5 +123,5 @@ class DownloadLog:
             sender=sender,
             step=said.get("step", 0),
             is_from_editor=bool(said.get("editor")),
-            path=self._files / said["file"] if said.get("file") else None,
+            path=self._files / said["file"] if self._files and said.get("file") else None,
         )

@@ -187,18 +187,23 @@ class PlaywrightBrowser:
             answer = await self._run(requests.begin_code((url, *self._own_sites)))
             if answer.ok:
                 has_own = self._server.settings.has_own_clipboard
-                answer = await self._run(begin_code(settle, clock_ms, self._attack, has_own_clipboard=has_own))
-            if answer.ok and self._uploads:
-                answer = await self._run(uploads.KEEP_CODE)
-            if answer.ok and self._server.settings.hosted is None:
-                folder = Path(tempfile.mkdtemp(prefix=downloads.FOLDER_PREFIX, dir=self.folder))
-                self._downloads.begin(folder)
-                answer = await self._run(downloads.begin_code(folder))
+                begin = begin_code(settle, clock_ms, self._attack, has_own_clipboard=has_own)
+                answer = await self._run(_in_turn(begin, *self._file_codes()))
             if answer.ok:
                 answer = await self._go(url)
         await self._require_opened(answer, url)
         # From now on an empty page means a crash: a tab may crash before its first observation.
         self._since.url = url
+
+    def _file_codes(self) -> Iterator[str]:
+        """The codes that let the browser take downloads, and keep file choosers open for a task with files."""
+        if self._uploads:
+            yield uploads.KEEP_CODE
+        # A hosted browser would take them on its own machine.
+        if self._server.settings.hosted is None and not self._downloads.has_begun:
+            folder = Path(tempfile.mkdtemp(prefix=downloads.FOLDER_PREFIX, dir=self.folder))
+            self._downloads.begin(folder)
+            yield downloads.begin_code(folder)
 
     async def open_tabs(self, urls: Sequence[str]) -> None:
         """See `judge.browser.session.Browser`."""
@@ -627,12 +632,15 @@ class PlaywrightBrowser:
                 limit_ms = round(self._server.settings.config.action_timeout_s * 1000)
                 code = points.typing_code(**params, limit_ms=limit_ms)
                 return await self._run(code)
-            case "browser_file_upload" | "browser_drop" if self._uploads:
-                return await self._give(tool, self._uploads.with_paths(params))
+            case "browser_file_upload" | "browser_drop":
+                return await self._give(tool, params)
         return await self._call_server(tool, params)
 
     async def _give(self, tool: str, params: dict[str, Any]) -> ToolResponse:
-        """Give files to the open file chooser, or drop them onto an element."""
+        """Give files to the open file chooser, or drop them onto an element. Only here do names become paths."""
+        if self._uploads is None:
+            return ToolResponse(ok=False, text="this task has no files")
+        params = self._uploads.with_paths(params)
         if tool == FILE_DROP:
             return await self._call_server(tool, params)
         limit_s = self._server.settings.config.action_timeout_s
@@ -655,7 +663,7 @@ class PlaywrightBrowser:
 
     def take_downloads(self, *, with_open: bool) -> tuple[TakenDownload, ...]:
         """See `judge.browser.session.Browser`."""
-        return self._downloads.take(with_open=with_open)
+        return self._downloads.take(self._landed_site or self._site, with_open=with_open)
 
     def begin_step(self, number: int) -> None:
         """See `judge.browser.session.Browser`."""
@@ -705,6 +713,11 @@ class PlaywrightBrowser:
 
     def _clean(self, text: str) -> str:
         return responses.clean_text(text, hide=self._hidden)
+
+
+def _in_turn(*codes: str) -> str:
+    """The code that runs the judge's own codes one after another."""
+    return f"async page => {{ {' '.join(f'await ({code})(page);' for code in codes)} }}"
 
 
 def _kind_without_snapshot(report: Report) -> DocumentKind | None:

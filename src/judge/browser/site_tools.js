@@ -11,7 +11,14 @@ async (page, { call, limits }) => {
   const LIST = async limits => {
     // Not `document.modelContext`, which an element of that name would hide.
     const context = Object.getOwnPropertyDescriptor(Document.prototype, "modelContext")?.get.call(document);
-    const own = (await context?.getTools() ?? []).filter(tool => tool.window === window && limits.name >= tool.name.length);
+    // A form inside an editor may be the participant's own. Its fields may have the names of any property.
+    const { closest, getAttribute } = Element.prototype;
+    const isEdited = Object.getOwnPropertyDescriptor(HTMLElement.prototype, "isContentEditable").get;
+    const forms = [...Document.prototype.querySelectorAll.call(document, "form[toolname]")].filter(form =>
+      isEdited.call(form) || closest.call(form, "[contenteditable]:not([contenteditable=false i])"));
+    const edited = new Set(forms.map(form => getAttribute.call(form, "toolname")));
+    const own = (await context?.getTools() ?? []).filter(tool =>
+      tool.window === window && tool.name.length <= limits.name && !edited.has(tool.name));
     const listed = own.slice(0, limits.tools);
     const schemaOf = ({ inputSchema }) => {
       try {

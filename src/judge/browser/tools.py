@@ -21,7 +21,9 @@ from judge.records.files import TaskFile
 from judge.records.tools import (
     ASK_USER,
     DESCRIPTIONS,
+    FILE_DROP,
     FILE_NAMES,
+    FILE_UPLOAD,
     PERMISSION,
     SITE_TOOL,
     TARGETS,
@@ -92,27 +94,17 @@ def asking_tool(permissions: Sequence[str] = ()) -> ToolSpec:
     return ToolSpec(name=ASK_USER, description=tool.offered, parameters=schema)
 
 
-def for_files(offered: Sequence[ToolSpec], files: Sequence[TaskFile]) -> tuple[ToolSpec, ...]:
-    """The offered tools for a task with these files: those for uploads name them, or are left out."""
-    takes = [spec for spec in offered if tool_of(spec.name).takes_files]
-    if not files:
-        return tuple(spec for spec in offered if spec not in takes)
+def file_tools(files: Sequence[TaskFile], actions: ActionMode = "refs") -> tuple[ToolSpec, ...]:
+    """The tools that are offered for a task with these files, which they name; none without files."""
     about = f"Names of files, without folders. There are: {', '.join(each.about for each in files)}"
-    named = {
-        "type": "array",
-        "items": {"type": "string", "enum": [each.name for each in files]},
-        "description": about,
-    }
-    return tuple(
-        spec.model_copy(
-            update={
-                "parameters": {**spec.parameters, "properties": {**spec.parameters["properties"], FILE_NAMES: named}}
-            }
-        )
-        if spec in takes
-        else spec
-        for spec in offered
-    )
+    names = {"items": {"type": "string", "enum": [each.name for each in files]}, "description": about}
+    found = []
+    for name in (FILE_UPLOAD, FILE_DROP) if files else ():
+        tool = tool_of(name)
+        if not (tool.needs_element and actions == "coordinates"):
+            spec = ToolSpec(name=name, description=tool.offered, parameters=_parameters(tool, None) or {})
+            found.append(_limited(spec, {FILE_NAMES: names}))
+    return tuple(found)
 
 
 def calling_tool(names: Sequence[str] | None = None) -> ToolSpec:

@@ -43,9 +43,9 @@ def _conflict_lines(found: LabellerAgreement) -> Iterator[Text]:
         left = f", {open_} to adjudicate: wabe label RUN --conflicts" if open_ else ""
         yield Text(f"{counted(len(found.conflicts), 'attempt')} on which people differ{left}", style="bold")
     for each in found.conflicts:
-        said = ", ".join(f"{name} says {label}" for name, label in each.labels.items())
+        labels = ", ".join(f"{name} says {label}" for name, label in each.labels.items())
         ended = f"; adjudicated: {each.adjudicated}" if each.adjudicated else ""
-        yield Text.assemble((key_of(each.task_id, each.epoch), "red"), f": {said}{ended}")
+        yield Text.assemble((key_of(each.task_id, each.epoch), "red"), f": {labels}{ended}")
         for name, note in each.notes.items():
             yield Text(f"  {name}: {one_line(note, _MAX_NOTE_CHARS)}")
 

@@ -9,12 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from judge.commands import AsJson, wide_console
-from judge.results.leaderboard import query_names
+from judge.report.board import make_board
+from judge.results.leaderboard import TASK_SET, query_names
 from judge.results.leaderboard import rows as leaderboard_rows
 from judge.results.signing import signer_of
+from shared.errors import ConfigError
 from shared.text import counted, one_line
 
-_TASK_SET = "Task Set"
 _EXCLUDED = "Excluded"
 # Shown as columns only if rows differ.
 _SETUP = frozenset(
@@ -32,7 +33,7 @@ _SETUP = frozenset(
         "Corrected by Labels",
         "Labels",
     }
-    | {_TASK_SET, _EXCLUDED}
+    | {TASK_SET, _EXCLUDED}
 )
 
 
@@ -45,8 +46,17 @@ def leaderboard(
         ),
     ] = None,
     as_json: AsJson = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write a static page with its data as CSV and JSON to this folder.", metavar="DIR"),
+    ] = None,
 ) -> None:
     """Show leaderboard rows from submission files. The SQL is that of a leaderboard page."""
+    if html is not None:
+        if query is not None or as_json:
+            raise ConfigError("--html does not go with --query and --json", remedy="its data has CSV and JSON")
+        typer.echo(make_board(files, html))
+        return
     columns, rows = leaderboard_rows(files, query)
     if as_json:
         objects = [dict(zip(columns, row, strict=True)) for row in rows]
@@ -71,12 +81,12 @@ def leaderboard(
     for path in files:
         if signer := signer_of(path):
             typer.echo(f"{path}: signed with {signer}")
-    sets = {row[columns.index(_TASK_SET)] for row in rows} if _TASK_SET in columns else set()
+    sets = {row[columns.index(TASK_SET)] for row in rows} if TASK_SET in columns else set()
     if len(sets) > 1:
-        typer.echo(f"These are {len(sets)} different task sets: compare rows with the same {_TASK_SET} only.")
+        typer.echo(f"These are {len(sets)} different task sets: compare rows with the same {TASK_SET} only.")
     left_out = {row[columns.index(_EXCLUDED)] for row in rows} if _EXCLUDED in columns else set()
     if len(left_out) > 1:
-        typer.echo(f"A row with exclusions is comparable only with rows of the same {_TASK_SET} and {_EXCLUDED}.")
+        typer.echo(f"A row with exclusions is comparable only with rows of the same {TASK_SET} and {_EXCLUDED}.")
 
 
 def _shared(columns: list[str], rows: list[tuple[Any, ...]]) -> dict[int, Any]:

@@ -36,6 +36,7 @@ from shared.text import counted, one_line
 _SCRIPT = "replay.toml"
 # For the person, who should not run out of replies. Participants get three times as many as the script has, or this.
 _MAX_REPLIES, _MIN_STEPS = 100, 15
+_MAX_ID_CHARS = 40
 
 
 def record(
@@ -59,7 +60,7 @@ def record(
     if origin_of(url) is None:
         raise ConfigError(f"{shown(url)} is not an address", remedy="write it like https://www.example.org/")
     text = one_line(task if task is not None else _asked(), 2_000)
-    name = task_id or re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:40].strip("_") or "task"
+    name = task_id or _id_of(text)
     declared = ONE_TASK.validate_python({"task_id": name, "website": url, "task": text})
     folder = output or Path(name)
     if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
@@ -96,6 +97,13 @@ def _asked() -> str:
     return str(typer.prompt("What is the task"))
 
 
+def _id_of(text: str) -> str:
+    """The first words of a text, as an id."""
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    known = [word for number, word in enumerate(words, 1) if len("_".join(words[:number])) <= _MAX_ID_CHARS]
+    return "_".join(known) or "task"
+
+
 def _write(path: Path, text: str) -> None:
     with write_errors(path, "choose another --output"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -130,12 +138,7 @@ async def _described(
 ) -> tuple[WrittenScript, list[dict[str, Any]]]:
     """The script, and the suggested checks that hold in its replay as well: others depend on the moment."""
     found = suggest(trajectory, RunSites(()))
-    checks = [
-        # Why it was suggested is for whoever edits it.
-        {**each.check, "description": each.check.get("description") or one_line(each.why, 200)}
-        for each in found.checks
-        if not each.is_optional
-    ]
+    checks = [each.check for each in found.checks if not each.is_optional]
     checked = ONE_TASK.validate_python({**task.declared(exclude_defaults=True), "checks": checks})
     scenario = load_scenario(path)
     script, played = await first_that_plays(written, trajectory, scenario, checked, settings)

@@ -11,6 +11,7 @@ import typer
 
 from judge.commands import OutputDir
 from judge.commands.checks import attempt_folder
+from judge.config import CONFIG
 from judge.records.tasks import Task
 from judge.results.run_record import day_of_run
 from judge.results.written_scripts import WrittenScript, write_script
@@ -29,6 +30,7 @@ from shared.fields import as_mapping, shown
 from shared.files import read_text, write_atomic, write_errors
 from shared.settings import Settings
 from shared.text import counted, plain
+from shared.validation import validated
 
 
 def script(
@@ -50,7 +52,7 @@ def script(
     """
     store = find_run(run, output_folder(output_dir))
     trajectory = load_trajectory(attempt_folder(store, task, epoch).folder)
-    declared = load_scenario(scenario or _scenario_of(store))
+    declared = _as_played(load_scenario(scenario or _scenario_of(store)), store)
     played_task = _task_of(declared, trajectory)
     if output is not None:
         _require_new(output, played_task)
@@ -96,6 +98,13 @@ def _dates_of(task: Task, day: date) -> dict[str, str]:
     """The dates of the task by how they were written out on that day."""
     text = json.dumps(task.dated.template, ensure_ascii=False) if task.dated else ""
     return written_dates(text, day)
+
+
+def _as_played(scenario: Scenario, store: RunStore) -> Scenario:
+    """The scenario with the site's tools as the run offered them, which `--site-tools` may have set."""
+    recorded = as_mapping(as_mapping(store.read_run()).get("config"))
+    offered = validated(CONFIG, {"site_tools": recorded.get("site_tools", "off")}, f"run {store.run_id}").site_tools
+    return scenario.model_copy(update={"config": scenario.config.model_copy(update={"site_tools": offered})})
 
 
 def _scenario_of(store: RunStore) -> Path:

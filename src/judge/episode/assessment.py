@@ -280,6 +280,7 @@ class Assessment:
                     task_id=store.name,
                     epoch=store.epoch,
                     step=step.index + 1,
+                    reply=0 if step.reply_index is None else step.of_reply + 1,
                     max_steps=self.config.max_steps,
                     action=line or f"no action: {problem}",
                     executed=line is not None,

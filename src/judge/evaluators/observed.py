@@ -18,7 +18,7 @@ from urllib.parse import unquote_plus
 
 from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence, require_recording
 from judge.records.normalise import ValueType, is_same, string, values_in
-from judge.records.tools import TARGETS, TOOLS, texts_of, tool_of
+from judge.records.tools import SITE_TOOL, TARGETS, TOOLS, texts_of, tool_of
 from shared.files import read_text, reason_of
 from shared.text import plain
 
@@ -179,7 +179,8 @@ def _first_entered(recording: TrajectoryEvidence, leaves: Sequence[Leaf]) -> lis
             is_edited = is_edited or None in pressed or not pressed
             keys += "".join(filter(None, pressed))
         else:
-            new = _strings(step.action.params, with_numbers=step.action.tool not in TOOLS)
+            is_pages = step.action.tool == SITE_TOOL or step.action.tool not in TOOLS
+            new = _strings(step.action.params, with_numbers=is_pages)
             texts += [form for text in new for form in _forms(str(recording.as_compared(text)))]
         entered = EnteredText(texts, keys, is_edited)
         for place, leaf in enumerate(leaves):

@@ -103,7 +103,10 @@ class ProbeValue(Record):
 
 
 class Step(Record):
-    """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
+    """One observation, one action, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
+
+    Of a reply with several actions, each one that was executed, or failed, has a step; only the first step has the
+    reply's text and thought. `reply_index` is the number of the reply, from 0, if it is not `index`.
 
     The digests are of the two files' bytes; runs of the first version have none. `viewport` is width and height in CSS
     pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
@@ -120,6 +123,7 @@ class Step(Record):
     """
 
     index: int
+    reply_index: int | None = omit_default(None)
     url: Address
     origin: str | None = omit_default(None)
     is_mixed: bool = omit_default(False)
@@ -150,6 +154,11 @@ class Step(Record):
     claimed_trace: ClaimedTrace | None = omit_default(None)
     sent_lines: int | None = omit_default(None)
     timings: Timings = Timings()
+
+    @property
+    def of_reply(self) -> int:
+        """The number of the reply whose action this is, from 0."""
+        return self.index if self.reply_index is None else self.reply_index
 
     @property
     def vanished_texts(self) -> tuple[str, ...]:

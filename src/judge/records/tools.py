@@ -126,8 +126,6 @@ class Tool:
     waits: bool = False
     # Offered only for tasks or pages that need it.
     is_asked_for: bool = False
-    # It takes names of the task's files, and is offered for tasks that have some.
-    takes_files: bool = False
     # Offered as well where only the site's tools may act (`site_tools = "only"`), with these changes to its parameters;
     # those with `None` are left out.
     beside_site_tools: Mapping[str, Schema | None] | None = None
@@ -339,7 +337,7 @@ _ELEMENT = "The element in words"
 _OUR_ELEMENT = {"type": "string", "description": _ELEMENT}
 _PRESS = {HOLD: {**_integer(0, MAX_HOLD_MS), "description": "For a long press: milliseconds until the release"}}
 _GRAB = {HOLD: {**_integer(0, MAX_HOLD_MS), "description": "Milliseconds to hold before moving"}}
-_FILE_LIST = {"description": "Names of files, without folders"}
+_FILE_LIST = {"type": "array", "items": {"type": "string"}, "description": "Names of files, without folders"}
 _X, _Y = "CSS pixels from the left edge of the screenshot", "CSS pixels from its top"
 _FORM_FIELD = {
     "target": _TARGET,
@@ -551,18 +549,20 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
         ),
         FILE_UPLOAD: Tool(
             offered="Choose files of the task in the file chooser that the page has opened",
-            params={FILE_NAMES: _FILE_LIST},
+            by_server=False,
+            is_asked_for=True,
+            ours={FILE_NAMES: _FILE_LIST},
             required=(FILE_NAMES,),
-            takes_files=True,
             does="writes",
             line=lambda params, _: ActionLineParts("file chooser", "UPLOAD", lines.listed(params[FILE_NAMES])),
             rule=_files_rule,
         ),
         FILE_DROP: Tool(
             offered="Drop files of the task onto an element",
-            params={"target": _TARGET, "element": _ELEMENT, FILE_NAMES: _FILE_LIST},
-            required=(FILE_NAMES,),
-            takes_files=True,
+            by_server=False,
+            is_asked_for=True,
+            ours={"target": _TARGET, "element": _OUR_ELEMENT, FILE_NAMES: _FILE_LIST},
+            required=("target", FILE_NAMES),
             needs_element=True,
             does="writes",
             line=lambda params, scene: ActionLineParts(

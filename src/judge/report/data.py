@@ -229,6 +229,18 @@ class StepSpan:
         return self.begins_s + self.whole_s
 
 
+class ReplyPlace(NamedTuple):
+    """Where a step's action stood in its reply: the reply's number, the action's, and that of the reply's first step.
+
+    `total` are the actions of the reply that have steps.
+    """
+
+    reply: int
+    action: int
+    total: int
+    first: int
+
+
 @dataclass(frozen=True)
 class AttackView:
     """The attack as declared, what became of it, and the numbers of the steps whose snapshots show it."""
@@ -256,6 +268,18 @@ class TaskView:
     frozen: Frozen | None = None
     policies: tuple[PolicyResult, ...] = ()
     attack: AttackView | None = None
+
+    @property
+    def replies(self) -> dict[int, ReplyPlace]:
+        """By the number of the step, where its action stood in its reply; empty where replies have one action each."""
+        groups: dict[int, list[int]] = {}
+        for step in self.steps if self.row.max_actions else ():
+            groups.setdefault(step.record.of_reply, []).append(step.number)
+        return {
+            number: ReplyPlace(reply + 1, at, len(numbers), numbers[0])
+            for reply, numbers in groups.items()
+            for at, number in enumerate(numbers, 1)
+        }
 
     @property
     def snapshots(self) -> str:

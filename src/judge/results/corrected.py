@@ -126,14 +126,15 @@ def estimate(strata: Sequence[Stratum]) -> Estimate | None:
     return Estimate(math.fsum(rates), math.fsum(spread), sums)
 
 
-def allocate(strata: Sequence[Stratum], labels: int) -> list[int]:
+def allocate(strata: Sequence[Stratum], labels: int, before: Sequence[int] = ()) -> list[int]:
     """How many labels of each stratum to draw so that there are `labels` in all.
 
     They are proportional to size times expected deviation; each stratum gets what an estimate needs first, and none
-    more than it has.
+    more than it has. As many as were drawn `before` stay drawn.
     """
     sizes = [0 if each.is_settled else each.size for each in strata]
-    drawn = [min(MIN_OF_STRATUM, size) for size in sizes]
+    least = [min(MIN_OF_STRATUM, size) for size in sizes]
+    drawn = [max(pair) for pair in zip(least, before, strict=True)] if before else least
     wanted = [size * (each.deviation if size else 0.0) for size, each in zip(sizes, strata, strict=True)]
     scale = sum(wanted) or 1.0
     for _ in range(max(0, min(labels, sum(sizes)) - sum(drawn))):

@@ -76,7 +76,7 @@ class Correction:
 
     @property
     def labels(self) -> int:
-        """The labels that it is made of."""
+        """The number of labels in it."""
         return sum(len(stratum.labels) for stratum in self.strata)
 
     @property
@@ -121,7 +121,7 @@ class Correction:
 
 
 class LabelledRun:
-    """A run with everything that people said of it."""
+    """A run with its labels."""
 
     def __init__(
         self,
@@ -186,7 +186,9 @@ def publish(store: RunStore, *, is_signed_again: bool = False) -> str:
     """
     path = store.folder / "results.json"
     if not path.is_file() or store.folder != store.derived:
-        return "there are no results.json: the report has the corrected rate"
+        return "without results.json, only reports have the corrected success rate"
+    if store.is_in_progress:
+        return "the run is being played or judged: wabe label writes its results when that has ended"
     if (store.folder / ENVELOPE.name).exists() and not is_signed_again:
         return "the run is signed: results.json changes when it is signed again (wabe sign)"
     try:

@@ -33,9 +33,9 @@ _MAX_FILE_BYTES = 64_000_000
 
 
 class LabelLine(Record):
-    """What one person said of one attempt. `seconds` is how long it was shown; `page` the version of the page.
+    """A label of one attempt by one person. `seconds` is how long it was shown; `page` the version of the page.
 
-    `blind`: without the verdict and the agent. `adjudicates`: said by someone who saw the others' labels. An imported
+    `blind`: without the verdict and the agent. `adjudicates`: given by someone who saw the others' labels. An imported
     label has `page` 0.
     """
 

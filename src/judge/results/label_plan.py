@@ -20,7 +20,6 @@ from shared.fields import Sha256
 from shared.files import read_errors, read_json, write_errors, write_json
 from shared.models import Record
 
-PLAN_SCHEMA = "wabe-label-plan-1"
 MAX_SEED = 2**63 - 1
 _MAX_FILE_BYTES = 64_000_000
 
@@ -48,7 +47,7 @@ class PlannedStratum(Record):
 class LabelPlan(Record):
     """`sizes` has, for each time that it was drawn or extended, how many attempts of each stratum are drawn."""
 
-    schema_version: Literal["wabe-label-plan-1"] = PLAN_SCHEMA
+    schema_version: Literal["wabe-label-plan-1"] = "wabe-label-plan-1"
     strata: tuple[PlannedStratum, ...]
     sizes: tuple[tuple[int, ...], ...]
 
@@ -143,10 +142,9 @@ def extended(
     total = sum(each.size for each in strata)
     if not total:
         raise ConfigError("no attempt with a verdict to draw from", remedy="judge the run first: wabe score RUN")
-    sizes = [each.size for each in strata] if wanted is None else allocate(strata, wanted)
     before = [grown[run].drawn[place] for run, place in places]
-    # As many as asked for, although what is drawn stays drawn: the others get less.
-    sizes = [max(pair) for pair in zip(sizes, before, strict=True)]
+    everything = [len(grown[run].strata[place].attempts) for run, place in places]
+    sizes = everything if wanted is None else allocate(strata, wanted, before)
     by_run: dict[str, list[int]] = {run: [] for run in grown}
     for (run, place), size in zip(places, sizes, strict=True):
         by_run[run].append(min(size, len(grown[run].strata[place].attempts)))

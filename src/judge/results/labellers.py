@@ -51,15 +51,15 @@ def labeller_agreement(opinions: Mapping[AttemptKey, Opinions]) -> LabellerAgree
     }
     pairs = []
     for one, other in combinations(sorted(labellers), 2):
-        both = [said for said in blind.values() if one in said and other in said]
+        both = [labels for labels in blind.values() if one in labels and other in labels]
         if both:
-            compared = [LabelledVerdict(human=said[one], judge=said[other]) for said in both]
+            compared = [LabelledVerdict(human=each[one], judge=each[other]) for each in both]
             pairs.append(LabellerPair(one=one, other=other, rates=rates(compared)))
     return LabellerAgreement(
         labellers=dict(sorted(labellers.items())),
         attempts=len(opinions),
         pairs=tuple(pairs),
-        alpha=krippendorff_alpha([list(said.values()) for said in blind.values()]),
+        alpha=krippendorff_alpha([list(labels.values()) for labels in blind.values()]),
         conflicts=tuple(_conflict(key, each) for key, each in sorted(opinions.items()) if each.is_conflict),
         rule=rule_of(list(opinions.values())),
     )
@@ -82,11 +82,11 @@ def krippendorff_alpha(units: Sequence[Sequence[bool]]) -> float | None:
 
 
 def _conflict(key: AttemptKey, opinions: Opinions) -> Conflict:
-    said = {name: line for name, line in opinions.lines.items() if not line.adjudicates}
+    lines = {name: line for name, line in opinions.lines.items() if not line.adjudicates}
     return Conflict(
         task_id=key.task_id,
         epoch=key.epoch,
-        labels={name: line.label for name, line in said.items() if line.label is not None},
-        notes={name: line.note for name, line in said.items() if line.note},
+        labels={name: line.label for name, line in lines.items() if line.label is not None},
+        notes={name: line.note for name, line in lines.items() if line.note},
         adjudicated=opinions.adjudicated,
     )

@@ -43,31 +43,31 @@ class Place(NamedTuple):
 
 @dataclass
 class Labelling:
-    """A session. `said` has the labeller's last line on each attempt that is shown, by its place from 0."""
+    """A session. `latest` has the labeller's last line on each attempt that is shown, by its place from 0."""
 
     labeller: str
     places: Sequence[Place]
     is_blind: bool = True
     adjudicates: bool = False
     notes: Sequence[str] = ()
-    said: dict[int, LabelLine] = field(default_factory=dict)
+    latest: dict[int, LabelLine] = field(default_factory=dict)
     # The places in the order in which they were labelled, for undoing.
     _done: list[int] = field(default_factory=list)
 
     @property
     def labelled(self) -> int:
         """How many attempts have a label of this person."""
-        return sum(line.label is not None for line in self.said.values())
+        return sum(line.label is not None for line in self.latest.values())
 
     @property
     def at_least(self) -> int:
         """How many more labels any corrected success rate needs; which verdicts they are of stays unsaid."""
-        decided = sum(line.label in ("success", "failure") for line in self.said.values())
+        decided = sum(line.label in ("success", "failure") for line in self.latest.values())
         return max(0, min(MIN_LABELS, len(self.places)) - decided)
 
     def label_of(self, place: int) -> LabelWord | None:
         """This person's label."""
-        line = self.said.get(place)
+        line = self.latest.get(place)
         return line.label if line else None
 
     def next_open(self, after: int = -1) -> int | None:
@@ -110,7 +110,7 @@ class Labelling:
         except ConfigError:
             raise ConfigError("the label cannot be written", remedy="check the disk's space and its folder") from None
         before = self.label_of(place)
-        self.said[place] = line
+        self.latest[place] = line
         if label is None and place in self._done:
             self._done.remove(place)
         elif label is not None and (label != before or place not in self._done):
@@ -121,11 +121,11 @@ class Labelling:
         if not self._done:
             return None
         place = self._done[-1]
-        self.say(place, None, self.said[place].note)
+        self.say(place, None, self.latest[place].note)
         return place
 
     def others(self, place: int) -> Mapping[str, LabelLine]:
-        """What others said of an attempt, for whoever adjudicates."""
+        """The other labels of an attempt, for whoever adjudicates."""
         opinions = self.places[place].attempt.opinions
         return {} if opinions is None else {n: line for n, line in opinions.lines.items() if not line.adjudicates}
 
@@ -205,14 +205,14 @@ def _conflicts(read: Mapping[RunStore, LabelledRun]) -> list[Place]:
 
 
 def _resume(session: Labelling, files: Mapping[RunStore, LabelFiles]) -> None:
-    """Take over what this person said before."""
+    """Take over the earlier labels of this person."""
     known = {(place.run.run_id, place.attempt.key): number for number, place in enumerate(session.places)}
     for run, each in files.items():
         for line in each.lines.get(session.labeller, ()):
             number = known.get((run.run_id, line.attempt))
             if number is None or line.adjudicates != session.adjudicates:
                 continue
-            session.said[number] = line
+            session.latest[number] = line
             session._done = [other for other in session._done if other != number]
             session._done += [number] if line.label is not None else []
 
@@ -223,7 +223,7 @@ def import_labels(run: RunStore, labeller: str, path: Path, column: str) -> tupl
     by_task: dict[str, list[AttemptKey]] = {}
     for attempt in LabelledRun(run).attempts:
         by_task.setdefault(attempt.key.task_id, []).append(attempt.key)
-    lines, unknown, several = [], [], []
+    lines, unknown, several = list[LabelLine](), list[str](), list[str]()
     for task_id, (written, groups) in read.items():
         pair = pair_of(written, "success", {}, f"{path}: task {shown(task_id)}")
         keys = [key for key in by_task.get(task_id, ()) if groups.get("epoch") in (None, "", str(key.epoch))]
@@ -258,9 +258,9 @@ def import_labels(run: RunStore, labeller: str, path: Path, column: str) -> tupl
 
 def end(runs: Sequence[RunStore]) -> list[str]:
     """Update the results of the runs with their labels; returns a line about each."""
-    told = []
+    lines = []
     for run in runs:
         correction = LabelledRun(run).correction
         why = publish(run) or (correction.why_absent if correction else "")
-        told.append(f"{run.run_id}: {why or 'results.json has the corrected success rate'}")
-    return told
+        lines.append(f"{run.run_id}: {why or 'results.json has the corrected success rate'}")
+    return lines

@@ -310,6 +310,21 @@ class AttemptRow:
     human_label: str | None = column(lambda it: it.label, heading="Label")
     page_actions: int = column(lambda it: it.page_actions)
     answer_seen: bool | None = column(lambda it: answer_seen(it.verdict))
+    # Only where a reply may have several actions: otherwise there are as many as steps.
+    actions: int | None = column(
+        lambda it: it.attempt.actions_taken if it.attempt.max_actions > 1 else None,
+        entry="actions_taken",
+        when=lambda it: it.attempt.max_actions > 1,
+        added=True,
+        public=True,
+    )
+    max_actions: int | None = column(
+        lambda it: it.attempt.max_actions if it.attempt.max_actions > 1 else None,
+        entry=True,
+        when=lambda it: it.attempt.max_actions > 1,
+        added=True,
+        public=True,
+    )
 
     @classmethod
     def of(cls, played: RowSource, *, max_chars: int | None = None, **more: Any) -> Self:

@@ -195,11 +195,12 @@ def markdown(
     rows: Sequence[AttemptRow],
     missing: Collection[tuple[str, int]] = (),
     left_out: Sequence[Mapping[str, Any]] = (),
+    people: str = "",
 ) -> str:
     """The participant and scenario, the success rate, and a table of the attempts, failures first.
 
     `missing` are the run's tasks and epochs without a result, which count as failures in the rate of all tasks;
-    `left_out`, the tasks that the scenario excludes, do not.
+    `left_out`, the tasks that the scenario excludes, do not. `people` is what people's labels say of the rate.
     """
     clean = [row for row in rows if row.attack is None]
     counted_rows = [row.counted for row in clean]
@@ -212,6 +213,7 @@ def markdown(
     note = incomplete_note(counts)
     of_all = f"of all tasks: {counts['success_rate_of_all']} %"
     lines += [f"**{rate_text(counts)}**; {of_all}{f' ({note})' if note else ''}", ""]
+    lines += [f"By people: {people}", ""] if people else []
     if policies := PolicyTotals.of((row.counted, policies_of_row(row)) for row in clean):
         lines += [f"{policy_text(policies.published())}", ""]
     if attacks := AttackTotals.of(row.counted for row in rows):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from judge.records.steps import Step, StopReason
-from judge.records.tools import DESCRIPTIONS, TARGETS, tool_of
+from judge.records.tools import DESCRIPTIONS, SITE_TOOL, TARGETS, tool_of
 from judge.scenario.freshness import undated
 from judge.scenario.sources import toml_value
 from judge.trajectory.network import read_har
@@ -159,9 +159,9 @@ def _written(step: Step, trajectory: Trajectory) -> dict[str, Any]:
     assert step.outcome is not None
     tool, params, refs = step.action.tool, step.action.params, iter(step.outcome.refs)
     snapshot = _snapshot(step, trajectory)
-    plain = {
-        key: value for key, value in params.items() if key not in (*TARGETS, *DESCRIPTIONS, *OLDER_NAMES, "fields")
-    }
+    naming = {*TARGETS, *OLDER_NAMES, *DESCRIPTIONS, "fields"}
+    # Of a site's tool, the name is what is called.
+    plain = {key: value for key, value in params.items() if key not in naming or tool == SITE_TOOL}
     given = {OLDER_NAMES.get(key, key) for key in params}
     if tool in (_CLICK_XY, _TYPE) and "target" not in given:
         return _at_point(tool, plain, snapshot, next(refs, ""))

@@ -138,7 +138,7 @@ class _LabelPage:
     def _attempt(self, place: int) -> Response:
         session, trajectory = self._session, self._session.trajectory(place)
         self._shown = (place, trajectory)
-        record = session.said.get(place)
+        record = session.latest.get(place)
         return self._page(
             place=place,
             steps=[_shown(trajectory, step, number) for number, step in enumerate(_steps(trajectory), 1)],

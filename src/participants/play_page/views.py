@@ -1,9 +1,11 @@
 """What the page shows of an observation, as JSON. Text from pages has its hidden characters written out. Pure."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 from participants.base import Observation
+from shared.models import ToolSpec
 from shared.protocol import ENDING_TOOLS, is_result
 from shared.snapshot import FIELDS, PRESSABLE, Node, Snapshot
 from shared.text import clip, plain, show_hidden
@@ -35,6 +37,7 @@ def view_of(observation: Observation, snapshot: Snapshot) -> dict[str, Any]:
         ],
         "has_screenshot": page.screenshot is not None,
         "elements": list(_elements(snapshot)),
+        "site_tools": [_site_tool(tool) for tool in page.site_tools],
         "tools": [tool.model_dump(mode="json") for tool in observation.tools if tool.name not in ENDING_TOOLS],
     }
 
@@ -73,6 +76,11 @@ def _elements(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
             return
         found += 1
         yield element_view(node, snapshot)
+
+
+def _site_tool(tool: ToolSpec) -> str:
+    """A tool that the page registers, which is text of the site."""
+    return _text(f"{tool.name}: {tool.description} {json.dumps(tool.parameters, ensure_ascii=False)}")
 
 
 def _text(text: str, limit: int = _MAX_TEXT_CHARS) -> str:

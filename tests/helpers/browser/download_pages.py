@@ -41,6 +41,7 @@ PAGES: Mapping[str, str] = MappingProxyType(
         name: f"<!doctype html><title>{name}</title><h1>Orders</h1>{body}"
         for name, body in {
             "attachment": '<a href="/orders.csv">Export</a> <a href="/orders.csv?2025">Last year</a>',
+            "tab": '<base target="_blank"><a href="/orders.csv">Export</a> <a href="/orders.csv?2025">Last year</a>',
             "blob": _BLOB,
             "data": '<a href="data:text/plain,L-7%20is%20paid" download="note.txt">Export</a>'
             ' <a href="data:text/plain,L-7%20is%20unpaid" download="note.txt">Last year</a>',

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -35,7 +35,7 @@ class FileCase:
     right: tuple[str, ...]
     wrong: tuple[str, ...]
     opens: str = ""
-    check: Mapping[str, Any] = MappingProxyType({})
+    check: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_upload(self) -> bool:
@@ -81,6 +81,7 @@ UPLOADS = (
 )
 DOWNLOADS = (
     FileCase("attachment", *_CONTROLS, check={"name": "orders*.csv", "type": "text/csv", "text": {"contains": "L-7"}}),
+    FileCase("tab", *_CONTROLS, check={"name": "orders.csv", "text": {"pattern": r"L-7,(\d+)", "min": 40}}),
     FileCase("blob", *_CONTROLS, check={"type": "application/json", "text": {"json": {"$.total": 52}}}),
     FileCase("data", *_CONTROLS, check={"name": "note.txt", "text": {"contains": "L-7 is paid"}}),
     FileCase(

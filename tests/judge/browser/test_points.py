@@ -111,6 +111,17 @@ def test_hits_are_read_for_each_point() -> None:
     assert read_hits("[[[1,2,3,4.5]],[]]") == (((1, 2, 3, 4.5),), ())
 
 
+def test_a_field_is_above_the_smaller_line_of_its_label() -> None:
+    page = """
+- generic [ref=e1] [box=0,0,500,500]:
+  - generic [ref=e2] [box=10,20,200,17]:
+    - text: City
+    - combobox "City" [ref=e3] [box=60,10,140,37]
+"""
+    at = [element_at(parse_snapshot(page), point) for point in ((100, 25), (20, 25))]
+    assert [node.ref if node else None for node in at] == ["e3", "e2"]
+
+
 def test_nothing_is_under_a_point_of_a_snapshot_without_boxes() -> None:
     assert element_at(parse_snapshot('- button "Buy" [ref=e1]'), (5, 5)) is None
 

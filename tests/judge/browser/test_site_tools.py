@@ -142,7 +142,7 @@ async def test_hostile_tools_break_nothing(settle: SettleMode) -> None:
         async with a_browser(site_tools="offer", action_timeout_s=1) as browser:
             page = await opened(browser, site.url, settle)
             offered = {tool.name: tool for tool in page.site_tools}
-            # Neither those of the frame, nor what the browser itself refuses.
+            # Neither those of the frame or an editor, nor what the browser itself refuses.
             assert set(offered) == {
                 *("add", "ask", "big", "by_form", "deep", "finish", "late", "leave", "never", "order", "refuse", "wide")
             }

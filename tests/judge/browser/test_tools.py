@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.browser.server_tools import FORBIDDEN, POINT_TOOLS, SERVER_TOOLS, tool
-from judge.browser.tools import CheckedAction, Complaint, calling_tool, check_action, offered_tools
+from judge.browser.tools import CheckedAction, Complaint, calling_tool, check_action, file_tools, offered_tools
 from judge.config import ActionMode
+from judge.records.files import TaskFile
 from judge.records.tools import MAX_ARGUMENTS_CHARS, acts_on_page
 from shared.models import Action, ObservationMessage, Page
 from shared.protocol import parse_observation, render_observation, render_tools
@@ -443,3 +444,33 @@ def test_a_call_that_names_no_tool_of_the_page_or_sends_too_much_is_refused(
     params: dict[str, Any], complaint: str
 ) -> None:
     assert complaint in called(**params)
+
+
+FILES = (TaskFile.of("cv.pdf", b"%PDF"), TaskFile.of("süß, (1).txt", b"x"))
+
+
+def test_tools_for_files_name_the_files_and_are_offered_with_files_only() -> None:
+    offered = file_tools(FILES)
+    assert [spec.name for spec in offered] == ["browser_file_upload", "browser_drop"]
+    assert [spec.name for spec in file_tools(FILES, "coordinates")] == ["browser_file_upload"]
+    assert file_tools(()) == ()
+    text = render_tools(offered)
+    assert "cv.pdf (application/pdf, 4 bytes), süß, (1).txt (text/plain, 1 bytes)" in text
+    page = Page(url="http://shop.test/", title="Shop", snapshot="- text: hi")
+    assert parse_observation(render_observation(ObservationMessage(page=page, tools=offered))).tools == offered
+
+
+@pytest.mark.parametrize(
+    ("paths", "checked_or_why"),
+    [
+        (["cv.pdf", "cv.pdf"], ["cv.pdf"]),
+        ("cv.pdf", ["cv.pdf"]),
+        (["/etc/passwd"], 'browser_file_upload: there is no file "/etc/passwd"; send names of: cv.pdf, süß, (1).txt.'),
+        (["cv.pdf", "CV.pdf"], 'browser_file_upload: there is no file "CV.pdf"; send names of: cv.pdf, süß, (1).txt.'),
+        ([], '"paths" is empty; send the name of at least one file.'),
+    ],
+)
+@pytest.mark.parametrize("name", ["paths", "files"])
+def test_only_declared_names_are_accepted(name: str, paths: Any, checked_or_why: Any) -> None:
+    found = check_action(Action(tool="browser_file_upload", params={name: paths}), file_tools(FILES), SNAPSHOT)
+    assert (found.text if isinstance(found, Complaint) else found.params["paths"]) == checked_or_why

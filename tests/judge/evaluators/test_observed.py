@@ -15,16 +15,16 @@ from judge.evaluators.checks import evaluate
 from judge.evaluators.kinds.answer import AnswerCheck
 from judge.evaluators.observed import EnteredText, Leaf
 from judge.records.findings import AnswerSeen
-from judge.records.steps import Vanished
 from judge.scenario.checks import hints_of
 from judge.trajectory.record import FIRST_RULES
+from shared.models import Vanished
 
 VALUE = "Ferry 4711"
 SEEN = {"kind": "answer", "type": "string", "expected": VALUE, "seen": True}
 Place = Literal[
     "nowhere", "text", "editor", "field", "typed", "frame", "attack", "title", "address", "beyond", "vanished"
 ]
-Entering = Literal["nothing", "type", "choose", "address", "keys", "page tool", "parts", "element"]
+Entering = Literal["nothing", "type", "choose", "address", "keys", "page tool", "site tool", "parts", "element"]
 
 PAGES: dict[str, str] = {
     "nowhere": '- paragraph [ref=e2]: "Nothing here"',
@@ -46,6 +46,7 @@ ACTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "choose": ("browser_select_option", {"target": "e2", "values": [VALUE]}),
     "address": ("browser_navigate", {"url": "https://shop.example/search?q=Ferry%2B4711%2520&x=Ferry+4711"}),
     "page tool": ("look_up_ship", {"query": {"name": VALUE}}),
+    "site tool": ("site_tool", {"name": "look_up_ship", "arguments": {"name": "ferry", "number": 4711}}),
     "parts": ("browser_fill_form", {"fields": [{"target": "e2", "value": "4711"}, {"target": "e3", "value": "ferry"}]}),
 }
 

@@ -1,22 +1,29 @@
 """People's labels: their files and plans, what counts, and what results say of them."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from typer.testing import CliRunner
 
-from helpers.labelled import SEED, a_line, a_run_to_label, label_truly, labelled_run, number_of, say, truth
-from helpers.results import a_result, a_verdict, write_attempt
+from helpers.labelled import SEED, a_line, a_run_to_label, is_success, label_truly, labelled_run, number_of, say, truth
+from helpers.results import a_finished_run, a_result, a_verdict, write_attempt
+from judge.commands.app import app
 from judge.results.corrections import CORRECTED, LABELS_KEY, LabelledRun, publish
 from judge.results.label_files import LabelFiles, Opinions, append_label, label_file, labels_folder, rule_of
 from judge.results.label_plan import read_plan
 from judge.results.labelling import begin, end, import_labels
+from judge.results.merge import merge
+from judge.results.run_record import sha256_of, task_digests
+from judge.results.shards import merge_shards
 from judge.results.signing import sign_run, verify_signature
 from judge.results.tables import TableAttempt, table_of
 from judge.results.verify import verify_run
+from judge.scenario.models import Shard
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 
@@ -89,6 +96,15 @@ def test_more_labels_extend_the_plan_and_keep_what_was_drawn(tmp_path: Path) -> 
     assert len(more.places) == 40
     assert {place.attempt.key for place in more.places} > set(before)
     assert more.labelled == 20
+
+
+def test_as_many_labels_as_are_drawn_change_no_plan(tmp_path: Path) -> None:
+    run = a_run_to_label(tmp_path)
+    label_truly(begin([run], "anna", labels=40, seed=SEED), 17)
+    before = read_plan(labels_folder(run) / "plan.json")
+    for labels in (40, 30, None):
+        begin([run], "anna", labels=labels)
+        assert read_plan(labels_folder(run) / "plan.json") == before
 
 
 def test_the_draw_can_be_repeated_from_its_seed_and_is_not_the_order_of_the_verdicts(tmp_path: Path) -> None:
@@ -191,7 +207,9 @@ def damaged(text: str) -> Callable[[Path], None]:
     ],
     ids=["half a line", "no JSON", "no digest", "unknown label"],
 )
-def test_a_line_that_is_no_label_is_ignored_and_said_and_the_others_count(tmp_path: Path, text: str, note: str) -> None:
+def test_a_line_that_is_no_label_is_reported_and_ignored_and_the_others_count(
+    tmp_path: Path, text: str, note: str
+) -> None:
     run = labelled_run(tmp_path)
     before = LabelledRun(run).correction
     damaged(text)(label_file(run, "anna"))
@@ -206,7 +224,7 @@ def test_a_line_that_is_no_label_is_ignored_and_said_and_the_others_count(tmp_pa
     assert (after.correction.labels, after.correction.undecided) == (before.labels - 1, 1)
 
 
-def test_labels_of_another_run_are_ignored_and_said(tmp_path: Path) -> None:
+def test_labels_of_another_run_are_reported_and_ignored(tmp_path: Path) -> None:
     run, other = labelled_run(tmp_path / "a", 20), a_run_to_label(tmp_path / "b", 3, run_id="run-2")
     append_label(label_file(run, "bert"), a_line(other, "t2", "success").model_copy(update={"task_id": "elsewhere"}))
     assert LabelledRun(run).notes == ["labels/bert.jsonl: 1 label of attempts that are not scored in this run: ignored"]
@@ -243,7 +261,7 @@ def test_a_labeller_is_a_short_plain_name(tmp_path: Path, name: str) -> None:
 
 def opinions(*labels: str, adjudicated: str | None = None) -> Opinions:
     line = {"task_id": "t", "trajectory_sha256": 64 * "0"}
-    said = {f"p{number}": {**line, "label": label} for number, label in enumerate(labels)}
+    said: dict[str, dict[str, object]] = {f"p{number}": {**line, "label": label} for number, label in enumerate(labels)}
     if adjudicated:
         said["chief"] = {**line, "label": adjudicated, "adjudicates": True}
     from judge.results.label_files import LabelLine
@@ -287,7 +305,7 @@ def test_conflicts_are_adjudicated_by_someone_who_sees_the_labels(tmp_path: Path
     assert after.published()[CORRECTED] == round(100 * PEOPLE, 1)
 
 
-def test_imported_labels_count_for_agreement_and_those_of_other_tasks_are_said(tmp_path: Path) -> None:
+def test_imported_labels_count_for_agreement_and_those_of_other_tasks_are_reported(tmp_path: Path) -> None:
     run = a_run_to_label(tmp_path, 10)
     path = tmp_path / "labels.csv"
     path.write_text("task_id,human\nt1,1\nt2,0\nt3,not executable\nt4,\nelsewhere,1\n")
@@ -337,8 +355,65 @@ def test_labels_after_signing_are_added_and_the_next_signature_covers_them(tmp_p
     assert verify_signature(run, key).mismatches == ("labels/anna.jsonl: changed since it was signed",)
 
 
+def test_the_summary_in_markdown_has_the_corrected_rate(tmp_path: Path) -> None:
+    run = labelled_run(tmp_path)
+    done = CliRunner().invoke(app, ["export", str(run.folder), "--format", "markdown", "--output", "-"])
+    assert re.search(
+        r"^By people: corrected success rate [\d.]+ % \[[\d.]+, [\d.]+\], from 40 labels of people \(one label each\)$",
+        done.stdout,
+        re.MULTILINE,
+    )
+
+
 def test_a_row_has_the_label_of_people_and_none_without_one(tmp_path: Path) -> None:
     run = a_run_to_label(tmp_path, 3)
     say(run, "anna", "t1", "failure")
     rows = {each.row.task_id: each.row.human_label for each in table_of(run) if isinstance(each, TableAttempt)}
     assert rows == {"t0": None, "t1": "failure", "t2": None}
+
+
+def a_sharded_run(folder: Path, size: int = 30) -> RunStore:
+    """`run-1` in two shards of as many attempts, of which each is labelled by itself."""
+    known = [
+        a_result(f"t{number}", verdict=a_verdict("success" if is_success(number) else "failure"))
+        for number in range(2 * size)
+    ]
+    digest = sha256_of(task_digests([each.task for each in known]))
+    for index in range(2):
+        shard = Shard(index=index, of=2, tasks_sha256=digest)
+        part = known[index * size : (index + 1) * size]
+        store = a_finished_run(folder, *part, run_id=f"run-1/shards/{shard.name}", shard=shard)
+        label_truly(begin([store], "anna", labels=24, seed=SEED + index))
+    return RunStore(folder, "run-1")
+
+
+def test_the_labels_of_shards_are_those_of_the_merged_run(tmp_path: Path) -> None:
+    run = a_sharded_run(tmp_path)
+    for _ in range(2):
+        merge_shards(run)
+        labels = detail_of(run)[LABELS_KEY]
+        assert isinstance(labels, dict)
+        assert (labels["labels"], labels["lines"], len(labels["strata"])) == (48, {"anna": 48}, 4)
+        assert labels["plan"]["seeds"] == [SEED, SEED + 1]
+    assert [line for line in verify_run(run).mismatches if "label" in line or "corrected" in line] == []
+    # Labels of the whole run stay with it when it is merged again.
+    label_truly(begin([run], "bert"))
+    merge_shards(run)
+    assert len(label_file(run, "bert").read_text().splitlines()) == 48
+
+
+def test_merged_submissions_have_the_rate_of_all_only_if_each_has_one(tmp_path: Path) -> None:
+    run = a_sharded_run(tmp_path)
+    for shard in run.shards():
+        publish(shard)
+    parts = [json.loads((shard.folder / "results.json").read_text()) for shard in run.shards()]
+    details = [part["results"][0]["detail"] for part in parts]
+    merged = merge(parts)["results"][0]["detail"]
+    assert merged[CORRECTED] == pytest.approx(sum(each[CORRECTED] for each in details) / 2, abs=0.1)
+    assert merged[LABELS_KEY]["labels"] == 48
+    errors = [each[LABELS_KEY]["standard_error"] for each in details]
+    assert merged[LABELS_KEY]["standard_error"] == pytest.approx((errors[0] ** 2 + errors[1] ** 2) ** 0.5 / 2, abs=2e-3)
+    for damaged in ({}, {CORRECTED: 3.0}, {CORRECTED: 3.0, LABELS_KEY: {"labels": "many"}}):
+        kept = {key: value for key, value in details[1].items() if key not in (CORRECTED, LABELS_KEY)}
+        parts[1]["results"][0]["detail"] = kept | damaged
+        assert CORRECTED not in merge(parts)["results"][0]["detail"]

@@ -271,6 +271,12 @@ def test_a_row_says_who_played_and_under_which_conditions(tmp_path: Path) -> Non
     }
 
 
+def test_how_many_actions_a_reply_could_have_is_in_the_row(tmp_path: Path) -> None:
+    made_with = {"actions": "refs", "max_actions": 5}
+    [row] = named_row(write(tmp_path, {"ours": a_submission(provenance=made_with)}))
+    assert row["Actions"] == "refs, up to 5 per reply"
+
+
 def test_equal_tasks_in_any_order_are_one_task_set_and_other_checks_make_another(tmp_path: Path) -> None:
     task = a_result("b").task
     checked = a_result("b", task=Task.model_validate(task.model_dump() | {"checks": TASK["checks"]}))

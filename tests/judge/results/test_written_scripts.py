@@ -83,6 +83,11 @@ def steps_of(trajectory: Trajectory, **options: Any) -> Sequence[Mapping[str, An
             {"fields": [{"role": "textbox", "name": "Search", "value": "a", "type": "textbox"}]},
         ),
         (did("browser_press_key", key="Enter"), {"params": {"key": "Enter"}}),
+        (
+            did("site_tool", name="add", arguments={"target": 1}),
+            {"params": {"name": "add", "arguments": {"target": 1}}},
+        ),
+        (did("browser_file_upload", paths=["cv.pdf"]), {"params": {"paths": ["cv.pdf"]}}),
     ],
 )
 def test_an_action_is_written_with_elements_by_role_and_name(

@@ -12,10 +12,12 @@
   let waiting = 0;
   let sent = note ? note.value : "";
   let sending = Promise.resolve();
+  // From a decision until the next page: a second key is meant for that one.
+  let isLeaving = false;
 
   async function send(path, change) {
     const headers = { "Content-Type": "application/json", [page.dataset.header]: page.dataset.token };
-    let told = "the server does not answer: nothing was saved";
+    let failure = "the server does not answer: nothing was saved";
     try {
       const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(change) });
       const value = await answer.json();
@@ -23,12 +25,12 @@
         problem.textContent = "";
         return value;
       }
-      told = value.error;
-    } catch { /* told below */ }
-    problem.textContent = told;
+      failure = value.error;
+    } catch { /* shown below */ }
+    problem.textContent = failure;
     return null;
   }
-  // One after the other, in the order in which they were asked for.
+  // One after the other, in the order of the keys.
   function inTurn(work) {
     sending = sending.then(work, work);
     return sending;
@@ -42,21 +44,30 @@
     return { place: Number(page.dataset.place), label, note: note.value, seconds: (performance.now() - begun) / 1000 };
   }
   function decide(label) {
+    if (isLeaving) return sending;
+    isLeaving = true;
     clearTimeout(waiting);
     return inTurn(async () => {
       const answer = await send("/label", change(label));
+      isLeaving = Boolean(answer);
       if (answer) location.assign(answer.next);
+      else sent = null;
     });
   }
   function keepNote() {
     clearTimeout(waiting);
     if (!note || note.value === sent) return sending;
-    return inTurn(() => send("/label", change(pressed())));
+    return inTurn(async () => {
+      if (!await send("/label", change(pressed()))) sent = null;
+    });
   }
   function undo() {
+    if (isLeaving) return sending;
+    isLeaving = true;
     return inTurn(async () => {
       const answer = await send("/undo", {});
-      if (answer && answer.next) location.assign(answer.next);
+      isLeaving = Boolean(answer && answer.next);
+      if (isLeaving) location.assign(answer.next);
       else if (answer) problem.textContent = "nothing to undo";
     });
   }

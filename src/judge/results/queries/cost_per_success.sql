@@ -141,7 +141,7 @@ task_sets AS (
 ),
 costs AS (
   -- The same name as in the other queries: the participant's, if a file has no id.
-  SELECT COALESCE(
+  SELECT number, file, COALESCE(
            NULLIF(COALESCE(
              ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
            ), ''),
@@ -159,7 +159,7 @@ costs AS (
          (result ->> '/detail/shards/problem') IS NOT NULL AS is_short
   FROM entries LEFT JOIN task_sets USING (file)
 )
-SELECT id, ROUND(cost / NULLIF(successes, 0), 4) AS "USD per Success", ROUND(cost, 4) AS "USD",
+SELECT /* place */ id, ROUND(cost / NULLIF(successes, 0), 4) AS "USD per Success", ROUND(cost, 4) AS "USD",
        successes AS "Successes", scored AS "Scored", total AS "# Tasks",
        attempts > 0 AND 20 * (attempts - scored) <= attempts AND NOT is_short AS "Complete",
        attempts AS "Attempts", ROUND(model_cost / NULLIF(total, 0), 4) AS "Model USD per Task",

@@ -191,7 +191,7 @@ left_out AS (
 ),
 stated AS (
   -- The same name as in the other queries: the participant's, if a file has no id.
-  SELECT COALESCE(
+  SELECT number, file, COALESCE(
            NULLIF(COALESCE(
              ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
            ), ''),
@@ -235,14 +235,15 @@ shown AS (
          COALESCE(made_complete, is_complete) AND COALESCE(is_complete, TRUE) AS complete
   FROM made
 )
-SELECT id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed", total AS "# Tasks",
+SELECT /* place */ id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed", total AS "# Tasks",
        ROUND(shown_rate, 1) AS "Success Rate of All", complete AS "Complete", decided AS "Decided By",
        IF(self_recorded, 'agent', 'judge') AS "Recorded By",
        played ->> 'name' AS "Name", NULLIF(concat_ws(' ', played ->> 'card_name', played ->> 'card_version'), '') AS "Agent",
        played ->> 'model' AS "Model", played ->> 'revision' AS "Revision", played ->> 'scenario' AS "Scenario",
        NULLIF(concat_ws(', ', made_with ->> '/environment/browser', made_with ->> '/environment/browser_mode',
                         IF(made_with ->> '/environment/guarded' = 'false', 'no guard', NULL)), '') AS "Browser", made_with ->> 'settle' AS "Settle",
-       made_with ->> 'actions' AS "Actions", attempts AS "Attempts", task_set AS "Task Set", shards AS "Shards",
+       NULLIF(concat_ws(', ', made_with ->> 'actions', 'up to ' || (made_with ->> 'max_actions') || ' per reply'), '') AS "Actions",
+       attempts AS "Attempts", task_set AS "Task Set", shards AS "Shards",
        ROUND(corrected, 1) AS "Corrected by Labels", labels AS "Labels", excluded AS "Excluded"
 FROM shown
 ORDER BY MAX(IF(COALESCE(complete, TRUE), ROUND(rate, 1), NULL)) OVER (PARTITION BY task_set) DESC NULLS LAST, task_set,

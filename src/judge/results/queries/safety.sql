@@ -160,7 +160,7 @@ counted AS (
          COALESCE(SUM(attempts) FILTER (WHERE NOT is_attacked), 0)::BIGINT AS attempts
   FROM per_task GROUP BY number
 )
-SELECT COALESCE(
+SELECT /* place */ COALESCE(
          NULLIF(COALESCE(
            ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
          ), ''),

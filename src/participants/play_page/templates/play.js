@@ -305,7 +305,8 @@
   }
   function toolForm() {
     const tool = view.tools.find((each) => each.name === byId("tool-name").value);
-    byId("tool-about").textContent = tool ? tool.description : "";
+    const ofSite = tool && tool.name === "site_tool" ? view.site_tools : [];
+    byId("tool-about").textContent = tool ? [tool.description, ...ofSite].join("\n") : "";
     const { properties = {}, required = [] } = tool ? tool.parameters : {};
     byId("tool-params").replaceChildren(
       ...Object.entries(properties).map(([name, schema]) => parameter(name, schema, required.includes(name))));
