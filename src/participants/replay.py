@@ -16,7 +16,7 @@ Dates such as `{next friday}` in `task` and `steps` are written out as in a scen
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -27,13 +27,13 @@ from pydantic import Field, TypeAdapter, ValidationInfo, model_validator
 
 from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
 from shared.dates import with_dates
+from shared.elements import ElementQuery, find_element
 from shared.errors import ConfigError
 from shared.fields import Invalid, Table
 from shared.files import parse_toml, read_errors, read_text
 from shared.models import Action
 from shared.protocol import is_result
-from shared.seen import name_as_seen
-from shared.snapshot import Node, Snapshot, parse_snapshot
+from shared.snapshot import Snapshot, parse_snapshot
 from shared.text import plain
 from shared.toml_lines import line_of, lines_of
 from shared.validation import mistake, validated
@@ -79,20 +79,6 @@ def create(options: ParticipantOptions) -> Decide:
         return decide
 
     return per_attempt(begin)
-
-
-class ElementQuery(Table):
-    """An element by role and name, anywhere or within another one."""
-
-    role: str
-    name: str | None = None
-    nth: int = 0
-    within: "ElementQuery | None" = None
-
-    def __str__(self) -> str:
-        number = f" number {self.nth + 1}" if self.nth > 0 else ""
-        own = f'{self.role} "{self.name}"{number}' if self.name is not None else f"{self.role}{number}"
-        return own if self.within is None else f"{own} in {self.within}"
 
 
 class FormField(ElementQuery):
@@ -279,11 +265,11 @@ class Player:
 
     def _play(self, step: ScriptStep, snapshot: str) -> Action | str:
         page = parse_snapshot(snapshot) if step.after is not None or step.elements else Snapshot()
-        if step.after is not None and _find(page, step.after) is None:
+        if step.after is not None and find_element(page, step.after) is None:
             return self._wait(step.after)
         refs: dict[ElementQuery, str] = {}
         for wanted in step.elements:
-            node = _find(page, wanted)
+            node = find_element(page, wanted)
             if node is None or node.ref is None:
                 return self._wait(wanted)
             refs[wanted] = node.ref
@@ -298,39 +284,6 @@ class Player:
         if self._waits > MAX_WAITS:
             return _finish(f"I could not find {wanted} on the page.")
         return Action(tool="browser_wait_for", params={"time": _WAIT_S}, thought=f"{wanted} is not there yet.")
-
-
-def _find(snapshot: Snapshot, wanted: ElementQuery) -> Node | None:
-    """An element with a reference: by its exact name, otherwise by a case-insensitive part of it.
-
-    An element without a name of its own is found by the text inside it.
-    """
-    # The judge accepts an element only by its reference.
-    nodes = [node for node in _nodes_in(snapshot, wanted.within) if node.role == wanted.role and node.ref is not None]
-    return _chosen(snapshot, wanted, nodes)
-
-
-def _nodes_in(snapshot: Snapshot, around: ElementQuery | None) -> Sequence[Node]:
-    """The nodes inside that element, which needs no reference; every node without one."""
-    if around is None:
-        return snapshot.nodes
-    outer = _chosen(snapshot, around, [node for node in _nodes_in(snapshot, around.within) if node.role == around.role])
-    return [] if outer is None else list(snapshot.subtree(outer))[1:]
-
-
-def _chosen(snapshot: Snapshot, wanted: ElementQuery, nodes: list[Node]) -> Node | None:
-    if wanted.name is not None:
-        name = plain(name_as_seen(wanted.name))
-        named = [(node, plain(name_as_seen(node.name or snapshot.text_of(node)))) for node in nodes]
-        nodes = [node for node, own in named if own == name]
-        nodes = nodes or [node for node, own in named if name.casefold() in own.casefold()]
-        # Unlike the judge, which knows which pieces form a word, this puts a space between all of them.
-        nodes = nodes or [node for node, own in named if _squeezed(name) in _squeezed(own)]
-    return nodes[wanted.nth] if -len(nodes) <= wanted.nth < len(nodes) else None
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.casefold().split())
 
 
 def _finish(answer: str) -> Action:

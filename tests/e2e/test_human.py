@@ -30,8 +30,8 @@ def address_of_the_page(running: RunningCommand) -> str:
 
 async def test_what_is_done_on_the_page_is_played_recorded_and_judged(tmp_path: Path) -> None:
     chosen = [word for task in TASKS for word in ("--task", task)]
-    arguments = ("run", "demo", "--agent", "human", "--display", "plain", "--output-dir", tmp_path / "out", *chosen)
-    with command(tmp_path / "tmp", BIN / "wabe", *arguments) as running:
+    run = ("run", "demo", "--agent", "human", "--display", "plain", "--output-dir", str(tmp_path / "out"), *chosen)
+    with command(tmp_path / "tmp", BIN / "wabe", *run) as running:
         # Axe is brought into the page, which the page's own policy forbids.
         async with open_browser() as browser, watched_page(browser, bypass_csp=True) as watched:
             hand = Hand(watched.page)

@@ -11,7 +11,6 @@ from helpers.participants import observed
 from participants.base import Observation, ParticipantOptions
 from participants.replay import (
     MAX_WAITS,
-    ElementQuery,
     Player,
     Script,
     ScriptStep,
@@ -21,6 +20,7 @@ from participants.replay import (
     parse_scripts,
 )
 from shared.dates import resolved_dates
+from shared.elements import ElementQuery
 from shared.errors import ConfigError
 from shared.models import Action, Page
 from shared.settings import Settings

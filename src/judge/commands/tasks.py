@@ -13,6 +13,8 @@ import typer
 from judge.commands import plain_app
 from judge.commands.login import login
 from judge.commands.tasks_check import check as check_command
+from judge.commands.tasks_record import record
+from judge.commands.tasks_script import script
 from judge.commands.tasks_seal import seal
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
@@ -51,6 +53,8 @@ tasks = plain_app(help="Sample, validate and import tasks.", no_args_is_help=Tru
 tasks.command()(login)
 tasks.command()(check_command)
 tasks.command()(seal)
+tasks.command()(script)
+tasks.command()(record)
 
 
 @tasks.command()

@@ -36,7 +36,7 @@ class Comparison:
 
     `gained`: only the later run succeeded; `lost`: only the first did; with `has_repeats`: its rate rose or fell.
     `both` and `neither`: all attempts of both runs succeeded, or none. `p` is McNemar's exact two-sided p-value.
-    `differences` are the later rate minus the first one of each task in `tasks`.
+    `differences` are the later rate minus the first one of each of the `scored_tasks`.
     """
 
     shared: int
@@ -51,7 +51,6 @@ class Comparison:
     p: float
     differences: tuple[float, ...]
     has_repeats: bool
-    tasks: tuple[str, ...] = ()
 
     @property
     def difference(self) -> float | None:
@@ -136,7 +135,7 @@ def _corrected(pair: RunPair, runs: Mapping[str, LabelledRun | None]) -> Estimat
     found = []
     for letter in (pair.later, pair.first):
         labelled = runs[letter]
-        correction = labelled.correction_on(pair.comparison.tasks) if labelled else None
+        correction = labelled.correction_on(pair.comparison.scored_tasks) if labelled else None
         found.append(correction.estimate if correction else None)
     later, first = found
     return later.minus(first) if later and first else None
@@ -255,7 +254,6 @@ def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:
         changed_tasks=tuple(changed),
         p=mcnemar_exact(len(gained), len(lost)),
         differences=tuple(float(other - one) for one, other in scored.values()),
-        tasks=tuple(scored),
         has_repeats=any(tally.attempts > 1 for tally in (*before.values(), *after.values())),
     )
 

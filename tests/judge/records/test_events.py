@@ -25,6 +25,7 @@ from judge.records.events import (
     sealed_form,
     to_wire,
 )
+from judge.records.steps import Step
 from shared.text import one_line
 
 EVENTS: list[Event] = [
@@ -154,6 +155,7 @@ def test_of_a_sealed_task_only_ids_numbers_and_codes_are_sent() -> None:
 
 
 def test_what_was_recorded_of_a_sealed_step_stays_in_the_judge() -> None:
-    step = StepDone.model_construct(task_id="t1", step=1, max_steps=2, action="x", executed=True, recorded=object())
+    recorded = Step.model_construct(index=0)
+    step = StepDone.model_construct(task_id="t1", step=1, max_steps=2, action="x", executed=True, recorded=recorded)
 
     assert getattr(sealed_form(step), "recorded", "missing") is None

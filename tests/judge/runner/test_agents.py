@@ -218,8 +218,8 @@ def test_a_person_gets_points_boxes_and_time_and_is_told_where_to_play() -> None
     # As recorded with the run, and sent to the judge, which accepts at most a day.
     sent = parse_request(plan.request, lambda _: ()).config
     assert plan.config.recorded().items() >= {"actions": "both", "snapshot_boxes": True, "max_parallel": 1}.items()
-    limits = (sent.reply_timeout_s, sent.step_timeout_s, sent.task_timeout_s, sent.attempt_limit_s)
-    assert limits == (86220, 86280, 86340, 86400)
+    limits = [sent.reply_timeout_s, sent.step_timeout_s, sent.task_timeout_s, sent.attempt_limit_s]
+    assert limits == [86220, 86280, 86340, 86400]
     (agent,) = plan.scenario.participants
     words = shlex.split(str(agent.cmd))
     assert words[:3] == ["wabe", "participant", "human"]
