@@ -48,6 +48,7 @@ class Comparison:
     only_first: int
     only_later: int
     changed_tasks: tuple[str, ...]
+    scored_tasks: tuple[str, ...]
     p: float
     differences: tuple[float, ...]
     has_repeats: bool
@@ -120,7 +121,7 @@ def pairs_of(runs: Mapping[str, Sequence[TaskRow]]) -> tuple[RunPair, ...]:
             other,
             found,
             next(corrected) if found.paired else found.p,
-            efforts=efforts_of((one, runs[one]), (other, runs[other]), found.tasks),
+            efforts=efforts_of((one, runs[one]), (other, runs[other]), found.scored_tasks),
         )
         for one, other, found in compared
     )
@@ -252,6 +253,7 @@ def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:
         only_first=len(before) - len(common),
         only_later=len(after) - len(common),
         changed_tasks=tuple(changed),
+        scored_tasks=tuple(scored),
         p=mcnemar_exact(len(gained), len(lost)),
         differences=tuple(float(other - one) for one, other in scored.values()),
         has_repeats=any(tally.attempts > 1 for tally in (*before.values(), *after.values())),
