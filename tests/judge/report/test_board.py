@@ -210,6 +210,6 @@ def test_the_command_writes_the_page_and_replaces_only_its_own(tmp_path: Path) -
 
 
 def test_a_page_without_submissions_says_so(tmp_path: Path) -> None:
-    empty = {"participants": {}, "results": []}
+    empty: Submission = {"participants": {}, "results": []}
     page = make_board(written(tmp_path, empty), tmp_path / "page")
     assert "No submissions yet." in page.read_text()

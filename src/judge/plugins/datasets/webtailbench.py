@@ -9,6 +9,7 @@ import io
 import json
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -39,14 +40,7 @@ _SETTINGS: Mapping[str, Any] = MappingProxyType({"max_steps": 50, "judge_method"
 def import_tasks(asked: ImportRequest) -> ImportedTasks:
     """The tasks of the file. Raises `ConfigError`."""
     path, notes = given_file(asked, _WHAT), Notes()
-    if path.suffix.lower() in (".json", ".jsonl"):
-        rows: list[object] = read_rows(path, f"give {_WHAT}")
-    else:
-        with read_errors(path, f"give {_WHAT}"):
-            text = decode(read_file(path))
-        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t"))
-        if rows and "task_summary" not in as_mapping(rows[0]):
-            raise ConfigError(f"{path}: no column task_summary", remedy=f"give {_WHAT}, with tabs between its columns")
+    rows = _rows(path)
 
     def table_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
         task_id = usable_id(row.get("id"))
@@ -61,6 +55,17 @@ def import_tasks(asked: ImportRequest) -> ImportedTasks:
 
     tasks = tasks_from(rows, table_of, notes, asked=asked, source=path)
     return ImportedTasks(tasks, _SETTINGS, notes=notes.lines())
+
+
+def _rows(path: Path) -> list[object]:
+    if path.suffix.lower() in (".json", ".jsonl"):
+        return read_rows(path, f"give {_WHAT}")
+    with read_errors(path, f"give {_WHAT}"):
+        text = decode(read_file(path))
+    found: list[object] = list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t"))
+    if found and "task_summary" not in as_mapping(found[0]):
+        raise ConfigError(f"{path}: no column task_summary", remedy=f"give {_WHAT}, with tabs between its columns")
+    return found
 
 
 def _points(rubric: object, notes: Notes, task_id: str) -> list[Any]:
