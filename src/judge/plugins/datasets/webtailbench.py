@@ -48,7 +48,8 @@ def import_tasks(asked: ImportRequest) -> ImportedTasks:
         if not is_address(website):
             notes.add(f"without a website, so it begins at {_START}", task_id)
             website = _START
-        table = {"task_id": task_id, "website": website, "task": text_of(row.get("task_summary") or row.get("ques"))}
+        said = text_of(row.get("task_summary") or row.get("ques"))
+        table: dict[str, Any] = {"task_id": task_id, "website": website, "task": said}
         if points := _points(row.get("precomputed_rubric"), notes, task_id):
             table["key_points"] = points
         return table
