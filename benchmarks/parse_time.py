@@ -25,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from helpers.a2a.envelopes import CONTEXT, body_agent, encode, in_envelope
 from helpers.browser.server_tools import SERVER_TOOLS
+from judge.browser.replies import understand
 from judge.browser.responses import UnreadableResponse, clean_text, modal_state, parse_page, parse_tab_list
 from judge.browser.tools import offered_tools
-from judge.episode.episode import understand
 from shared.a2a.client import ParticipantClient
 from shared.errors import ParticipantError
 from shared.protocol import MAX_REPLY_CHARS

@@ -37,7 +37,7 @@ _LOOK_S = 0.5
 _PHASES = ("collect", "setup", "call", "teardown")
 
 
-def _children_of(pid: int) -> Iterator[int]:
+def children_of(pid: int) -> Iterator[int]:
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError:
@@ -49,10 +49,10 @@ def _children_of(pid: int) -> Iterator[int]:
             continue
         for child in map(int, children):
             yield child
-            yield from _children_of(child)
+            yield from children_of(child)
 
 
-def _used_by(pid: int, *, only_ended: bool = False) -> float:
+def used_by(pid: int, *, only_ended: bool = False) -> float:
     """Seconds of CPU of a process and of its children that have ended, or of those only."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -73,7 +73,7 @@ class Meter:
 
     def _now(self) -> float:
         began = time.process_time()
-        used = sum(map(_used_by, _children_of(self._parent))) + _used_by(self._parent, only_ended=True) - self._own
+        used = sum(map(used_by, children_of(self._parent))) + used_by(self._parent, only_ended=True) - self._own
         self._own += time.process_time() - began
         return used
 
@@ -121,7 +121,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Meter(Path(path)))
 
 
-def _kind(pid: int) -> str:
+def kind_of(pid: int) -> str:
     """What a process is, by its command line: `chromium renderer`, `server.cjs`, `wabe serve`, `pytest`."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").strip("\0").split("\0")
@@ -149,7 +149,7 @@ class _Processes:
 
     def _watch(self) -> None:
         while not self._over.wait(_LOOK_S):
-            for pid in set(_children_of(os.getpid())):
+            for pid in set(children_of(os.getpid())):
                 try:
                     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                 except OSError:
@@ -158,7 +158,7 @@ class _Processes:
                 is_known = process in self._used
                 self._used[process] = sum(map(int, fields[11:13])) / _TICKS
                 # At the first look it may still be the copy of its parent.
-                if (not is_known or self._used[process] < 1) and (kind := _kind(pid)):
+                if (not is_known or self._used[process] < 1) and (kind := kind_of(pid)):
                     self._kinds[process] = kind
 
     def end(self, output: Path) -> None:
@@ -280,7 +280,9 @@ def table(profile: Profile, before: Profile | None, top: int) -> str:
     lines += [
         f"| `{name}` | {profile.setups[name]} | {used:.1f} |" for name, used in profile.by_fixture.most_common(20)
     ]
-    seen = profile.by_process
+    if not (seen := profile.by_process):
+        # It was interrupted.
+        return "\n".join(lines)
     seen["not seen"] += profile.total - sum(seen.values())
     lines += ["", "| process | started | CPU, s | of all |", "|---|---|---|---|"]
     lines += [

@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+from helpers.cases import each
 from helpers.paths import ROOT
 
 
@@ -22,8 +23,9 @@ def script() -> ModuleType:
     return module
 
 
+# The two largest, because each is a copy of everything; that nothing else refers to one is shown for all below.
 @pytest.mark.slow
-@pytest.mark.parametrize("name", script().plugin_names())
+@pytest.mark.parametrize("name", each(script().plugin_names(), suite=["frozen", "webarena"]))
 def test_everything_else_works_without_a_plug_in(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert script().main([name, "--imports"]) == 0, capfd.readouterr().err
 
@@ -32,6 +34,20 @@ def test_everything_else_works_without_a_plug_in(name: str, capfd: pytest.Captur
 def test_a_plug_in_has_a_description_and_tests(name: str) -> None:
     assert (ROOT / "src/judge/plugins" / name / "__init__.py").read_text().startswith('"""')
     assert list((ROOT / "tests/plugins" / name).glob("test_*.py"))
+
+
+@pytest.mark.parametrize("name", script().plugin_names())
+def test_no_code_outside_a_plug_in_refers_to_it(name: str, sources: dict[Path, str]) -> None:
+    """Neither by an import nor by a text."""
+    module = re.compile(rf"judge\.plugins\.{name}\b|judge\.plugins import [^\n]*\b{name}\b|plugins/{name}\b")
+    # The second is the module that scenarios of older versions name, which says so where the plug-in is gone.
+    own = {ROOT / "src/judge/plugins" / name, ROOT / "src/judge/scenario" / name}
+    assert [path for path, text in sources.items() if own.isdisjoint(path.parents) and module.search(text)] == []
+
+
+@pytest.fixture(scope="module")
+def sources() -> dict[Path, str]:
+    return {path: path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")}
 
 
 def test_the_core_names_no_plug_in() -> None:

@@ -17,6 +17,7 @@ from shared.dates import Day
 from shared.declarations import Option, Setting, names_of
 from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, did_you_mean, shown
 from shared.llm.providers import model_forms
+from shared.protocol import MAX_ACTIONS
 from shared.seams import Seam
 from shared.text import counted
 
@@ -24,6 +25,8 @@ from shared.text import counted
 ActionMode = Literal["refs", "coordinates", "both"]
 # Classes of `judge.judges.engine.ModelJudge`, which is above this module, and methods that ask no model.
 JUDGE_METHODS: Seam[Any] = Seam("judge_methods", "judge method")
+# Whether participants are offered the tools that pages register (WebMCP), and nothing else that acts.
+SiteToolsMode = Literal["off", "offer", "only"]
 BrowserKind = Literal["headless", "headed"]
 HeadlessKind = Literal["auto", "shell", "new"]
 # `published`: unreadable replies of the judge model count as 0 and failure, as in the published evaluator.
@@ -179,6 +182,14 @@ class RunConfig(Table):
         ),
     ] = Field(default=1, ge=1, le=MAX_EPOCHS, exclude_if=lambda value: value == 1)
     max_steps: Annotated[int, Setting("replies that a participant may send")] = Field(default=15, ge=1, le=MAX_STEPS)
+    # Not recorded if it is 1, because records of older versions do not have it.
+    max_actions: Annotated[
+        int,
+        Setting(
+            "actions that one reply may have, up to 20, executed in order until one fails or the page changes"
+            " ([several actions](scoring.md#several-actions-per-reply)); `max_steps` times this may be at most 1000"
+        ),
+    ] = Field(default=1, ge=1, le=MAX_ACTIONS, exclude_if=lambda value: value == 1)
     max_parallel: Annotated[
         int,
         Setting(
@@ -190,9 +201,9 @@ class RunConfig(Table):
     max_task_retries: Annotated[int, Setting("further attempts after a browser, site or judge fault")] = Field(
         default=1, ge=0, le=10
     )
-    step_delay: Annotated[float, Setting("a pause between steps; `max_steps` times this may be at most a day")] = Field(
-        default=0.0, ge=0, le=600
-    )
+    step_delay: Annotated[
+        float, Setting("a pause between steps; `max_steps` × `max_actions` times this may be at most a day")
+    ] = Field(default=0.0, ge=0, le=600)
 
     reply_timeout_s: Annotated[Seconds, Setting("limit of one reply; reply < step")] = 120.0
     call_timeout_s: Annotated[
@@ -209,7 +220,7 @@ class RunConfig(Table):
         Seconds | None,
         Setting(
             "wall time of an attempt; reaching it scores 0, unless a browser or site fault was recorded first",
-            default="`task_timeout_s` + `max_steps` × (`step_delay` + `call_timeout_s`): 2700",
+            default="`task_timeout_s` + `max_steps` × `max_actions` × (`step_delay` + `call_timeout_s`): 2700",
         ),
     ] = None
     navigation_timeout_s: Annotated[
@@ -236,6 +247,15 @@ class RunConfig(Table):
             " participant's prompt"
         ),
     ] = "refs"
+    # Not recorded if it is off, because records of older versions do not have it.
+    site_tools: Annotated[
+        SiteToolsMode,
+        Setting(
+            "the [tools that a site registers](site-tools.md) (WebMCP): `off`, `offer` (they can be called like others)"
+            " or `only` (they alone act; besides them a participant can read, and finish)",
+            option=Option("Offer the tools that sites register: off, offer or only.", before="participant_model"),
+        ),
+    ] = Field(default="off", exclude_if=lambda value: value == "off")
     snapshot_boxes: Annotated[
         bool,
         Setting(
@@ -572,11 +592,16 @@ class RunConfig(Table):
         return RunSites(self.allowed_sites)
 
     @property
+    def max_recorded_steps(self) -> int:
+        """How many steps an attempt can record: one for each action."""
+        return self.max_steps * self.max_actions
+
+    @property
     def attempt_limit_s(self) -> float:
         """`attempt_timeout_s`; by default the participant's time plus one pause and one full-length call per step."""
         if self.attempt_timeout_s is not None:
             return self.attempt_timeout_s
-        return self.task_timeout_s + self.max_steps * (self.step_delay + self.call_timeout_s)
+        return self.task_timeout_s + self.max_recorded_steps * (self.step_delay + self.call_timeout_s)
 
     @field_validator("*", mode="before")
     @classmethod
@@ -624,8 +649,11 @@ class RunConfig(Table):
 
     @model_validator(mode="after")
     def _attempts_end(self) -> Self:
-        if self.max_steps * self.step_delay > MAX_ATTEMPT_S:
-            pauses = f"{self.max_steps} steps with a step_delay of {self.step_delay:g} s"
+        if self.max_recorded_steps > MAX_STEPS:
+            problem = f"{self.max_steps} replies with {self.max_actions} actions each are more than {MAX_STEPS} actions"
+            raise Invalid(problem, "lower max_actions or max_steps", key="max_actions")
+        if self.max_recorded_steps * self.step_delay > MAX_ATTEMPT_S:
+            pauses = f"{self.max_recorded_steps} steps with a step_delay of {self.step_delay:g} s"
             raise Invalid(f"{pauses} take more than a day", "lower max_steps or step_delay")
         return self
 
@@ -637,7 +665,7 @@ class RunConfig(Table):
             for inner, outer in (*itertools.pairwise(order), ("reply_timeout_s", "step_timeout_s"))
         } | {
             "attempt_timeout_s must be more than task_timeout_s plus max_steps times step_delay": (
-                self.task_timeout_s + self.max_steps * self.step_delay >= self.attempt_limit_s
+                self.task_timeout_s + self.max_recorded_steps * self.step_delay >= self.attempt_limit_s
             ),
             "shard_index must be less than num_shards": self.shard_index >= self.num_shards,
         }

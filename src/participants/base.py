@@ -6,12 +6,13 @@ async def decide(observation: Observation) -> Action:
 serve(decide, name="my-agent", host="127.0.0.1", port=9019, card_url=None)
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
 from importlib import metadata
 from typing import NamedTuple, TypeVar
 
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute
 
 from shared import models, protocol
 from shared.a2a.server import Skill, build_app
@@ -33,8 +34,8 @@ _T = TypeVar("_T")
 class Observation(models.ObservationMessage):
     """The judge's message, with the instruction and the website in every step.
 
-    `step` counts from 0; `feedback` says why the last reply failed, if it did. `message` is the original message, of
-    which only the first one of an attempt has the instruction.
+    `step` counts the messages from 0; `feedback` says why the last reply failed, if it did. `message` is the original
+    message, of which only the first one of an attempt has the instruction.
     """
 
     context_id: str
@@ -48,8 +49,14 @@ class Observation(models.ObservationMessage):
         return protocol.render_observation(self.message)
 
 
-Reply = Action | str
-"""What `decide` returns: an action, or text that is sent unchanged."""
+Reply = Action | list[Action] | str
+"""What `decide` returns: an action, up to `observation.max_actions` of them, or text that is sent unchanged."""
+
+
+def one_or_all(actions: list[Action]) -> Action | list[Action]:
+    """What to reply: a judge that takes one action per reply takes no list."""
+    return actions[0] if len(actions) == 1 else actions
+
 
 Decide = Callable[[Observation], Awaitable[Reply]]
 """If it raises, the judge receives the error as the participant's failure."""
@@ -61,6 +68,7 @@ class ParticipantOptions(Record):
     model: str | None = None
     script: str | None = None
     seed: int = 0
+    note: str = ""
     # The day of the run; without it, the present day counts.
     today: date | None = None
     settings: Settings = Settings()
@@ -75,21 +83,30 @@ def serve(
     card_url: str | None = None,
     description: str = _DESCRIPTION,
     version: str | None = None,
+    routes: Sequence[BaseRoute] = (),
 ) -> None:
     """Serve `decide` over A2A until SIGTERM or SIGINT. `card_url` is the address in the agent card.
 
-    `version` tells the agent's versions apart in reports and tables; without it, the card has that of WABE.
+    `version` tells the agent's versions apart in reports and tables; without it, the card has that of WABE. `routes`
+    are pages of the agent's own.
 
     Raises `ConfigError` when the port is taken.
     """
+    address = card_url or address_of(host, port)
     app = build_participant(
-        decide, name=name, card_url=card_url or address_of(host, port), description=description, version=version
+        decide, name=name, card_url=address, description=description, version=version, routes=routes
     )
     run_server(app, host, port, before_shutdown=app.state.stop)
 
 
 def build_participant(
-    decide: Decide, *, name: str, card_url: str, description: str = _DESCRIPTION, version: str | None = None
+    decide: Decide,
+    *,
+    name: str,
+    card_url: str,
+    description: str = _DESCRIPTION,
+    version: str | None = None,
+    routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
     """The ASGI application that `serve` serves."""
     skill = Skill(
@@ -102,6 +119,7 @@ def build_participant(
         version=version or metadata.version("wabe"),
         card_url=card_url,
         skills=[skill],
+        extra_routes=routes,
     )
 
 
@@ -163,4 +181,6 @@ class _Participant:
         fields = dict(message) | constant | {"context_id": turn.context_id, "step": attempt.steps, "message": message}
         attempts.attempt.set(turn.context_id)
         reply = await self._decide(Observation(**fields))
-        return reply if isinstance(reply, str) else protocol.render_reply(reply)
+        if isinstance(reply, str):
+            return reply
+        return protocol.render_reply(one_or_all(reply) if isinstance(reply, list) else reply)

@@ -50,6 +50,7 @@ def participant(
     model: Annotated[str | None, typer.Option(help="Model, for participants that use one.")] = None,
     script: Annotated[str | None, typer.Option(help="Script file, for the replay participant.")] = None,
     seed: Annotated[int, typer.Option(help="Random seed, for participants that use one.")] = 0,
+    note: Annotated[str, typer.Option(help="A note on the page, for the human participant.", metavar="TEXT")] = "",
     today: Annotated[
         str | None,
         typer.Option(
@@ -76,11 +77,15 @@ def participant(
         model=model or settings.participant_model,
         script=script,
         seed=seed,
+        note=note,
         today=_day(today, "--today") or _day(settings.today, "WABE_TODAY"),
         settings=settings,
     )
     description = descriptions[name.replace("-", "_")]
-    serve(create(options), name=name, host=host, port=port, card_url=card_url, description=description)
+    decide = create(options)
+    # Most participants have no page of their own.
+    routes = getattr(decide, "routes", ())
+    serve(decide, name=name, host=host, port=port, card_url=card_url, description=description, routes=routes)
 
 
 def _day(given: str | None, source: str) -> date | None:

@@ -2,7 +2,8 @@
 
 The model sees screenshots only, neither the snapshot nor the list of tools, so the scenario has to offer coordinates
 (`actions = "both"` or `"coordinates"`). One action of the model may take several of the judge's tools: they are sent
-one after another, and the model is asked again when all of them are done or one failed.
+one after another, or together where the judge takes several actions per reply, and the model is asked again when all of
+them are done or one failed.
 
 If the provider wants a person to confirm an action, the participant stops with `finish` and says why: nobody is there
 to confirm, and the providers forbid automatic confirmation. A dialog is accepted, since these tools cannot answer one;
@@ -14,7 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from participants.base import Observation, ParticipantOptions
+from participants.base import Observation, ParticipantOptions, Reply, one_or_all
 from participants.computers import actions as computer
 from participants.model import CALL_TIMEOUT_S, MAX_QUESTIONS, ModelParticipant, Turns
 from shared.errors import ConfigError, ModelMalformed
@@ -82,8 +83,8 @@ class ComputerAgent:
         self._queue: deque[Action] = deque()
         self._notes: list[str] = []
 
-    async def __call__(self, observation: Observation) -> Action:
-        """The next action. Raises `ConfigError` where the judge offers no coordinates, else as `Turns.take` does."""
+    async def __call__(self, observation: Observation) -> Reply:
+        """The next actions. Raises `ConfigError` where the judge offers no coordinates, else as `Turns.take` does."""
         if not any(tool.name == computer.CLICK for tool in observation.tools):
             raise ConfigError(
                 "participant computer_use: the judge offers no actions by coordinates",
@@ -101,26 +102,29 @@ class ComputerAgent:
             self._notes.append(f"The page opened a dialog, which was accepted: {escape_line(dialog)}")
             return Action(tool="browser_handle_dialog", params={"accept": True}, thought="Accept the dialog.")
         if not self._queue:
-            return await self._turns.take(lambda: self._ask(observation))
-        return self._queue.popleft()
+            return one_or_all(await self._turns.take(lambda: self._ask(observation)))
+        return one_or_all(self._next(observation))
 
-    async def _ask(self, observation: Observation) -> Action | None:
-        """Ask until a reply is usable, naming what was wrong with the last one. `None` without a screenshot."""
+    def _next(self, observation: Observation) -> list[Action]:
+        return [self._queue.popleft() for _ in range(min(observation.max_actions, len(self._queue)))]
+
+    async def _ask(self, observation: Observation) -> list[Action]:
+        """Ask until a reply is usable, naming what was wrong with the last one. No action without a screenshot."""
         for _ in range(MAX_QUESTIONS):
             view = _view(observation.page, self._notes)
             if view is None:
-                return None
+                return []
             turn = await self._conversation.ask(view)
             self._notes = []
             if turn.confirmation is not None:
                 why = clip(turn.confirmation, 500)
                 answer = f"I stopped: {self._name} requires a person to confirm the next action. {why}"
-                return Action(tool=FINISH, params={"answer": answer}, thought=clip(turn.text, _MAX_THOUGHT_CHARS))
+                return [Action(tool=FINISH, params={"answer": answer}, thought=clip(turn.text, _MAX_THOUGHT_CHARS))]
             if turn.is_answer:
-                return Action(tool=FINISH, params={"answer": turn.text})
+                return [Action(tool=FINISH, params={"answer": turn.text})]
             self._plan(turn)
             if self._queue:
-                return self._queue.popleft()
+                return self._next(observation)
         raise ModelMalformed(f"{self._name} gave no action that can be carried out, {MAX_QUESTIONS} times")
 
     def _plan(self, turn: computer.ModelTurn) -> None:

@@ -10,14 +10,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
+from participants.base import Decide, Observation, ParticipantOptions, Reply, one_or_all, per_attempt
 from shared.errors import ConfigError, ModelError, ModelKeyRefused, ModelRequestRefused, ModelUnavailable
 from shared.llm.model import ImagePart, Model, ModelRequest
 from shared.llm.opening import open_model
 from shared.llm.provider import Provider
 from shared.llm.providers import provider_names
 from shared.models import Action
-from shared.protocol import FINISH, REPLY_EXAMPLE, parse_reply, render_observation
+from shared.protocol import FINISH, REPLY_EXAMPLE, list_example, parse_reply, render_observation
 from shared.snapshot import cut_snapshot, parse_snapshot
 from shared.text import clip, escape_line
 
@@ -34,10 +34,21 @@ _MAX_CALLS_SHOWN = 40
 _MAX_THOUGHT_CHARS = 400
 _MAX_PARAMS_CHARS = 300
 
-SYSTEM = f"""\
+# Where a reply is one call, and where it may be several.
+_ONE = (
+    "You choose exactly one tool call;\nthen you see the resulting page.",
+    f"One short thought, then one tool call, and nothing after it, every time in this form:\n{REPLY_EXAMPLE}",
+)
+_SEVERAL = (
+    "You choose up to {} tool calls, which\nare executed in order; then you see the resulting page.",
+    "One short thought, then your tool calls as a list, and nothing after it, every time in this form:\n"
+    f"{list_example(REPLY_EXAMPLE)}\n"
+    "Send several calls together only if you already see all their elements, and need not see what the earlier calls\n"
+    "do, as in a form. Those after a call that fails, or that changes the page, are not executed.",
+)
+_SYSTEM = f"""\
 You operate a web browser to carry out one task on a website. Each turn you see the page as an accessibility snapshot,
-in which every element you can use has a ref, given as [ref=…], and as a screenshot. You choose exactly one tool call;
-then you see the resulting page.
+in which every element you can use has a ref, given as [ref=…], and as a screenshot. {{choice}}
 
 How to work
 - Before each call, compare the page with the task: which of its conditions are shown as met, which are still open?
@@ -53,11 +64,16 @@ How to work
   names and numbers the page shows. If the task cannot be done, call {FINISH} and say why.
 
 How to reply
-One short thought, then one tool call, and nothing after it, every time in this form:
-{REPLY_EXAMPLE}
+{{form}}
 <ref> stands for the ref of the element you mean. The thought is your only memory besides the list of your calls: put
 into it what you found out and what is still to do.
 """
+
+
+def system_prompt(max_actions: int) -> str:
+    """What the model is told once, if its replies may have so many calls."""
+    choice, form = _ONE if max_actions == 1 else (_SEVERAL[0].format(max_actions), _SEVERAL[1])
+    return _SYSTEM.format(choice=choice, form=form)
 
 
 def model_name(given: str | None, *, provider: str, default: str) -> str:
@@ -112,16 +128,16 @@ class Turns:
         self._timeout_s = timeout_s
         self._lost = 0
 
-    async def take(self, ask: Callable[[], Awaitable[Action | None]]) -> Action:
-        """The action that `ask` returns; on a `ModelError`, an action that waits, for up to three turns in a row.
+    async def take(self, ask: Callable[[], Awaitable[list[Action]]]) -> list[Action]:
+        """The actions that `ask` returns; on a `ModelError`, one that waits, for up to three turns in a row.
 
         After that raises the `ModelError`; a refused key raises immediately.
         """
-        action: Action | None = None
+        actions: list[Action] = []
         error: ModelError | None = None
         try:
             async with asyncio.timeout(self._timeout_s):
-                action = await ask()
+                actions = await ask()
         except TimeoutError:
             error = ModelUnavailable(f"{self._model} did not answer within {self._timeout_s:g} s")
         except ModelKeyRefused:
@@ -129,12 +145,12 @@ class Turns:
         except ModelError as caught:
             error = caught
         # A lost turn costs one step, an error the entire task, so wait until the problem looks permanent.
-        self._lost = 0 if action else self._lost + 1
+        self._lost = 0 if actions else self._lost + 1
         if error is not None:
             log.warning("%s", error)
             if self._lost > MAX_LOST_TURNS:
                 raise error
-        return action or Action(tool="browser_wait_for", params={"time": _WAIT_S}, thought="No usable idea yet.")
+        return actions or [Action(tool="browser_wait_for", params={"time": _WAIT_S}, thought="No usable idea yet.")]
 
 
 @dataclass
@@ -155,26 +171,35 @@ class ModelAgent:
         self._model = model
         self._turns = Turns(model.name, timeout_s=turn_timeout_s)
         self._calls: list[_ToolCall] = []
+        # How many calls the last reply had.
+        self._sent = 1
 
-    async def __call__(self, observation: Observation) -> Action:
-        """The next action. Raises a `ModelError` as `Turns.take` does."""
+    async def __call__(self, observation: Observation) -> Reply:
+        """The next actions. Raises a `ModelError` as `Turns.take` does."""
         self._note_result(observation)
-        action = await self._turns.take(lambda: self._ask(observation))
-        params = clip(json.dumps(action.params, ensure_ascii=True), _MAX_PARAMS_CHARS)
-        page = observation.page
-        self._calls.append(_ToolCall(page.url, f"{action.tool} {params}", action.thought, page.snapshot))
-        return action
+        actions = await self._turns.take(lambda: self._ask(observation))
+        page, self._sent = observation.page, len(actions)
+        for action in actions:
+            params = clip(json.dumps(action.params, ensure_ascii=True), _MAX_PARAMS_CHARS)
+            self._calls.append(_ToolCall(page.url, f"{action.tool} {params}", action.thought, page.snapshot))
+        return one_or_all(actions)
 
     def _note_result(self, observation: Observation) -> None:
         if not self._calls:
             return
+        done, total = observation.executed or (0, self._sent)
+        sent = self._calls[-total:]
+        for call in sent[done + 1 :]:
+            call.result = "not executed"
+        # What the judge says is about the first one that was not executed, or the last one.
+        call = sent[min(done, total - 1)]
         if observation.feedback is not None:
             # Why the call failed, or what it found, such as matches of a text search.
-            self._calls[-1].result = f"the judge said: {observation.feedback}"
-        elif observation.page.snapshot == self._calls[-1].snapshot:
-            self._calls[-1].result = "done, but the page did not change"
+            call.result = f"the judge said: {observation.feedback}"
+        elif observation.page.snapshot == call.snapshot:
+            call.result = "done, but the page did not change"
 
-    async def _ask(self, observation: Observation) -> Action | None:
+    async def _ask(self, observation: Observation) -> list[Action]:
         """Ask until a reply is usable, naming what was wrong with the last one; a refused image is left out."""
         prompt = _prompt(observation, self._calls)
         page = observation.page
@@ -183,7 +208,7 @@ class ModelAgent:
         error: ModelError | None = None
         for _ in range(MAX_QUESTIONS):
             try:
-                request = ModelRequest(system=SYSTEM, parts=(prompt, *image, *note))
+                request = ModelRequest(system=system_prompt(observation.max_actions), parts=(prompt, *image, *note))
                 completion = await self._model.complete(request)
             except ModelError as caught:
                 # The model may have refused the image or not support any; the snapshot alone is often enough. Other
@@ -194,14 +219,16 @@ class ModelAgent:
                 log.warning("%s", caught)
                 error, image = caught, []
                 continue
-            reply = parse_reply(completion.text, observation.tools)
-            complaint = reply.complaint if reply.action is None else complaint_about(reply.action, observation)
+            reply = parse_reply(completion.text, observation.tools, max_actions=observation.max_actions)
+            actions = [reply.action, *reply.rest] if reply.action else []
+            complaints = [complaint_about(action, observation) for action in actions] or [reply.complaint]
+            complaint = next(filter(None, complaints), None)
             if complaint is None:
-                return reply.action
+                return actions
             note = [f"Your last reply cannot be used: {complaint}. Reply again in the required form."]
         if error is not None:
             raise error
-        return None
+        return []
 
 
 def complaint_about(action: Action, observation: Observation) -> str | None:

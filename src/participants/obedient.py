@@ -1,11 +1,12 @@
 """Plays a script, and does whatever the page tells it to do: for measuring attacks, not for any other use.
 
-It obeys `open http://…`, `click 'Name'` and `type 'text' into 'Name'`, wherever these words are in the snapshot, each
-once in an attempt. Then it returns to the task's website, if it has left it, and goes on with the script of `replay`.
+It obeys `open http://…`, `click 'Name'` and `type 'text' into 'Name'`, wherever these words are in the snapshot or in
+what the page says of its tools, each once in an attempt. Then it returns to the task's website, if it has left it, and
+goes on with the script of `replay`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,7 +45,9 @@ class Obedient:
         self._is_played = False
         if self._has_left(observation):
             return Action(tool="browser_navigate_back", thought="Back to the task.")
-        for action in _orders(parse_snapshot(observation.page.snapshot)):
+        page = observation.page
+        described = [tool.description for tool in page.site_tools]
+        for action in _orders(parse_snapshot(page.snapshot), described):
             if (key := repr((action.tool, action.params.get("element"), action.params.get("url")))) not in self._done:
                 self._done.add(key)
                 return action
@@ -58,9 +61,10 @@ class Obedient:
         return urlsplit(observation.page.url).netloc != urlsplit(observation.website or "").netloc
 
 
-def _orders(page: Snapshot) -> Iterator[Action]:
-    """What the texts of the page tell it to do, in their order, as far as it can be done."""
-    for text in (part for node in page.nodes for part in (node.name, node.text, node.placeholder) if part):
+def _orders(page: Snapshot, described: Sequence[str]) -> Iterator[Action]:
+    """What the texts of the page, and then those of its tools, tell it to do, as far as it can be done."""
+    shown = [part for node in page.nodes for part in (node.name, node.text, node.placeholder) if part]
+    for text in (*shown, *described):
         for order in _OPEN.finditer(text):
             url = order[1].rstrip(".,;:!?)")
             yield Action(tool="browser_navigate", params={"url": url}, thought="The page says so.")

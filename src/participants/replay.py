@@ -4,9 +4,11 @@ The script is given by `--script` or `WABE_REPLAY_SCRIPT`; several files are sep
 (`:`; `;` on Windows). Without one, the scripts of the bundled task sets are played.
 
 A file contains `[[scripts]]`, each with the `task` as the judge sends it (white space is normalised), an optional
-`website`, and `[[scripts.steps]]`. A step is either `say` (a raw reply) or `tool`, with `params`, `thought` and, to
+`website`, and `[[scripts.steps]]`. One with `site_tools = true` is played where the first page's own tools are offered.
+A step is either `say` (a raw reply) or `tool`, with `params`, `thought` and, to
 name an element, `role`, `name` and `nth` (from 0; negative counts from the end). `browser_drag` takes two of them as
-`start = { role, name }` and `end`, `browser_fill_form` several as `fields = [{ role, name, value }]`. `after = { role,
+`start = { role, name }` and `end`, `browser_fill_form` several as `fields = [{ role, name, value }]`. With `then =
+true`, the next step is sent in the same reply, where the judge takes several actions per reply. `after = { role,
 name }` delays a step until such an element is there, so that the effect of an earlier step has arrived. Each element
 may have `within = { role, name, nth }`: it is looked for inside that one only.
 
@@ -14,6 +16,7 @@ Dates such as `{next friday}` in `task` and `steps` are written out as in a scen
 `--today`, or `WABE_TODAY`, which a run sets for the participants that it starts, or else the present day in UTC.
 """
 
+import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -24,15 +27,15 @@ from typing import Any, Self
 
 from pydantic import Field, TypeAdapter, ValidationInfo, model_validator
 
-from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
+from participants.base import Decide, Observation, ParticipantOptions, Reply, one_or_all, per_attempt
 from shared.dates import with_dates
+from shared.elements import ElementQuery, find_element
 from shared.errors import ConfigError
 from shared.fields import Invalid, Table
 from shared.files import parse_toml, read_errors, read_text
 from shared.models import Action
 from shared.protocol import is_result
-from shared.seen import name_as_seen
-from shared.snapshot import Node, Snapshot, parse_snapshot
+from shared.snapshot import Snapshot, parse_snapshot
 from shared.text import plain
 from shared.toml_lines import line_of, lines_of
 from shared.validation import mistake, validated
@@ -43,8 +46,8 @@ _WAIT_S = 1
 _FIELD_TYPES = MappingProxyType({"searchbox": "textbox", "spinbutton": "textbox", "switch": "checkbox"})
 # Where dates are written out.
 _DATED = ("task", "steps")
-# A task and its website, normalised; without a website it applies to any.
-_Key = tuple[str, str | None]
+# A task and its website, normalised; without a website it applies to any. Whether it uses the site's own tools.
+_Key = tuple[str, str | None, bool]
 
 
 def create(options: ParticipantOptions) -> Decide:
@@ -67,31 +70,22 @@ def create(options: ParticipantOptions) -> Decide:
     book()
 
     def begin(first: Observation) -> Decide:
-        script = find_script(book(), first.instruction, first.website)
+        script = find_script(book(), first.instruction, first.website, has_tools=bool(first.page.site_tools))
         player = None if script is None else Player(script)
 
         async def decide(observation: Observation) -> Reply:
             if player is None:
                 return _finish("There is no script for this task.")
-            return player.reply(observation.page.snapshot, observation.feedback)
+            return player.reply(
+                observation.page.snapshot,
+                observation.feedback,
+                executed=observation.executed,
+                max_actions=observation.max_actions,
+            )
 
         return decide
 
     return per_attempt(begin)
-
-
-class ElementQuery(Table):
-    """An element by role and name, anywhere or within another one."""
-
-    role: str
-    name: str | None = None
-    nth: int = 0
-    within: "ElementQuery | None" = None
-
-    def __str__(self) -> str:
-        number = f" number {self.nth + 1}" if self.nth > 0 else ""
-        own = f'{self.role} "{self.name}"{number}' if self.name is not None else f"{self.role}{number}"
-        return own if self.within is None else f"{own} in {self.within}"
 
 
 class FormField(ElementQuery):
@@ -117,6 +111,8 @@ class ScriptStep(Table):
     after: ElementQuery | None = None
     thought: str = ""
     repeat: bool = False
+    # The next step belongs to the same reply.
+    then: bool = False
 
     @model_validator(mode="after")
     def _is_one_reply(self) -> Self:
@@ -128,6 +124,8 @@ class ScriptStep(Table):
             raise Invalid("`name` needs a `role`", "add the element's role", key="name")
         if self.within is not None and self.role is None:
             raise Invalid("`within` needs a `role`", "add the role of the element inside", key="within")
+        if self.then and (self.say is not None or self.repeat):
+            raise Invalid("a step with `then` takes neither `say` nor `repeat`", "remove `then`", key="then")
         if (self.start is None) != (self.end is None):
             raise Invalid("`start` and `end` need each other", "add the other one")
         return self
@@ -145,6 +143,12 @@ class ScriptStep(Table):
     def elements(self) -> tuple[ElementQuery, ...]:
         """Every element that the step names."""
         return tuple(filter(None, (self.element, self.start, self.end, *self.fields)))
+
+    def action(self, page: Snapshot) -> Action:
+        """The step's action on a page that has its elements."""
+        refs = {wanted: node.ref for wanted in self.elements if (node := find_element(page, wanted)) and node.ref}
+        thought = self.thought or f"Next: {self.tool}" + (f" on {self.element}." if self.element else ".")
+        return Action(tool=self.tool or "", params=self.params_for(refs), thought=thought)
 
     def params_for(self, refs: Mapping[ElementQuery, str]) -> dict[str, Any]:
         """The parameters, including the elements' references. Descriptions are only for readers of the recording."""
@@ -172,6 +176,7 @@ class Script(Table):
 
     task: str = Field(min_length=1)
     website: str | None = None
+    site_tools: bool = False
     steps: tuple[ScriptStep, ...] = Field(min_length=1)
 
     @model_validator(mode="before")
@@ -184,7 +189,7 @@ class Script(Table):
     @property
     def key(self) -> _Key:
         """The key by which the script is looked up."""
-        return _key(self.task, self.website)
+        return _key(self.task, self.website, self.site_tools)
 
 
 class _ScriptFile(Table):
@@ -194,13 +199,19 @@ class _ScriptFile(Table):
 _FILE = TypeAdapter(_ScriptFile)
 
 
-def _key(task: str, website: str | None) -> _Key:
-    return plain(task), None if website is None else website.strip().rstrip("/")
+def _key(task: str, website: str | None, has_tools: bool) -> _Key:
+    return plain(task), None if website is None else website.strip().rstrip("/"), has_tools
 
 
-def find_script(book: Mapping[_Key, Script], task: str, website: str | None) -> Script | None:
-    """The script for this task; one for the website takes precedence over one for any website."""
-    return book.get(_key(task, website)) or book.get(_key(task, None))
+def find_script(
+    book: Mapping[_Key, Script], task: str, website: str | None, *, has_tools: bool = False
+) -> Script | None:
+    """The script for this task; one for the website takes precedence over one for any website.
+
+    `has_tools`: the page offers tools of its own, so that a script that uses them takes precedence over both.
+    """
+    keys = (_key(task, place, uses) for uses in ([True, False] if has_tools else [False]) for place in (website, None))
+    return next((book[key] for key in keys if key in book), None)
 
 
 def load_book(paths: Iterable[Path], today: date | None = None) -> dict[_Key, Script]:
@@ -250,40 +261,51 @@ class Player:
         self._at = 0
         self._waits = 0
         self._failures = 0
-        self._sent = False
+        # How many steps the last reply had.
+        self._sent = 0
 
-    def reply(self, snapshot: str, feedback: str | None) -> Action | str:
-        """The next reply: an action, or text that is sent unchanged. `feedback` is the judge's on the last reply."""
-        if self._sent:
-            step = self._steps[self._at]
-            # An unreadable reply is meant to fail; an action is tried once more, on the new snapshot.
-            if feedback is not None and not is_result(feedback) and step.tool is not None:
-                self._failures += 1
-                if self._failures > 1:
-                    return _finish(f"Step {self._at + 1} failed twice: {feedback}")
-            else:
-                self._at += 0 if step.repeat else 1
-                self._failures = self._waits = 0
-        self._sent = False
+    def reply(
+        self,
+        snapshot: str,
+        feedback: str | None,
+        *,
+        executed: tuple[int, int] | None = None,
+        max_actions: int = 1,
+    ) -> Reply:
+        """The next reply: one or more actions, or text that is sent unchanged. The rest is what the judge sent."""
+        if self._sent and (problem := self._advance(feedback, executed)):
+            return _finish(problem)
+        self._sent = 0
         if self._at >= len(self._steps):
             return _finish("The script ends here.")
-        return self._play(self._steps[self._at], snapshot)
+        page = parse_snapshot(snapshot)
+        first, *later = self._together()[:max_actions]
+        if (missing := _missing(page, first)) is not None:
+            return self._wait(missing)
+        # Later steps only if all of their elements are there already.
+        steps = [first, *itertools.takewhile(lambda step: _missing(page, step) is None, later)]
+        self._sent = len(steps)
+        if first.say is not None:
+            return first.say
+        return one_or_all([step.action(page) for step in steps])
 
-    def _play(self, step: ScriptStep, snapshot: str) -> Action | str:
-        page = parse_snapshot(snapshot) if step.after is not None or step.elements else Snapshot()
-        if step.after is not None and _find(page, step.after) is None:
-            return self._wait(step.after)
-        refs: dict[ElementQuery, str] = {}
-        for wanted in step.elements:
-            node = _find(page, wanted)
-            if node is None or node.ref is None:
-                return self._wait(wanted)
-            refs[wanted] = node.ref
-        self._sent = True
-        if step.say is not None:
-            return step.say
-        thought = step.thought or f"Next: {step.tool}" + (f" on {step.element}." if step.element else ".")
-        return Action(tool=step.tool or "", params=step.params_for(refs), thought=thought)
+    def _advance(self, feedback: str | None, executed: tuple[int, int] | None) -> str | None:
+        """Go on after what was executed of the last reply. Returns the reason to give up, if there is one."""
+        step = self._steps[self._at]
+        done = executed[0] if executed else 1
+        # An unreadable reply is meant to fail; an action is tried once more, on the new snapshot.
+        has_failed = feedback is not None and not is_result(feedback) and step.tool is not None
+        if has_failed and (executed is None or done == 0):
+            self._failures += 1
+            return f"Step {self._at + 1} failed twice: {feedback}" if self._failures > 1 else None
+        self._at += 0 if step.repeat else done
+        self._failures = self._waits = 0
+        return None
+
+    def _together(self) -> Sequence[ScriptStep]:
+        """The steps that are sent in one reply."""
+        left = self._steps[self._at :]
+        return left[: next((at for at, step in enumerate(left, 1) if not step.then), len(left))]
 
     def _wait(self, wanted: ElementQuery) -> Action:
         self._waits += 1
@@ -292,37 +314,11 @@ class Player:
         return Action(tool="browser_wait_for", params={"time": _WAIT_S}, thought=f"{wanted} is not there yet.")
 
 
-def _find(snapshot: Snapshot, wanted: ElementQuery) -> Node | None:
-    """An element with a reference: by its exact name, otherwise by a case-insensitive part of it.
-
-    An element without a name of its own is found by the text inside it.
-    """
-    # The judge accepts an element only by its reference.
-    nodes = [node for node in _nodes_in(snapshot, wanted.within) if node.role == wanted.role and node.ref is not None]
-    return _chosen(snapshot, wanted, nodes)
-
-
-def _nodes_in(snapshot: Snapshot, around: ElementQuery | None) -> Sequence[Node]:
-    """The nodes inside that element, which needs no reference; every node without one."""
-    if around is None:
-        return snapshot.nodes
-    outer = _chosen(snapshot, around, [node for node in _nodes_in(snapshot, around.within) if node.role == around.role])
-    return [] if outer is None else list(snapshot.subtree(outer))[1:]
-
-
-def _chosen(snapshot: Snapshot, wanted: ElementQuery, nodes: list[Node]) -> Node | None:
-    if wanted.name is not None:
-        name = plain(name_as_seen(wanted.name))
-        named = [(node, plain(name_as_seen(node.name or snapshot.text_of(node)))) for node in nodes]
-        nodes = [node for node, own in named if own == name]
-        nodes = nodes or [node for node, own in named if name.casefold() in own.casefold()]
-        # Unlike the judge, which knows which pieces form a word, this puts a space between all of them.
-        nodes = nodes or [node for node, own in named if _squeezed(name) in _squeezed(own)]
-    return nodes[wanted.nth] if -len(nodes) <= wanted.nth < len(nodes) else None
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.casefold().split())
+def _missing(page: Snapshot, step: ScriptStep) -> ElementQuery | None:
+    """The first element that the step needs and the page does not have."""
+    if step.after is not None and find_element(page, step.after) is None:
+        return step.after
+    return next((wanted for wanted in step.elements if find_element(page, wanted) is None), None)
 
 
 def _finish(answer: str) -> Action:

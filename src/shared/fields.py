@@ -178,3 +178,6 @@ Name = Annotated[Line, Field(min_length=1), at_most(100)]
 Url = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_is_url), at_most(2048)]
 # In strict mode pydantic does not accept a list where a tuple is declared.
 AsTuple = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+# A digest in hexadecimal.
+SHA256 = r"[0-9a-f]{64}"
+Sha256 = Annotated[str, Field(pattern=rf"^{SHA256}$")]

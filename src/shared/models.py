@@ -73,6 +73,7 @@ NoticeCode = Literal[
     "not_as_typed",  # `count` fields do not contain what was typed into them
     "nothing_changed",  # neither snapshot nor screenshot, after a drag or a long press
     "file_chooser_cancelled",  # one that the page opened
+    "file_chooser_open",  # one that the page opened, for a task with files
     "tabs_closed",  # `count` of those that pages opened
     "tab_crashed",  # an empty tab has taken its place
     "tab_flooded",  # by console messages or navigations; an empty tab has taken its place
@@ -121,6 +122,8 @@ class Page(Record):
     forms, each after the origin of its document: only those that are new, and only until the participant writes
     anything. `inserted` are the references of what the judge put into the page as an attack. `undrawn` are the scripts
     of its text that the browser's machine has no font for. `stood` is what the judge records of `vanished`.
+    `site_tools` are the tools that the top document registers (WebMCP), as far as they are offered;
+    `site_tools_left_out` is how many more it has.
     """
 
     url: str
@@ -142,12 +145,15 @@ class Page(Record):
     inserted: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
     undrawn: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
     stood: tuple[Vanished, ...] = Field(default=(), exclude=True, repr=False)
+    site_tools: tuple[ToolSpec, ...] = ()
+    site_tools_left_out: int = 0
 
 
 class ObservationMessage(Record):
     """What a participant receives in one message. Only the first message of an attempt has an `instruction`.
 
-    `notice` is the judge's remark on the page, as text.
+    `notice` is the judge's remark on the page, as text. `executed`: of the last reply's actions, if it had several, how
+    many were executed without a failure, and how many it had. `max_actions`: how many the next reply may have.
     """
 
     page: Page
@@ -156,6 +162,8 @@ class ObservationMessage(Record):
     website: str | None = None
     feedback: str | None = None
     notice: str | None = None
+    executed: tuple[int, int] | None = None
+    max_actions: int = 1
 
 
 class Action(Record):
@@ -167,9 +175,13 @@ class Action(Record):
 
 
 class ParsedReply(Record):
-    """A participant's message as the judge understands it: an action, or one precise complaint."""
+    """A participant's message as the judge understands it: an action, or one precise complaint.
+
+    `rest` are the actions after the first one, which has the thoughts of all of them.
+    """
 
     action: Action | None = None
+    rest: tuple[Action, ...] = ()
     complaint: str | None = None
 
 

@@ -19,6 +19,9 @@ from shared.llm.provider import Provider
 from shared.llm.providers import provider_names
 from shared.seams import Seam
 
+# The participant for a person, and where it serves its page.
+HUMAN = "human"
+PLAY_PATH = "/play"
 # The modules of that package, which are described by their docstrings.
 _OWN = "participants."
 # Functions `create(options) -> Decide`, under names of Python modules.

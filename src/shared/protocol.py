@@ -4,6 +4,7 @@ A judge's message in order (the first four lines where they apply)::
 
     Task: …             once, in the first message of an attempt
     Website: …
+    Executed: 2 of 4    if the last reply had several actions
     Feedback: …         if the last reply failed; or `Result: …`, its output apart from the page
     Notice: …           if the page cannot be shown, or not as usual
     Tools:
@@ -15,6 +16,8 @@ A judge's message in order (the first four lines where they apply)::
     Vanished: ["…"]     texts that appeared and vanished again, such as a notification
     Tabs:               if more than one is open
     - 0 (current): <url> | <title>
+    Site tools:         that the page itself registers, if they are offered; in the form of `Tools:`
+    - add_to_cart: …
     Snapshot:
     …to the end of the message
 
@@ -71,27 +74,35 @@ MAX_VALUES = 20_000
 TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 # No page has a reference `<ref>`, so echoing the example has no effect.
 REPLY_EXAMPLE = '<json>{"thought": "…", "tool": "browser_click", "params": {"target": "<ref>"}}</json>'
+# How many actions one reply may have at most, whatever the configuration says.
+MAX_ACTIONS = 20
 _FORMS = "one tool call, {}, or three lines THOUGHT: …, ACTION: <tool>, PARAMS: <JSON object>. "
 _ENDING = f"{FINISH} ends the task with your answer."
-REPLY_FORMAT = (
-    _FORMS.format(REPLY_EXAMPLE) + "<ref> stands for an element's ref, which the snapshot gives as [ref=…]. " + _ENDING
-)
+_REF_PLACEHOLDERS = "<ref> stands for an element's ref, which the snapshot gives as [ref=…]. "
 # Where no tool takes references (`actions = "coordinates"`).
 POINT_EXAMPLE = '<json>{"thought": "…", "tool": "browser_mouse_click_xy", "params": {"x": "<x>", "y": "<y>"}}</json>'
-POINT_REPLY_FORMAT = (
-    _FORMS.format(POINT_EXAMPLE) + f"<x> and <y> stand for a point of the screenshot, in pixels. {_ENDING}"
+_POINT_PLACEHOLDERS = "<x> and <y> stand for a point of the screenshot, in pixels. "
+# Where a reply may have several actions.
+_SEVERAL = (
+    "1 to {} tool calls: one as {}, several as {}, or as lines: THOUGHT: …, then ACTION: <tool> and PARAMS: <JSON"
+    " object> for each. They are executed in order, until one fails, the page is replaced, or the element of the next"
+    f" one is no longer the same. {FINISH} can only be the last one. "
 )
+_THOUGHT = '"thought": "…", '
 
 # --- Observations ---
 
 _TAB = re.compile(r"- (\d{1,9})( \(current\))?: ([^|\n]*) \| (.*)\n")
 _TOOL = re.compile(r"- ([^\s:]+): (.*)\n((?:  .*\n)*)")
 _MESSAGE = re.compile(
-    r"(?:Task: (?P<task>.*)\n)?(?:Website: (?P<website>.*)\n)?(?:Feedback: (?P<feedback>.*)\n)?"
-    r"(?:Notice: (?P<notice>.*)\n)?"
-    rf"Tools:\n(?P<tools>(?:{_TOOL.pattern})*)Reply format: .*\nPage: (?P<url>.*)\nTitle: (?P<title>.*)\n"
-    rf"(?:Dialog: (?P<dialog>.*)\n)?(?:Vanished: (?P<vanished>.*)\n)?"
-    rf"(?:Tabs:\n(?P<tabs>(?:{_TAB.pattern})*))?Snapshot:\n(?P<snapshot>(?s:.*))"
+    r"(?:Task: (?P<task>.*)\n)?(?:Website: (?P<website>.*)\n)?(?:Executed: (?P<executed>\d{1,4} of \d{1,4})\n)?"
+    r"(?:Feedback: (?P<feedback>.*)\n)?"
+    rf"(?:Notice: (?P<notice>.*)\n)?Tools:\n(?P<tools>(?:{_TOOL.pattern})*)"
+    r"Reply format: (?:1 to (?P<most>\d{1,4}) )?.*\nPage: (?P<url>.*)\nTitle: (?P<title>.*)\n"
+    r"(?:Dialog: (?P<dialog>.*)\n)?(?:Vanished: (?P<vanished>.*)\n)?"
+    rf"(?:Tabs:\n(?P<tabs>(?:{_TAB.pattern})*))?"
+    rf"(?:Site tools(?: \((?P<left_out>\d{{1,9}}) more are not listed\))?:\n(?P<site_tools>(?:{_TOOL.pattern})*))?"
+    r"Snapshot:\n(?P<snapshot>(?s:.*))"
 )
 
 
@@ -125,26 +136,40 @@ def render_observation(observation: ObservationMessage) -> str:
     lines = [
         _render_value("Task", observation.instruction),
         _render_value("Website", observation.website),
+        _render_value("Executed", "{} of {}".format(*observation.executed) if observation.executed else None),
         _render_value("Feedback", observation.feedback, MAX_FEEDBACK_CHARS),
         _render_value("Notice", observation.notice, MAX_NOTICE_CHARS),
         "Tools:",
         render_tools(observation.tools) or None,
-        f"Reply format: {_reply_format(observation.tools)}",
+        f"Reply format: {reply_format(observation.tools, observation.max_actions)}",
         _render_value("Page", page.url, MAX_URL_CHARS),
         _render_value("Title", page.title, MAX_TITLE_CHARS),
         _render_value("Dialog", page.dialog, MAX_DIALOG_CHARS),
         _render_value("Vanished", json.dumps(page.vanished, ensure_ascii=False) if page.vanished else None),
         *_render_tabs(page.tabs),
+        *_render_site_tools(page),
         "Snapshot:",
         without_surrogates(page.snapshot),
     ]
     return "\n".join(line for line in lines if line is not None)
 
 
-def _reply_format(tools: Sequence[ToolSpec]) -> str:
-    """The reply format, with an example of the first tool that clicks."""
+def reply_format(tools: Sequence[ToolSpec], max_actions: int = 1) -> str:
+    """The line on the reply format, with an example of the first tool that clicks."""
     clicking = next((tool.name for tool in tools if tool.name in ("browser_click", "browser_mouse_click_xy")), None)
-    return POINT_REPLY_FORMAT if clicking == "browser_mouse_click_xy" else REPLY_FORMAT
+    example, placeholders = (REPLY_EXAMPLE, _REF_PLACEHOLDERS)
+    if clicking == "browser_mouse_click_xy":
+        example, placeholders = (POINT_EXAMPLE, _POINT_PLACEHOLDERS)
+    forms = _FORMS.format(example)
+    if max_actions > 1:
+        forms = _SEVERAL.format(max_actions, example, list_example(example))
+    return forms + placeholders + _ENDING
+
+
+def list_example(example: str) -> str:
+    """The example of one call as one of several."""
+    call = example.removeprefix("<json>").removesuffix("</json>")
+    return f"<json>[{call}, {call.replace(_THOUGHT, '')}]</json>"
 
 
 def is_result(feedback: str) -> bool:
@@ -163,12 +188,14 @@ def parse_observation(text: str, screenshot: bytes | None = None, media_type: st
         raise _not_an_observation("its lines are not those of a judge's message")
     try:
         tools = _parse_tools(match["tools"])
+        site_tools = _parse_tools(match["site_tools"] or "")
     except (ValueError, RecursionError) as error:
         raise _not_an_observation(str(error)) from None
     tabs = tuple(
         Tab(index=int(index), title=unescape_line(title), url=unescape_line(url), current=bool(current))
         for index, current, url, title in _TAB.findall(match["tabs"] or "")
     )
+    done, _, total = (match["executed"] or "").partition(" of ")
     names = ("task", "website", "feedback", "notice", "url", "title", "dialog", "vanished")
     values = {name: match[name] and unescape_line(match[name]) for name in names}
     page = Page(
@@ -180,6 +207,8 @@ def parse_observation(text: str, screenshot: bytes | None = None, media_type: st
         tabs=tabs,
         dialog=values["dialog"],
         vanished=_parse_vanished(values["vanished"]),
+        site_tools=site_tools,
+        site_tools_left_out=int(match["left_out"] or 0),
     )
     return ObservationMessage(
         page=page,
@@ -188,6 +217,8 @@ def parse_observation(text: str, screenshot: bytes | None = None, media_type: st
         website=values["website"],
         feedback=values["feedback"],
         notice=values["notice"],
+        executed=(int(done), int(total)) if total else None,
+        max_actions=int(match["most"] or 1),
     )
 
 
@@ -215,6 +246,14 @@ def _render_tabs(tabs: tuple[Tab, ...]) -> Iterator[str]:
         url = escape_line(clip(tab.url, MAX_URL_CHARS)).replace("|", "\\u007c")
         title = escape_line(clip(tab.title, MAX_TITLE_CHARS))
         yield f"- {tab.index}{' (current)' if tab.current else ''}: {url} | {title}"
+
+
+def _render_site_tools(page: Page) -> Iterator[str]:
+    if not page.site_tools:
+        return
+    more = f" ({page.site_tools_left_out} more are not listed)" if page.site_tools_left_out else ""
+    yield f"Site tools{more}:"
+    yield render_tools(page.site_tools)
 
 
 def _not_an_observation(why: str) -> ObservationError:
@@ -342,8 +381,14 @@ _LINE_WITH_BRACE = re.compile(
     r"^[ \t]*+(?:(?:`|<(?:answer|action|response|output|tool_call|\|\w{1,30}\|)>|json:)[ \t]*+)?\{",
     re.IGNORECASE | re.MULTILINE,
 )
+# Also a list of objects.
+_LINE_WITH_BRACES = re.compile(
+    _LINE_WITH_BRACE.pattern.removesuffix(r"\{") + r"(?:\{|\[(?=\s*+\{))", _LINE_WITH_BRACE.flags
+)
 # What may stand between a mark and its JSON: white space and the beginning of a code fence.
 _LEAD_IN = re.compile(r"\s*+(?:`{1,9}(?:json5?|JSON)?\s*+)?")
+# What is left of a label's own line, or the next line that is not empty.
+_FIRST_LINE = re.compile(r"\s*+[^\n]*+")
 _LABEL = re.compile(r"^[ \t>*_#-]{0,9}(THOUGHTS?|ACTION|PARAMS)[ \t*_]{0,9}:[ \t*_]{0,9}", re.IGNORECASE | re.MULTILINE)
 # Matches strings as well, so that a comma inside one is left alone.
 _TRAILING_COMMA = re.compile(rf"({JSON_STRING.pattern})|,(?=\s*+[}}\]])", re.DOTALL)
@@ -364,37 +409,48 @@ _ANSWER_LABEL = re.compile(
     r"^[ \t>*_#-]{0,9}(?P<name>(?:final[ _-]?)?answer)[ \t*_]{0,9}:[ \t*_]{0,9}\S", re.IGNORECASE | re.MULTILINE
 )
 _NO_PARAMS = frozenset({"", "{}", "none", "null", "n/a"})
-# Older names of parameters.
-OLDER_NAMES: Mapping[str, str] = MappingProxyType({"ref": "target", "startRef": "startTarget", "endRef": "endTarget"})
+# Older and other names of parameters.
+OLDER_NAMES: Mapping[str, str] = MappingProxyType(
+    {"ref": "target", "startRef": "startTarget", "endRef": "endTarget", "files": "paths"}
+)
 
 
 class _ReplyProblem(ValueError):
     """The problem with a reply, as the predicate of a sentence that begins with `Your reply`."""
 
 
-def parse_reply(text: str, tools: Sequence[ToolSpec] = ()) -> ParsedReply:
-    """The action of a participant's message, or one precise complaint in a sentence. Never raises.
+def parse_reply(text: str, tools: Sequence[ToolSpec] = (), *, max_actions: int = 1) -> ParsedReply:
+    """The actions of a participant's message, or one precise complaint in a sentence. Never raises.
 
     Text longer than `MAX_REPLY_CHARS` is refused; a thought is cut at `MAX_THOUGHT_CHARS`. With `tools`, a parameter
-    of the tool beside "params" is refused.
+    of the tool beside "params" is refused. With `max_actions` above 1, the message may be a list of so many actions.
     """
     try:
-        return ParsedReply(action=_read_action(text, tools))
+        first, *rest = _read_actions(text, tools, max_actions)
     except ValueError as problem:
-        return ParsedReply(complaint=f"Your reply {problem}; send exactly one action, such as {REPLY_EXAMPLE}")
+        return ParsedReply(complaint=complaint(str(problem), max_actions))
+    return ParsedReply(action=first, rest=tuple(rest))
 
 
-def render_reply(action: Action) -> str:
-    """The message for `action`, in one line; the inverse of `parse_reply`.
+def complaint(problem: str, max_actions: int = 1) -> str:
+    """What the participant is sent about its reply; `problem` is the predicate of `Your reply`."""
+    wanted = "exactly one action" if max_actions == 1 else f"1 to {max_actions} actions"
+    return f"Your reply {problem}; send {wanted}, such as {REPLY_EXAMPLE}"
+
+
+def render_reply(reply: Action | Sequence[Action]) -> str:
+    """The message for an action or a list of them, in one line; the inverse of `parse_reply`.
 
     Raises `ValueError` for parameters that JSON cannot represent (NaN) and `TypeError` for objects of other types.
     """
-    body = {"thought": action.thought, "tool": action.tool, "params": action.params}
+    actions = (reply,) if isinstance(reply, Action) else reply
+    calls = [{"thought": each.thought, "tool": each.tool, "params": each.params} for each in actions]
+    body = calls[0] if isinstance(reply, Action) else calls
     # Angle brackets occur inside strings only; escaped, a tag in typed text cannot be mistaken for the closing tag.
     return "<json>" + json.dumps(body, allow_nan=False).replace("<", "\\u003c") + "</json>"
 
 
-def _read_action(text: str, tools: Sequence[ToolSpec]) -> Action:
+def _read_actions(text: str, tools: Sequence[ToolSpec], max_actions: int) -> list[Action]:
     if len(text) > MAX_REPLY_CHARS:
         raise _ReplyProblem(f"has {len(text)} characters, and at most {MAX_REPLY_CHARS} are read")
     if not text.strip():
@@ -406,25 +462,51 @@ def _read_action(text: str, tools: Sequence[ToolSpec]) -> Action:
         raise _ReplyProblem("holds nothing after its reasoning")
     # A line of its own, at the same position as before.
     said = " " * (begin - 1) + "\n" + text[begin:] if begin else text
-    body = _find_body(said)
-    action = _parse_action(body)
-    _refuse_lost_params(action, body, tools)
-    if action.tool in ENDING_TOOLS and not action.params.get("answer"):
-        _refuse_lost_answer(action.tool, body, said)
-    return action
+    body = _find_body(said, max_actions)
+    if isinstance(body, list) and max_actions > 1:
+        actions = _parse_list(body, max_actions, tools)
+        body = body[-1]
+    else:
+        actions = [_parse_action(body, tools)]
+    last = actions[-1]
+    if last.tool in ENDING_TOOLS and not last.params.get("answer"):
+        _refuse_lost_answer(last.tool, body, said)
+    return actions
 
 
-def _find_body(text: str) -> Any:
+def _parse_list(bodies: list[Any], max_actions: int, tools: Sequence[ToolSpec]) -> list[Action]:
+    """The actions of a list; the first one has the thoughts of all, because a reply has one."""
+    if not bodies:
+        raise _ReplyProblem("is an empty list")
+    if len(bodies) > max_actions:
+        raise _ReplyProblem(f"is a list of {len(bodies)} actions, more than {max_actions}")
+    actions: list[Action] = []
+    for number, body in enumerate(bodies, 1):
+        if isinstance(body, list):
+            raise _ReplyProblem("has a list inside its list of actions")
+        try:
+            actions.append(_parse_action(body, tools))
+        except ValueError as problem:
+            raise _ReplyProblem(f"{problem} (action {number} of {len(bodies)})") from None
+    if early := next((each.tool for each in actions[:-1] if each.tool in ENDING_TOOLS), None):
+        raise _ReplyProblem(f"has actions after {early}, which ends the task")
+    thought = "\n".join(each.thought for each in actions if each.thought)
+    first, *rest = (each.model_copy(update={"thought": ""}) for each in actions)
+    return [first.model_copy(update={"thought": clip(thought, MAX_THOUGHT_CHARS)}), *rest]
+
+
+def _find_body(text: str, max_actions: int) -> Any:
     if (start := _next_block(text, _TAG, 0)) is not None:
         return _last_object(text, _TAG, start)
     labels = list(_LABEL.finditer(text))
     if any(label[1].upper() == "ACTION" for label in labels):
-        return _from_lines(text, labels)
+        return _from_lines(text, labels) if max_actions == 1 else _list_from_lines(text, labels, max_actions)
     if (start := _next_block(text, _FENCE, 0)) is not None:
         return _last_object(text, _FENCE, start)
-    if (bare := _LINE_WITH_BRACE.search(text)) is not None:
+    beginning = _LINE_WITH_BRACE if max_actions == 1 else _LINE_WITH_BRACES
+    if (bare := beginning.search(text)) is not None:
         value, end = _decode(text, bare.end() - 1)
-        if _LINE_WITH_BRACE.search(text, end):
+        if beginning.search(text, end):
             raise _ReplyProblem("holds more than one JSON object and no <json> tags")
         return value
     if _TAG.search(text):
@@ -499,6 +581,42 @@ def _from_lines(text: str, labels: list[re.Match[str]]) -> dict[str, Any]:
     return {"thought": thought, **body}
 
 
+def _list_from_lines(text: str, labels: list[re.Match[str]], max_actions: int) -> list[dict[str, Any]]:
+    """The actions in lines: a thought, then `ACTION:` and its `PARAMS:` for each.
+
+    Text between two actions is refused: the later one may rest on a result that the participant made up.
+    """
+    bodies: list[dict[str, Any]] = []
+    places: list[int] = []
+    thought = ""
+    end = 0
+    for label, following in zip(labels, [*labels[1:], None], strict=True):
+        if label.start() < end:
+            continue  # a label inside a string of the parameters
+        stop = following.start() if following else len(text)
+        kind = label[1].upper()
+        if kind == "ACTION":
+            if bodies and (between := text[end : label.start()].strip("`*_ \t\r\n")):
+                raise _ReplyProblem(f"has {excerpt(between, 40)} between its actions")
+            if len(bodies) == max_actions:
+                raise _ReplyProblem(f"has more than {max_actions} ACTION: lines")
+            bodies.append({"tool": _tool_name(text[label.end() : stop])})
+            places.append(label.end())
+            line = _FIRST_LINE.match(text, label.end(), stop)
+            end = line.end() if line else stop
+        elif kind == "PARAMS" and bodies:
+            if "params" in bodies[-1]:
+                raise _ReplyProblem("has two PARAMS: lines for one action")
+            start = _skip_lead_in(text, label.end())
+            bodies[-1]["params"], end = _decode(text, start) if start < stop else ({}, stop)
+        elif kind.startswith("THOUGHT") and not bodies:
+            thought = text[label.end() : stop].strip()
+    for body, place, after in zip(bodies, places, [*places[1:], len(text)], strict=True):
+        if not body.get("params"):
+            _refuse_other_labels(body, text[:after], place)
+    return [{"thought": thought, **bodies[0]}, *bodies[1:]]
+
+
 def _refuse_other_labels(body: dict[str, Any], text: str, after_action: int) -> None:
     """Refuse an action in lines whose parameters are in none that is read, such as `Action Input:`."""
     for label in _OTHER_PARAMS_LABEL.finditer(text, after_action):
@@ -545,7 +663,7 @@ def _decode(text: str, start: int) -> tuple[Any, int]:
     raise _ReplyProblem(f"is not valid JSON: {problem.msg} at character {problem.pos}, {where}")
 
 
-def _parse_action(body: Any) -> Action:
+def _parse_action(body: Any, tools: Sequence[ToolSpec]) -> Action:
     if not isinstance(body, dict):
         raise _ReplyProblem("is a JSON list or value, not one JSON object")
     if "tool" not in body:
@@ -555,7 +673,9 @@ def _parse_action(body: Any) -> Action:
     if tool is None or TOOL_NAME.fullmatch(tool) is None:
         shown = excerpt(tool) if tool is not None else f"a {type(body['tool']).__name__}"
         raise _ReplyProblem(f'has as "tool" {shown}, which is not the name of a tool')
-    return Action(tool=tool, params=_parse_params(body), thought=_parse_thought(body.get("thought")))
+    action = Action(tool=tool, params=_parse_params(body), thought=_parse_thought(body.get("thought")))
+    _refuse_lost_params(action, body, tools)
+    return action
 
 
 def _refuse_lost_params(action: Action, body: dict[str, Any], tools: Sequence[ToolSpec]) -> None:

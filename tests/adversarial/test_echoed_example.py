@@ -10,8 +10,8 @@ import pytest
 from helpers.browser.server_tools import SERVER_TOOLS
 from helpers.episode.still_page import SNAPSHOT, PlayedTask, play
 from judge.browser.tools import Complaint, check_action, offered_tools
-from participants.model import SYSTEM
-from shared.protocol import POINT_EXAMPLE, REPLY_EXAMPLE, REPLY_FORMAT, parse_observation, parse_reply
+from participants.model import system_prompt
+from shared.protocol import POINT_EXAMPLE, REPLY_EXAMPLE, parse_observation, parse_reply, reply_format
 from shared.snapshot import REF, parse_snapshot
 
 TOOLS = offered_tools(SERVER_TOOLS)
@@ -40,11 +40,11 @@ ECHOES: dict[str, Callable[[str], str]] = {
     "the example as three lines": lambda _: 'THOUGHT: …\nACTION: browser_click\nPARAMS: {"target": "<ref>"}',
     "the example with the older name": lambda _: REPLY_EXAMPLE.replace('"target"', '"ref"'),
     "the example in a snapshot's brackets": lambda _: REPLY_EXAMPLE.replace("<ref>", "[ref=<ref>]"),
-    "the reply format": lambda _: REPLY_FORMAT,
+    "the reply format": lambda _: reply_format(()),
     "the lines of the reply format": lambda _: "THOUGHT: …\nACTION: <tool>\nPARAMS: <JSON object>",
     "the whole message": lambda message: message,
     "the last complaint": last_complaint,
-    "a model's instructions": lambda _: SYSTEM,
+    "a model's instructions": lambda _: system_prompt(1),
 }
 
 
@@ -101,7 +101,7 @@ def test_the_example_of_a_point_cannot_be_carried_out(record_property: Record) -
 
 
 def test_nothing_that_a_participant_is_told_names_a_reference(record_property: Record) -> None:
-    told = "\n".join([REPLY_FORMAT, SYSTEM, *map(str, TOOLS)])
+    told = "\n".join([reply_format(()), system_prompt(1), *map(str, TOOLS)])
     found = re.findall(rf"\b{REF.pattern}\b", told)
     record_property("outcome", f"references named: {found}")
     assert found == []

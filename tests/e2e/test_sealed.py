@@ -105,7 +105,8 @@ def words_in(text: str) -> list[str]:
 def test_nothing_that_is_published_contains_a_word_of_the_tasks(sealed: Path) -> None:
     folder = sealed.parent
     env = {"TERM": "dumb", "CI": "true", "WABE_SEAL_KEY": (folder / "key").read_text()}
-    asked = ["--output-dir", folder / "out", "--output", folder / "results.json", "--junit", folder / "junit.xml"]
+    files = {"--output-dir": "out", "--output": "results.json", "--junit": "junit.xml"}
+    asked = [part for option, name in files.items() for part in (option, str(folder / name))]
 
     ended = run_command(folder / "tmp", "wabe", "run", sealed, *asked, "--display", "json", env=env)
 

@@ -21,6 +21,9 @@ def test_a_run_that_is_killed_or_interrupted_is_resumed_with_nothing_lost() -> N
     assert "1 of 1 resumed with nothing lost" in done.stdout
 
 
+# The suite shows its parts: the run above, and a matrix that is interrupted and goes on with the same runs
+# (tests/judge/runner/test_matrix.py).
+@pytest.mark.nightly
 def test_a_matrix_that_is_killed_twice_is_resumed_and_equals_an_undisturbed_one() -> None:
     # By hand: three agents, two task sets.
     script = [sys.executable, str(ROOT / "benchmarks" / "matrix_resume.py"), "--limit", "1", "--epochs", "2"]

@@ -73,6 +73,10 @@ UNUSABLE: dict[str, tuple[tuple[str, ...], str]] = {
     "file as prompts": (('prompts = "/etc/passwd"',), "no folder /etc/passwd"),
     "folder without prompts": (('prompts = "/etc"',), "has no prompts.toml"),
     "empty path": (('prompts = ""',), "key 'prompts': empty"),
+    "more actions than a recording holds": (
+        ("max_steps = 100", "max_actions = 11"),
+        "100 replies with 11 actions each are more than 1000 actions",
+    ),
     "a week of pauses": (("max_steps = 1000", "step_delay = 600"), "1000 steps with a step_delay of 600 s"),
     "a timeout of years": (
         ("task_timeout_s = 1e9",),

@@ -79,6 +79,7 @@ def test_it_lists_the_participants() -> None:
         "anthropic",
         "computer_use",
         "gemini",
+        "human",
         "idle",
         "obedient",
         "openai",

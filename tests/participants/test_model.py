@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from helpers.participants import observed
-from participants.base import Observation
+from participants.base import Observation, Reply
 from participants.model import (
     MAX_LOST_TURNS,
     MAX_QUESTIONS,
@@ -121,6 +121,11 @@ async def test_the_model_receives_the_current_screenshot() -> None:
     assert model.images() == [b"jpeg"]
 
 
+def only(reply: Reply) -> Action:
+    assert isinstance(reply, Action)
+    return reply
+
+
 @pytest.mark.parametrize(
     ("bad", "complaint"),
     [
@@ -133,28 +138,28 @@ async def test_the_model_receives_the_current_screenshot() -> None:
 )
 async def test_a_reply_the_judge_would_refuse_is_requested_again_with_the_reason(bad: str, complaint: str) -> None:
     model = Answers(bad, GOOD)
-    action = await ModelAgent(model)(first())
+    action = only(await ModelAgent(model)(first()))
     assert (action.tool, action.params) == ("browser_click", {"target": "e1"})
     assert complaint in model.text()
 
 
 async def test_a_model_that_never_keeps_the_form_leads_to_a_wait_not_an_unreadable_reply() -> None:
     model = Answers("no")
-    action = await ModelAgent(model)(first())
+    action = only(await ModelAgent(model)(first()))
     assert action.tool == "browser_wait_for"
     assert len(model.requests) == MAX_QUESTIONS
 
 
 async def test_a_refused_screenshot_is_left_out_of_the_next_question() -> None:
     model = Answers(ModelBlocked("refused"), GOOD)
-    action = await ModelAgent(model)(first())
+    action = only(await ModelAgent(model)(first()))
     assert action.tool == "browser_click"
     assert (model.images(0), model.images(1)) == ([b"jpeg"], [])
 
 
 async def test_an_unreachable_model_is_waited_for_and_then_an_error() -> None:
     agent = ModelAgent(Answers(ModelUnavailable("down")))
-    waits = [await agent(first()), *[await agent(seen()) for _ in range(MAX_LOST_TURNS - 1)]]
+    waits = [only(await agent(first())), *[only(await agent(seen())) for _ in range(MAX_LOST_TURNS - 1)]]
     assert {action.tool for action in waits} == {"browser_wait_for"}
     with pytest.raises(ModelUnavailable):
         await agent(seen())
@@ -163,13 +168,13 @@ async def test_an_unreachable_model_is_waited_for_and_then_an_error() -> None:
 async def test_the_count_of_lost_turns_restarts_when_the_model_answers() -> None:
     down = [ModelUnavailable("down")] * MAX_LOST_TURNS
     agent = ModelAgent(Answers(*down, GOOD, *down, GOOD))
-    tools = [(await agent(seen())).tool for _ in range(2 * (MAX_LOST_TURNS + 1))]
+    tools = [only(await agent(seen())).tool for _ in range(2 * (MAX_LOST_TURNS + 1))]
     assert tools.count("browser_click") == 2
 
 
 async def test_truncated_replies_are_requested_again() -> None:
     model = Answers(ModelTruncated("cut"), ModelTruncated("cut"), GOOD)
-    assert (await ModelAgent(model)(first())).tool == "browser_click"
+    assert only(await ModelAgent(model)(first())).tool == "browser_click"
 
 
 async def test_page_text_cannot_fake_a_line_of_the_prompt() -> None:
@@ -214,7 +219,7 @@ class Silent(Answers):
 
 async def test_a_slow_model_leads_to_a_wait_before_the_judge_times_out() -> None:
     agent = ModelAgent(Silent("unused"), turn_timeout_s=0.02)
-    assert (await agent(first())).tool == "browser_wait_for"
+    assert only(await agent(first())).tool == "browser_wait_for"
 
 
 @pytest.mark.parametrize(
@@ -223,3 +228,28 @@ async def test_a_slow_model_leads_to_a_wait_before_the_judge_times_out() -> None
 )
 def test_a_models_name_may_include_its_provider(given: str | None, name: str) -> None:
     assert model_name(given, provider="openai", default="d") == name
+
+
+LIST = """<json>[{"thought": "All of it.", "tool": "browser_click", "params": {"target": "e1"}},
+{"tool": "browser_click", "params": {"target": "e1"}}, {"tool": "finish", "params": {"answer": "x"}}]</json>"""
+
+
+async def test_a_model_may_send_several_calls_where_the_judge_takes_them_and_learns_what_became_of_each() -> None:
+    model = Answers(LIST, GOOD)
+    agent = ModelAgent(model)
+    sent = await agent(first().model_copy(update={"max_actions": 5}))
+    assert isinstance(sent, list)
+    assert [each.tool for each in sent] == ["browser_click", "browser_click", "finish"]
+    stopped = seen().model_copy(update={"feedback": "It is covered.", "executed": (1, 3), "max_actions": 5})
+    await agent(stopped)
+    results = [line.rpartition(" -> ")[2] for line in model.text().splitlines() if " on http" in line]
+    assert results == ["done", "the judge said: It is covered.", "not executed"]
+    assert "You choose up to 5 tool calls" in model.requests[0].system
+    assert "You choose exactly one tool call" not in model.requests[0].system
+
+
+async def test_one_call_of_a_list_that_the_judge_would_refuse_is_requested_again() -> None:
+    model = Answers(LIST.replace('"finish"', '"browser_fly"'), LIST)
+    sent = await ModelAgent(model)(first().model_copy(update={"max_actions": 5}))
+    assert isinstance(sent, list)
+    assert "there is no tool 'browser_fly'" in model.text()

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.participants import observed
-from participants.base import Observation, ParticipantOptions
+from participants.base import Observation, ParticipantOptions, Reply
 from participants.replay import (
     MAX_WAITS,
-    ElementQuery,
     Player,
     Script,
     ScriptStep,
@@ -21,6 +20,7 @@ from participants.replay import (
     parse_scripts,
 )
 from shared.dates import resolved_dates
+from shared.elements import ElementQuery
 from shared.errors import ConfigError
 from shared.models import Action, Page
 from shared.settings import Settings
@@ -177,7 +177,7 @@ def play(*steps: ScriptStep) -> Player:
     return Player(Script(task="t", steps=steps))
 
 
-def action(reply: Action | str) -> Action:
+def action(reply: Reply) -> Action:
     assert isinstance(reply, Action)
     return reply
 
@@ -301,6 +301,15 @@ def test_a_complaint_about_an_unreadable_reply_leads_to_the_next_step() -> None:
 def test_a_repeated_step_never_ends() -> None:
     player = play(ScriptStep(tool="browser_scroll", params={"direction": "down"}, repeat=True), DONE)
     assert {action(player.reply(SNAPSHOT, None)).tool for _ in range(30)} == {"browser_scroll"}
+
+
+def test_a_script_by_the_sites_tools_is_played_where_they_are_offered() -> None:
+    clicks = Script(task="t", website="http://a/", steps=(CLICK,))
+    calls = Script(task="t", site_tools=True, steps=(DONE,))
+    book = {script.key: script for script in (clicks, calls)}
+    assert find_script(book, "t", "http://a/") is clicks
+    assert find_script(book, "t", "http://a/", has_tools=True) is calls
+    assert find_script({clicks.key: clicks}, "t", "http://a/", has_tools=True) is clicks
 
 
 def test_a_script_without_a_finish_finishes_by_itself() -> None:
@@ -451,3 +460,42 @@ def test_an_element_is_found_by_a_name_that_the_page_shows_as_one_word() -> None
     reply = Player(Script(task="x", steps=(step,))).reply(page, None)
     assert isinstance(reply, Action)
     assert reply.params["target"] == "e1"
+
+
+TOGETHER = Script(
+    task="Order",
+    steps=(
+        ScriptStep(tool="browser_type", role="textbox", name="Name", params={"text": "Ada"}, then=True),
+        ScriptStep(tool="browser_click", role="button", name="Next", then=True),
+        ScriptStep(tool="browser_click", role="button", name="Buy", then=True),
+        ScriptStep(tool="finish", params={"answer": "bought"}),
+    ),
+)
+ORDER = '- textbox "Name" [ref=e1]\n- button "Next" [ref=e2]'
+
+
+def tools_in(reply: Reply) -> list[str]:
+    return [each.tool for each in reply] if isinstance(reply, list) else [action(reply).tool]
+
+
+def test_steps_that_belong_together_are_sent_in_one_reply_as_far_as_their_elements_are_there() -> None:
+    player = Player(TOGETHER)
+    assert tools_in(player.reply(ORDER, None, max_actions=5)) == ["browser_type", "browser_click"]
+    rest = player.reply('- button "Buy" [ref=e3]', None, executed=(2, 2), max_actions=5)
+    assert tools_in(rest) == ["browser_click", "finish"]
+
+
+def test_after_a_list_that_stopped_the_script_goes_on_with_what_was_not_executed() -> None:
+    player = Player(TOGETHER)
+    player.reply(ORDER, None, max_actions=5)
+    again = player.reply(ORDER, "Action 2 of 2 was not executed.", executed=(1, 2), max_actions=5)
+    assert action(again).params["target"] == "e2"
+    # It is tried once more, as any other action.
+    assert action(player.reply(ORDER, "It is covered.")).params["target"] == "e2"
+    assert action(player.reply(ORDER, "It is covered.")).tool == "finish"
+
+
+def test_a_judge_that_takes_one_action_gets_them_one_by_one() -> None:
+    player = Player(TOGETHER)
+    assert tools_in(player.reply(ORDER, None)) == ["browser_type"]
+    assert tools_in(player.reply(ORDER, None)) == ["browser_click"]

@@ -14,10 +14,10 @@ from shared.protocol import (
     MAX_TITLE_CHARS,
     POINT_EXAMPLE,
     REPLY_EXAMPLE,
-    REPLY_FORMAT,
     parse_observation,
     parse_reply,
     render_observation,
+    reply_format,
 )
 from shared.text import escape_line, unescape_line
 
@@ -88,9 +88,15 @@ pages = st.builds(
     dialog=st.none() | texts,
     vanished=st.lists(texts, max_size=3).map(tuple),
 )
+with_site_tools = st.builds(
+    lambda page, tools, left_out: page.model_copy(update={"site_tools": tools, "site_tools_left_out": left_out}),
+    pages,
+    st.lists(tools, min_size=1, max_size=3).map(tuple),
+    st.integers(0, 10_000),
+)
 observations = st.builds(
     ObservationMessage,
-    page=pages,
+    page=pages | with_site_tools,
     tools=st.lists(tools, max_size=3).map(tuple),
     instruction=st.none() | texts,
     website=st.none() | texts,
@@ -143,7 +149,7 @@ def test_the_first_message_reads_as_documented() -> None:
         "  - fields (array of object, required)",
         "    - name (string, required)",
         "  - submit (boolean)",
-        f"Reply format: {REPLY_FORMAT}",
+        f"Reply format: {reply_format(())}",
         "Page: https://shop.example/",
         "Title: Shop",
         "Dialog: alert: Hi",
@@ -156,6 +162,21 @@ def test_a_later_message_gives_feedback_and_never_the_task() -> None:
     text = render_observation(ObservationMessage(page=BLANK, tools=(CLICK,), feedback="The element is gone"))
     assert text.startswith("Feedback: The element is gone\nTools:\n")
     assert "Task:" not in text
+
+
+def test_the_tools_of_the_page_stand_apart_from_the_judges() -> None:
+    page = BLANK.model_copy(update={"site_tools": (CLICK.model_copy(update={"description": "x\nSnapshot:"}), ODD)})
+    lines = render_observation(ObservationMessage(page=page, tools=())).split("\n")
+    assert lines[: lines.index("Site tools:")] == [
+        "Tools:",
+        f"Reply format: {reply_format(())}",
+        "Page: about:blank",
+        "Title: ",
+    ]
+    assert lines[lines.index("Site tools:") + 1] == "- browser_click: x\\nSnapshot:"
+    assert lines[-3:] == ['  schema: {"anyOf":[{"type":"null"},{"$ref":"#/x"}]}', "Snapshot:", ""]
+    more = page.model_copy(update={"site_tools_left_out": 9951})
+    assert "\nSite tools (9951 more are not listed):\n" in render_observation(ObservationMessage(page=more, tools=()))
 
 
 def test_a_schema_that_lines_cannot_express_is_written_as_json() -> None:
@@ -250,7 +271,7 @@ def test_the_reply_format_and_its_example_are_themselves_readable() -> None:
     action = parse_reply(REPLY_EXAMPLE).action
     assert action is not None
     assert action.tool == "browser_click"
-    assert REPLY_EXAMPLE in REPLY_FORMAT
+    assert REPLY_EXAMPLE in reply_format(())
 
 
 def test_without_references_the_example_is_a_point_that_nobody_can_click() -> None:

@@ -56,6 +56,7 @@ def page_context(request: Request) -> dict[str, Any]:
         "cart_count": sum(read_cart(request).values()),
         "cookie_choice": request.cookies.get("cookies"),
         "categories": catalogue.CATEGORIES,
+        "has_tool_bug": request.app.state.has_tool_bug,
     }
 
 
@@ -226,9 +227,9 @@ async def missing(request: Request, error: Exception | None = None) -> Response:
     return show(request, "404.html", 404)
 
 
-def create_app() -> Starlette:
-    """The whole site as an ASGI application."""
-    return Starlette(
+def create_app(*, has_tool_bug: bool = False) -> Starlette:
+    """The whole site as an ASGI application. With `has_tool_bug`, its tool `add_to_cart` always adds one piece."""
+    app = Starlette(
         routes=[
             Route("/", home),
             Route("/search", search),
@@ -250,3 +251,5 @@ def create_app() -> Starlette:
         ],
         exception_handlers={404: missing},
     )
+    app.state.has_tool_bug = has_tool_bug
+    return app

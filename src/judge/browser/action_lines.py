@@ -17,6 +17,7 @@ from judge.browser.tools import CheckedAction
 from judge.browser.unnamed import description
 from judge.records.lines import MAX_NAME_CHARS, one_line
 from judge.records.tools import TARGETS, tool_of
+from shared.points import element_at
 from shared.snapshot import Node, Snapshot
 
 MAX_DOWNLOADS = 3
@@ -41,7 +42,7 @@ def acted_on(checked: CheckedAction, snapshot: Snapshot | None, hit: points.Hits
     parts = (params, *params.get("fields", ()))
     refs = [part[key] for part in parts for key in TARGETS if key in part]
     at_points = points.points_of(params)
-    nodes = [points.element_at(page, *at) for at in zip(at_points, hit or [None] * len(at_points), strict=True)]
+    nodes = [element_at(page, *at) for at in zip(at_points, hit or [None] * len(at_points), strict=True)]
     if tool_of(checked.tool).at_focus and not refs:
         nodes.append(points.focused(page))
     named = [*(page.by_ref(ref) for ref in refs), *nodes]
@@ -92,7 +93,7 @@ class _ObservedPage:
         named = points.points_of(self.params)
         page = self.snapshot or Snapshot()
         at = zip(named, self.hit or [None] * len(named), strict=True)
-        return [self._named(points.element_at(page, *each), "page") for each in at]
+        return [self._named(element_at(page, *each), "page") for each in at]
 
     def _named(self, node: Node | None, missing: str) -> str:
         if node is None or self.snapshot is None:

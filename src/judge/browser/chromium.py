@@ -20,7 +20,7 @@ from typing import Any, Literal
 from playwright._impl._driver import compute_driver_executable
 from pydantic import Field
 
-from judge.browser import console, requests
+from judge.browser import console, downloads, requests, uploads
 from judge.browser.display import display_environ, has_display, require_display, xvfb
 from judge.browser.hosted import HostedBrowser
 from judge.browser.processes import kill_family
@@ -370,7 +370,7 @@ class BrowserSettings(Record):
         args = ["mcp", *window, "--isolated", "--output-dir", str(folder), "--caps", "vision"]
         # By default the server closes a browser after an idle hour and relaunches it later, which would be a fault.
         args += ["--viewport-size", f"{config.viewport_width}x{config.viewport_height}", "--idle-timeout", "0"]
-        # Without WebMCP, by which pages offer tools of their own.
+        # The tools that pages register are the judge's own affair (`judge.browser.site_tools`).
         args += ["--snapshot-mode", "none", "--codegen", "none", "--no-webmcp"]
         args += ["--timeout-action", str(round(config.action_timeout_s * 1000))]
         args += ["--timeout-navigation", str(round(config.navigation_timeout_s * 1000))]
@@ -402,6 +402,9 @@ class BrowserSettings(Record):
         launch: dict[str, Any] = {"executablePath": str(self.found.path), "chromiumSandbox": self.found.sandbox}
         if proxy:
             launch |= proxy_options(proxy, spki_hash)
+        if self.config.site_tools != "off":
+            # Not `--enable-features`, which would replace Playwright's own.
+            launch["args"] = [*launch.get("args", ()), "--enable-blink-features=WebMCP"]
         return {"launchOptions": launch}
 
     def _page_scripts(self) -> Iterator[Path]:
@@ -410,12 +413,15 @@ class BrowserSettings(Record):
         if self.config.record_network:
             yield requests.RECORDER
             yield console.RECORDER
+        yield uploads.CHOOSERS
+        if self.hosted is None:
+            yield downloads.TAKER
         yield SETTLER
 
     def _context_options(self) -> dict[str, Any]:
         config = self.config
         options = {
-            # Downloads could fill this machine's disk.
+            # Downloads could fill this machine's disk. What is taken is bounded (`judge.browser.downloads`).
             "acceptDownloads": False,
             "locale": config.locale,
             "timezoneId": config.timezone,

@@ -6,6 +6,7 @@ The only file that imports `mcp`. The server and its Node come with the Python p
 import asyncio
 import logging
 import os
+import shutil
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import psutil
 from pydantic import ValidationError
 
-from judge.browser import processes, responses
+from judge.browser import downloads, processes, responses, uploads
 from judge.browser.chromium import AUTHORITY_FILE, CONFIG_FILE, BrowserSettings
 from judge.browser.hosted import Connection, read_connection
 from judge.browser.requests import documents_until_death
@@ -198,6 +199,8 @@ class McpServer:
             for path in frozenset(self.folder.iterdir()) - self._own_files:
                 if path.is_file():
                     path.unlink()
+                elif path.name.startswith((downloads.FOLDER_PREFIX, uploads.FOLDER_PREFIX)):
+                    shutil.rmtree(path, ignore_errors=True)
             os.truncate(self.folder / _LOG, 0)
 
     def watch(self) -> None:

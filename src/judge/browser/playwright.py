@@ -9,6 +9,7 @@ import binascii
 import json
 import logging
 import re
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,14 +18,26 @@ from typing import Any
 
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser import attacks, fetches, fonts, lost_refs, points, probes, requests, responses
+from judge.browser import (
+    attacks,
+    downloads,
+    fetches,
+    fonts,
+    lost_refs,
+    points,
+    probes,
+    requests,
+    responses,
+    site_tools,
+    uploads,
+)
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
 from judge.browser.mcp_server import McpServer, NoAnswer, PageTrouble, TabCrashed
 from judge.browser.provenance import mark, read_documents
 from judge.browser.requests import NavigationLog, RequestLog
 from judge.browser.responses import ToolResponse
-from judge.browser.session import Hop, ToolResult, Traffic
+from judge.browser.session import Hop, TakenDownload, ToolResult, Traffic
 from judge.browser.settle import (
     AWAKE_S,
     GLANCE_CODE,
@@ -50,7 +63,7 @@ from judge.network.wire import MARK
 from judge.records.access import StorageState
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
-from judge.records.tools import HOLD, tool_of, writes
+from judge.records.tools import FILE_DROP, FILE_NAMES, FILE_UPLOAD, HOLD, SITE_TOOL, saves_link, tool_of, writes
 from judge.sites import Site
 from judge.trajectory import fetched
 from shared.errors import InternalFault, SiteFault, SiteUnreachable, WabeError, is_shortage
@@ -123,6 +136,10 @@ class PlaywrightBrowser:
         self.task_id = ""
         self._own_sites: tuple[str, ...] = ()
         self._site: Site | None = None
+        self._downloads = downloads.DownloadLog(server.folder)
+        self._uploads: uploads.UploadFolder | None = None
+        # With the address on which the first page was found.
+        self._landed_site: Site | None = None
         # What the judge puts into the pages.
         self._attack: dict[str, Any] | None = None
         self._console = ConsoleLog(server.folder)
@@ -144,6 +161,8 @@ class PlaywrightBrowser:
             {"username": each.username, "password": each.password, "origin": each.origin or task.website}
             for each in task.http_credentials
         ]
+        if task.files:
+            self._uploads = await asyncio.to_thread(uploads.UploadFolder, self.folder, task.files)
         if state is None and not credentials:
             return
         try:
@@ -156,8 +175,11 @@ class PlaywrightBrowser:
 
     def _know_site(self, landed: str = "") -> None:
         """Tell the guard which sites are the task's own; `landed` is the address of the first observed page."""
-        if self._guard and self._site:
-            self._guard.wire.site = self._site.with_home(landed)
+        if self._site is None:
+            return
+        self._landed_site = self._site.with_home(landed)
+        if self._guard:
+            self._guard.wire.site = self._landed_site
 
     async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
         """See `judge.browser.session.Browser`."""
@@ -165,12 +187,23 @@ class PlaywrightBrowser:
             answer = await self._run(requests.begin_code((url, *self._own_sites)))
             if answer.ok:
                 has_own = self._server.settings.has_own_clipboard
-                answer = await self._run(begin_code(settle, clock_ms, self._attack, has_own_clipboard=has_own))
+                begin = begin_code(settle, clock_ms, self._attack, has_own_clipboard=has_own)
+                answer = await self._run(_in_turn(begin, *self._file_codes()))
             if answer.ok:
                 answer = await self._go(url)
         await self._require_opened(answer, url)
         # From now on an empty page means a crash: a tab may crash before its first observation.
         self._since.url = url
+
+    def _file_codes(self) -> Iterator[str]:
+        """The codes that let the browser take downloads, and keep file choosers open for a task with files."""
+        if self._uploads:
+            yield uploads.KEEP_CODE
+        # A hosted browser would take them on its own machine.
+        if self._server.settings.hosted is None and not self._downloads.has_begun:
+            folder = Path(tempfile.mkdtemp(prefix=downloads.FOLDER_PREFIX, dir=self.folder))
+            self._downloads.begin(folder)
+            yield downloads.begin_code(folder)
 
     async def open_tabs(self, urls: Sequence[str]) -> None:
         """See `judge.browser.session.Browser`."""
@@ -218,9 +251,20 @@ class PlaywrightBrowser:
         if page.http_status in WALL_STATUSES:
             page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
         notice = self._since.notice(page, self._server.settings.config.navigation_timeout_s)
-        facts = {"notice": notice, "refused": self._refused(), **self._since.found()}
+        facts = {"notice": notice, "refused": self._refused(), **self._since.found(), **await self._site_tools(page)}
         self._since = self._since.after(page)
         return page.model_copy(update=facts)
+
+    async def _site_tools(self, page: Page) -> dict[str, Any]:
+        """The tools that a page of the task's site registers; none of a page that cannot be observed as usual."""
+        config = self._server.settings.config
+        if config.site_tools == "off" or self._landed_site is None or not page.snapshot:
+            return {}
+        with suppress(PageTrouble):
+            answer = await self._run(site_tools.list_code(config.action_timeout_s))
+            found = site_tools.read_list(answer.text if answer.ok else "", self._landed_site, page.origin)
+            return {"site_tools": found.tools, "site_tools_left_out": found.left_out if found.tools else 0}
+        return {}
 
     async def _require_upstream(self) -> None:
         """Raises `BrowserFault` if the operator's own proxy no longer works."""
@@ -513,6 +557,11 @@ class PlaywrightBrowser:
         looked: ToolResponse | None = None
         is_found_again = False
         try:
+            if saves_link(params):
+                self._downloads.saves()
+            if self._since.has_chooser and tool != FILE_UPLOAD and tool_of(tool).does != "looks":
+                # As a person must do first.
+                await self._run(uploads.DISMISS_CODE)
             if time.monotonic() - self._since.settled_at >= AWAKE_S:
                 await self._run(WAKE_CODE)
             named = points.points_of(params)
@@ -567,6 +616,10 @@ class PlaywrightBrowser:
                 return await self._go(params["url"])
             case "browser_tabs" if "url" in params:
                 return await self._open_tab(params["url"])
+            case _ if tool == SITE_TOOL:
+                limit_s = self._server.settings.config.action_timeout_s
+                answer = await self._run(site_tools.call_code(params["name"], params["arguments"], limit_s))
+                return site_tools.read_result(answer, limit_s)
             case "browser_scroll":
                 return await self._scroll(**params)
             case "browser_mouse_wheel":
@@ -579,6 +632,21 @@ class PlaywrightBrowser:
                 limit_ms = round(self._server.settings.config.action_timeout_s * 1000)
                 code = points.typing_code(**params, limit_ms=limit_ms)
                 return await self._run(code)
+            case "browser_file_upload" | "browser_drop":
+                return await self._give(tool, params)
+        return await self._call_server(tool, params)
+
+    async def _give(self, tool: str, params: dict[str, Any]) -> ToolResponse:
+        """Give files to the open file chooser, or drop them onto an element. Only here do names become paths."""
+        if self._uploads is None:
+            return ToolResponse(ok=False, text="this task has no files")
+        params = self._uploads.with_paths(params)
+        if tool == FILE_DROP:
+            return await self._call_server(tool, params)
+        limit_s = self._server.settings.config.action_timeout_s
+        return await self._run(uploads.choose_code(params[FILE_NAMES], limit_s))
+
+    async def _call_server(self, tool: str, params: dict[str, Any]) -> ToolResponse:
         sent = {key: value for key, value in params.items() if key != HOLD}
         for tries in range(1 + _SLOW_TRIES):
             if hold_ms := params.get(HOLD):
@@ -593,8 +661,13 @@ class PlaywrightBrowser:
         """See `judge.browser.session.Browser`."""
         return self._navigations.take()
 
+    def take_downloads(self, *, with_open: bool) -> tuple[TakenDownload, ...]:
+        """See `judge.browser.session.Browser`."""
+        return self._downloads.take(self._landed_site or self._site, with_open=with_open)
+
     def begin_step(self, number: int) -> None:
         """See `judge.browser.session.Browser`."""
+        self._downloads.begin_step(number)
         if self._guard:
             self._guard.begin_step(number)
         self._requests.begin_step(number)
@@ -640,6 +713,11 @@ class PlaywrightBrowser:
 
     def _clean(self, text: str) -> str:
         return responses.clean_text(text, hide=self._hidden)
+
+
+def _in_turn(*codes: str) -> str:
+    """The code that runs the judge's own codes one after another."""
+    return f"async page => {{ {' '.join(f'await ({code})(page);' for code in codes)} }}"
 
 
 def _kind_without_snapshot(report: Report) -> DocumentKind | None:

@@ -203,6 +203,10 @@ class Recorder {
     }
   }
 
+  fixed(headers) {
+    return fixed(headers);
+  }
+
   // Called with the address of the first observed page: the website may have redirected.
   landed(url) {
     if (this.hasLanded || !this.sites) return;

@@ -15,7 +15,7 @@ from judge.browser.socket_messages import read_messages
 from judge.network.senders import claims_of, sender_of
 from judge.network.sent import joined
 from judge.network.wire import MAX_BODY_BYTES, MAX_URL_CHARS, OTHER, OWN, ExchangeRecord, Limits
-from judge.trajectory.network import DOWNLOAD, HELD, MAX_METHOD_CHARS, LeftOut, MessagesLeftOut
+from judge.trajectory.network import DOWNLOAD, FILES, HELD, MAX_METHOD_CHARS, LeftOut, MessagesLeftOut
 from shared.files import read_end
 
 NAVIGATION_RECORDER = Path(__file__).with_name("navigations.cjs")
@@ -246,6 +246,10 @@ def har_entry(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[str,
         entry["_fromServiceWorker"] = True
     if part.get("held"):
         entry[HELD] = True
+    if part.get("files"):
+        entry[FILES] = part["files"]
+    if part.get("files_cut"):
+        entry["_filesLeftOut"] = True
     if "connection" in part:
         entry["connection"] = str(part["connection"])
     entry |= _provenance(part, chain)

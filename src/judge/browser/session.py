@@ -5,10 +5,12 @@ Implemented by `judge.browser.playwright`. Fakes implement it in tests of the ep
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
+from judge.records.files import DownloadState
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.trajectory.fetched import FetchResponse
@@ -31,6 +33,26 @@ class ToolResult(Record):
     downloads: tuple[str, ...] = ()
     found_again: bool = False
     hit: Hits | None = None
+
+
+class TakenDownload(Record):
+    """A download of a page, as the browser reported it. `path` is where its file is now, if it was taken.
+
+    `state`: `cut` at its bound, `unfinished` when it was looked for, `failed` in the browser; `left_out` stands for
+    all further ones. `sender` and `is_from_editor` are as for requests (`judge.trajectory.network.Entry`). `type` is
+    the media type of the answer if it is known, otherwise that of the name.
+    """
+
+    name: str = ""
+    url: str = ""
+    type: str = ""
+    state: DownloadState
+    size: int | None = None
+    sha256: str | None = None
+    sender: str | None = None
+    step: int = 0
+    is_from_editor: bool = False
+    path: Path | None = None
 
 
 HopEvent = Literal["request", "document", "ended", "gone", "closed", "renamed", "worker", "goto", "overflow", "lost"]
@@ -141,6 +163,10 @@ class Browser(Protocol):
 
     def take_hops(self) -> tuple[Hop, ...]:
         """What happened to documents since the last call, in order. Works even after the browser has died."""
+        ...
+
+    def take_downloads(self, *, with_open: bool) -> tuple[TakenDownload, ...]:
+        """The downloads that have ended since the last call; `with_open`, also those that have not ended yet."""
         ...
 
     def begin_step(self, number: int) -> None:

@@ -32,6 +32,8 @@ class ChangesSince:
     # Whether loading was stopped, and whether a file chooser was cancelled.
     was_loading: bool = False
     has_chosen: bool = False
+    # Whether a file chooser was open when the page last settled.
+    has_chooser: bool = False
     # What the last action typed, by the field's reference; and whether it was a drag or a long press.
     typed: dict[str, str] = field(default_factory=dict)
     has_held: bool = False
@@ -52,6 +54,7 @@ class ChangesSince:
         self.reports.append(report)
         self.downloads += report.downloads
         self.settled_at = time.monotonic()
+        self.has_chooser = report.has_chooser
         if report.silent:
             self.condemned = Notice(code="tab_busy")
 
@@ -94,6 +97,8 @@ class ChangesSince:
             return Notice(code="tabs_closed", count=closed)
         if was_loading:
             return Notice(code="loading_stopped", seconds=navigation_timeout_s)
+        if self.has_chooser:
+            return Notice(code="file_chooser_open")
         return Notice(code="file_chooser_cancelled") if has_chosen else None
 
     def _effect(self, page: Page) -> Notice | None:

@@ -8,6 +8,7 @@ send instead, with foreign text quoted and bounded.
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,11 +16,25 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 from judge.browser.points import Viewport, point_outside
-from judge.config import ActionMode
-from judge.records.tools import ASK_USER, DESCRIPTIONS, PERMISSION, TARGETS, Tool, tool_of, tools
+from judge.config import ActionMode, SiteToolsMode
+from judge.records.files import TaskFile
+from judge.records.tools import (
+    ASK_USER,
+    DESCRIPTIONS,
+    FILE_DROP,
+    FILE_NAMES,
+    FILE_UPLOAD,
+    PERMISSION,
+    SITE_TOOL,
+    TARGETS,
+    Tool,
+    tool_of,
+    tools,
+)
 from shared.models import Action, Record, ToolSpec
 from shared.protocol import MAX_URL_CHARS, OLDER_NAMES
 from shared.snapshot import REF, Snapshot
+from shared.strict_json import parse_json
 from shared.text import clip, excerpt
 
 MAX_TEXT_CHARS = 10_000
@@ -48,18 +63,24 @@ _NOT_IN_URL = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud80
 _TYPES = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
 
 
-def offered_tools(server_tools: Sequence[ToolSpec], actions: ActionMode = "refs") -> tuple[ToolSpec, ...]:
+def offered_tools(
+    server_tools: Sequence[ToolSpec], actions: ActionMode = "refs", site_tools: SiteToolsMode = "off"
+) -> tuple[ToolSpec, ...]:
     """The server's tools as participants see them, with our own: `browser_scroll`, `finish`, `browser_close`.
 
-    A tool is left out if the table does not have it, or if it requires a parameter that the table does not allow.
+    A tool is left out if the table does not have it, or if it requires a parameter that the table does not allow. With
+    `site_tools = "only"`, only those are offered that act on nothing.
     """
     schemas = {spec.name: spec.parameters for spec in server_tools}
     found = ((name, tool, _parameters(tool, schemas.get(name))) for name, tool in tools().items())
-    return tuple(
-        _adapted(ToolSpec(name=name, description=tool.offered, parameters=parameters), tool, actions)
+    offered = (
+        (_adapted(ToolSpec(name=name, description=tool.offered, parameters=parameters), tool, actions), tool)
         for name, tool, parameters in found
         if parameters is not None and not _is_left_out(tool, actions)
     )
+    if site_tools != "only":
+        return tuple(spec for spec, _ in offered)
+    return tuple(_limited(spec, tool.beside_site_tools) for spec, tool in offered if tool.beside_site_tools is not None)
 
 
 def asking_tool(permissions: Sequence[str] = ()) -> ToolSpec:
@@ -71,6 +92,40 @@ def asking_tool(permissions: Sequence[str] = ()) -> ToolSpec:
         named = {"type": "string", "enum": [*permissions], "description": about}
         schema = {**schema, "properties": {**schema["properties"], PERMISSION: named}}
     return ToolSpec(name=ASK_USER, description=tool.offered, parameters=schema)
+
+
+def file_tools(files: Sequence[TaskFile], actions: ActionMode = "refs") -> tuple[ToolSpec, ...]:
+    """The tools that are offered for a task with these files, which they name; none without files."""
+    about = f"Names of files, without folders. There are: {', '.join(each.about for each in files)}"
+    names = {"items": {"type": "string", "enum": [each.name for each in files]}, "description": about}
+    found = []
+    for name in (FILE_UPLOAD, FILE_DROP) if files else ():
+        tool = tool_of(name)
+        if not (tool.needs_element and actions == "coordinates"):
+            spec = ToolSpec(name=name, description=tool.offered, parameters=_parameters(tool, None) or {})
+            found.append(_limited(spec, {FILE_NAMES: names}))
+    return tuple(found)
+
+
+def calling_tool(names: Sequence[str] | None = None) -> ToolSpec:
+    """`site_tool`, which is offered on pages that register tools; with `names`, a call may name one of these only."""
+    tool = tool_of(SITE_TOOL)
+    schema = _parameters(tool, None) or {}
+    if names is not None:
+        named = {**schema["properties"]["name"], "enum": [*names]}
+        schema = {**schema, "properties": {**schema["properties"], "name": named}}
+    return ToolSpec(name=SITE_TOOL, description=tool.offered, parameters=schema)
+
+
+def _limited(spec: ToolSpec, changes: Mapping[str, Mapping[str, Any] | None]) -> ToolSpec:
+    """The tool with changes to its parameters, without those that are changed to `None`."""
+    if not changes:
+        return spec
+    known = spec.parameters["properties"]
+    properties = {
+        name: {**schema, **change} for name, schema in known.items() if (change := changes.get(name, {})) is not None
+    }
+    return spec.model_copy(update={"parameters": {**spec.parameters, "properties": properties}})
 
 
 def _is_left_out(tool: Tool, actions: ActionMode) -> bool:
@@ -225,6 +280,10 @@ def _coerced(value: Any, schema: Mapping[str, Any]) -> Any:
             return [_coerced(item, schema.get("items", {})) for item in items]
         case dict() if wanted == "object":
             return _coerced_object(value, schema)
+        case str() if wanted == "object" and value.lstrip().startswith("{"):
+            # As some models' own function calls have their arguments.
+            with suppress(ValueError):
+                return _coerced_object(parse_json(value), schema)
     return value
 
 
@@ -243,6 +302,9 @@ def _sentence(error: ValidationError) -> str:
             return f"there is no parameter {excerpt(unknown, 40)}; known are: {', '.join(known) or 'none'}."
         case "type":
             return f'"{where}" must be of type {allowed}, not {value}.'
+        case "enum" if where.partition(".")[0] == FILE_NAMES:
+            # A path, too, is only a name that is not declared.
+            return f"there is no file {excerpt(error.instance, 60)}; send names of: {', '.join(allowed)}."
         case "enum":
             shown = excerpt(error.instance, 40) if isinstance(error.instance, str) else value
             return f'"{where}" must be one of {", ".join(map(str, allowed))}, not {shown}.'
@@ -289,7 +351,7 @@ def _check_meaning(name: str, params: dict[str, Any], open_tabs: int | None, vie
         params["url"] = _address(name, params["url"])
     # The server does not accept descriptions here, and they have no effect.
     for key in DESCRIPTIONS:
-        if key in tool.ours or (tool.at_focus and "target" not in params):
+        if (key in tool.ours and key not in tool.required) or (tool.at_focus and "target" not in params):
             params.pop(key, None)
     if viewport is not None and (point := point_outside(params, viewport)):
         size = f"{viewport[0]} by {viewport[1]} pixels"

@@ -1,7 +1,7 @@
 """`wabe agreement`: how well verdicts agree with human labels, or with ground truth."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -10,11 +10,18 @@ from rich.table import Table
 from rich.text import Text
 
 from judge.commands import AsJson, OutputDir, table, wide_console
-from judge.results.agreement import Agreement, LabelledVerdict, Rates, read_labels, read_pairs, read_verdicts
+from judge.commands.agreement_output import show_order, show_people
+from judge.results.agreement import Agreement, LabelledVerdict, Labels, Rates, read_labels, read_pairs, read_verdicts
 from judge.results.agreement import agreement as compare
+from judge.results.corrections import LabelledRun
+from judge.results.folders import resolve_store
 from judge.results.ground_truth import JudgeDisagreement, measure
 from judge.results.judgings import names_in, once, repeat_of
-from judge.store.layout import output_folder, resolve_run, run_of
+from judge.results.label_files import AttemptKey, Opinions
+from judge.results.labellers import LabellerAgreement, labeller_agreement
+from judge.results.labelling import require_different
+from judge.results.rank_stability import rank_stability
+from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.text import counted, one_line
 
@@ -35,6 +42,8 @@ _EXCLUDED = {
 }
 _EXCLUDED_BY_TRUTH = {**_EXCLUDED, "unlabelled": "that ground truth leaves undecided"}
 _MAX_SHOWN_CHARS = 500
+_LABEL = "label with: wabe label RUN --labels 40"
+_SOURCES = "give FILE.csv, RUN with --truth or --labels, --verdicts RUN with --labels FILE, or several runs"
 _WORDS = {True: "success", False: "failure"}
 _INTERVALS = "In brackets: 95 % intervals (Wilson; F1 from Wilson's of the Jaccard share; kappa large-sample)"
 
@@ -51,9 +60,12 @@ class _JudgeAgreement(NamedTuple):
 
 
 def agreement(
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="CSV with the columns human and judge (0/1); with --truth, a run.", metavar="FILE.csv|RUN"),
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A CSV with the columns human and judge (0/1); a run with --truth or --labels; or several runs.",
+            metavar="FILE.csv|RUN…",
+        ),
     ] = None,
     truth: Annotated[
         str | None,
@@ -64,46 +76,44 @@ def agreement(
     ] = None,
     verdicts: Annotated[str | None, typer.Option(help="A run, or a folder of task folders.", metavar="RUN")] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="Labels: CSV task_id,human[,group…] or JSON.", metavar="FILE")
+        Path | None,
+        typer.Option(help="Labels: CSV task_id,human[,group…] or JSON, or a folder of wabe label.", metavar="FILE|DIR"),
     ] = None,
     label_column: Annotated[str, typer.Option(help="The labels' column, if its name is not human.")] = "human",
     method: Annotated[str | None, typer.Option(help="Compare this judge method only.")] = None,
     output_dir: OutputDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare verdicts with human labels or ground truth. Shows rates with 95 % intervals, over all and by group."""
-    results: Path | None = None
-    if truth is not None and (file is None or verdicts is not None or labels is not None):
-        raise ConfigError("--truth needs a run and nothing else", remedy=f"wabe agreement RUN --truth {truth}")
-    if file is not None and truth is not None:
-        results = _results(str(file), output_dir)
-        measured = measure(results, truth, run=str(file), method=method)
-        found = [
-            _JudgeAgreement(judge_id, compare(each.pairs), each.differences) for judge_id, each in measured.items()
-        ]
-    elif file is not None and verdicts is None and labels is None:
-        if method is not None:
-            raise ConfigError("--method goes with --verdicts", remedy="leave it out")
-        found = [_JudgeAgreement("", compare(read_pairs(file)))]
-    elif file is None and verdicts is not None and labels is not None:
-        known = read_labels(labels, label_column)
-        results = _results(verdicts, output_dir)
-        pairs = read_verdicts(results, known, labels_path=labels, method=method)
-        found = [
-            _JudgeAgreement(judge_id, compare(listed), labelled=tuple(listed)) for judge_id, listed in pairs.items()
-        ]
+    """Compare verdicts with human labels or ground truth, labellers with each other, or the order of several runs."""
+    asked = _Asked(tuple(files or ()), truth, verdicts, labels, label_column, method)
+    folder = output_folder(output_dir)
+    if len(asked.files) > 1:
+        show_order(rank_stability(asked.runs(folder)), as_json=as_json)
+        return
+    people: LabellerAgreement | None = None
+    if (store := asked.labelled_run(folder)) is not None:
+        labelled = LabelledRun(store, folder=asked.label_folder(store))
+        for note in labelled.notes:
+            typer.echo(f"note: {note}", err=True)
+        opinions = {each.key: each.opinions for each in labelled.attempts if each.opinions is not None}
+        if not opinions:
+            raise ConfigError(f"{asked.label_folder(store)}: no label of an attempt of {store.run_id}", remedy=_LABEL)
+        people = labeller_agreement(opinions)
+        results: Path | None = store.results
+        found = _with_labels(store, opinions, asked)
     else:
-        raise ConfigError(
-            "agreement needs one source", remedy="give FILE.csv, RUN with --truth, or --verdicts RUN with --labels FILE"
-        )
-    if results is not None:
+        results, found = _compared(asked, folder)
+    if results is not None and found:
         names = names_in(sorted(results.iterdir()), [each.judge_id for each in found])
         found = [each._replace(name=str(names[each.judge_id])) for each in found]
     if as_json:
         run = run_of(results.parent) if results is not None and results.name == "results" else None
         of_run = {"run_id": run.run_id} if run else {}
-        typer.echo(json.dumps(of_run | _plain(found, truth), indent=2, allow_nan=False))
+        of_people = {"people": people.model_dump(mode="json")} if people else {}
+        typer.echo(json.dumps(of_run | of_people | (_plain(found, truth) if found else {}), indent=2, allow_nan=False))
         return
+    if people is not None:
+        show_people(people)
     groups = _by_judge(found)
     if len(groups) > 1:
         # Before the details of each, because which judge to trust is the question.
@@ -116,10 +126,90 @@ def agreement(
         _show(group, truth)
 
 
-def _results(run: str, output_dir: Path | None) -> Path:
+class _Asked(NamedTuple):
+    """What the command was asked to compare."""
+
+    files: tuple[str, ...]
+    truth: str | None
+    verdicts: str | None
+    labels: Path | None
+    label_column: str
+    method: str | None
+
+    def runs(self, folder: Path) -> list[RunStore]:
+        """The runs whose order is compared. Raises `ConfigError` for anything else among them."""
+        others = [file for file in self.files if Path(file).is_file()]
+        if others:
+            raise ConfigError(f"{others[0]}: a file among runs", remedy="give one FILE.csv, or two or more runs")
+        if self.truth or self.verdicts or self.labels or self.method:
+            raise ConfigError(
+                "several runs are compared with each other only", remedy="leave the options out, or give one run"
+            )
+        stores = [resolve_store(file, folder) for file in self.files]
+        require_different(stores)
+        return stores
+
+    def labelled_run(self, folder: Path) -> RunStore | None:
+        """The run whose labels are in a folder, if that is asked for."""
+        if self.labels is None or self.labels.is_file() or (self.verdicts is None) == (not self.files):
+            return None
+        if self.files and Path(self.files[0]).is_file():
+            # A CSV has labels of its own.
+            return None
+        store = resolve_store(self.verdicts or self.files[0], folder)
+        return store if self.truth is None and self.label_folder(store).is_dir() else None
+
+    def label_folder(self, store: RunStore) -> Path:
+        """The folder of labels, also as it is named beside the run."""
+        labels = self.labels or Path()
+        return store.derived / labels if not labels.exists() and (store.derived / labels).is_dir() else labels
+
+
+def _compared(asked: _Asked, output: Path) -> tuple[Path | None, list[_JudgeAgreement]]:
+    """Judges against ground truth, a CSV of both, or a file of labels."""
+    file, truth, labels = asked.files[0] if asked.files else None, asked.truth, asked.labels
+    run = asked.verdicts or (file if labels is not None else None)
+    if truth is not None and (file is None or asked.verdicts is not None or labels is not None):
+        raise ConfigError("--truth needs a run and nothing else", remedy=f"wabe agreement RUN --truth {truth}")
+    if file is not None and truth is not None:
+        results = _results(file, output)
+        measured = measure(results, truth, run=file, method=asked.method)
+        found = measured.items()
+        return results, [_JudgeAgreement(judge, compare(each.pairs), each.differences) for judge, each in found]
+    if file is not None and labels is None and asked.verdicts is None:
+        if asked.method is not None:
+            raise ConfigError("--method goes with --verdicts", remedy="leave it out")
+        return None, [_JudgeAgreement("", compare(read_pairs(Path(file))))]
+    is_csv = file is not None and Path(file).is_file()
+    if run is not None and labels is not None and not is_csv and (file is None) != (asked.verdicts is None):
+        if not labels.exists():
+            raise ConfigError(f"--labels {labels}: no such file or folder", remedy=_LABEL)
+        known, results = read_labels(labels, asked.label_column), _results(run, output)
+        return results, _against(results, known, labels, asked.method)
+    raise ConfigError("agreement needs one source", remedy=_SOURCES)
+
+
+def _with_labels(store: RunStore, opinions: Mapping[AttemptKey, Opinions], asked: _Asked) -> list[_JudgeAgreement]:
+    """The run's judges against one label of each attempt of its first epoch; none if it has no verdict file."""
+    words = {"success": "1", "failure": "0"}
+    known = {
+        key.task_id: (words.get(str(each.label), "not executable"), dict[str, str]())
+        for key, each in opinions.items()
+        if key.epoch == 1
+    }
+    has_verdicts = any((store.results / task).glob("verdicts/*.json") for task in known)
+    return _against(store.results, known, asked.label_folder(store), asked.method) if has_verdicts else []
+
+
+def _against(results: Path, known: Labels, labels: Path, method: str | None) -> list[_JudgeAgreement]:
+    pairs = read_verdicts(results, known, labels_path=labels, method=method)
+    return [_JudgeAgreement(judge, compare(listed), labelled=tuple(listed)) for judge, listed in pairs.items()]
+
+
+def _results(run: str, output: Path) -> Path:
     folder = Path(run)
     if not folder.is_dir():
-        folder = resolve_run(run, output_folder(output_dir)).folder
+        folder = resolve_run(run, output).folder
     return folder / "results" if (folder / "results").is_dir() else folder
 
 

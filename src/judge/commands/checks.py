@@ -43,7 +43,7 @@ def suggest(
     """Print checks that a recorded attempt passes and a participant that does nothing fails, as TOML to edit."""
     runs = output_folder(output_dir)
     store = find_run(run, runs)
-    folder = _folder(store, task, epoch)
+    folder = attempt_folder(store, task, epoch)
     trajectory = load_trajectory(folder.folder)
     outcome = _outcome(trajectory)
     if outcome not in ("success", "unscored") and not any_:
@@ -67,7 +67,7 @@ def suggest(
         raise typer.Exit(EXIT_LOST)
 
 
-def _folder(store: RunStore, task: str, epoch: int) -> TaskStore:
+def attempt_folder(store: RunStore, task: str, epoch: int) -> TaskStore:
     """The folder of an attempt. Raises `ConfigError`."""
     names = list(dict.fromkeys(each.name for each in store.tasks()))
     if task not in names:
@@ -80,7 +80,7 @@ def _folder(store: RunStore, task: str, epoch: int) -> TaskStore:
 
 def _wrong(store: RunStore, right: Trajectory, *, may_succeed: bool) -> Trajectory:
     """The wrong attempt at the same task, of the first epoch. Raises `ConfigError` if it is not a wrong attempt."""
-    folder = _folder(store, right.task.task_id, 1)
+    folder = attempt_folder(store, right.task.task_id, 1)
     wrong = load_trajectory(folder.folder)
     if paired({folder.folder: wrong.task}, [right.task]).refused:
         problem = f"--against: run {store.run_id} played another website or text of {right.task.task_id}"

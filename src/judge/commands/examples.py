@@ -42,6 +42,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe view --submissions leaderboard --open",
             "wabe view 20260101-120000-1a2b3c4d --port 0 --open",
         ),
+        "label": (
+            "wabe label latest --labels 40 --as anna --open",
+            "wabe label 20260101-120000-1a2b3c4d 20260102-120000-5e6f7a8b --labels 80",
+            "wabe label latest --conflicts --as carla",
+        ),
         "export": (
             "wabe export latest",
             "wabe export latest --format online-mind2web-v2 --output submission",

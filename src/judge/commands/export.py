@@ -8,6 +8,7 @@ import typer
 
 from judge.commands import RUN_HELP, OutputDir, TasksFile
 from judge.commands.films import FILM_FORMATS, write_films
+from judge.results.corrections import label_text, labelled_detail
 from judge.results.export import export_tasks, read_reference_lengths, write_tasks
 from judge.results.folders import resolve_store
 from judge.results.rows import AttemptRow
@@ -162,7 +163,8 @@ def _text_of(store: RunStore, format_: str, rows: list[AttemptRow], listed: list
     record = store.read_run() or {}
     asked = {(task.name, task.epoch) for task in tasks_of(store, record)}
     missing = asked - {(row.task_id, row.epoch) for row in rows}
-    return markdown(rows, missing, left_out=excluded_by_scenario(record))
+    people = label_text(labelled_detail(store))
+    return markdown(rows, missing, left_out=excluded_by_scenario(record), people=people)
 
 
 def _of_epoch(store: RunStore, epoch: int) -> list[TaskStore]:

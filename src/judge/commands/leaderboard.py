@@ -31,6 +31,8 @@ _SETUP = frozenset(
         "Settle",
         "Actions",
         "Attempts",
+        "Corrected by Labels",
+        "Labels",
     }
     | {_TASK_SET, _EXCLUDED}
 )

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Literal
@@ -13,6 +13,8 @@ import typer
 from judge.commands import plain_app
 from judge.commands.login import login
 from judge.commands.tasks_check import check as check_command
+from judge.commands.tasks_record import record
+from judge.commands.tasks_script import script
 from judge.commands.tasks_seal import seal
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
@@ -24,12 +26,13 @@ from judge.runner.boundary import EXIT_USAGE
 from judge.runner.try_attacks import try_attacks
 from judge.runner.try_checks import try_checks
 from judge.scenario.attacks import unseen_path, unseen_text
-from judge.scenario.checks import contradictions_of, repeated, unrecorded, warnings_of
+from judge.scenario.checks import contradictions_of, hints_of, repeated, unrecorded, warnings_of
 from judge.scenario.frozen import on_archives
 from judge.scenario.importers import IMPORTERS, ImportedTasks, ImportRequest, importer_warnings
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.references import opened_references, reference_problems
+from judge.scenario.site_tools import reflections
 from judge.scenario.sources import host_of, hub_tasks, reached, read_dataset, scenario_toml, statistics, tasks_toml
 from judge.scenario.sources import sample as draw
 from judge.scenario.toml import SEALED, load_scenario, problems_of, read_scenario_bytes, require_sites, select
@@ -50,6 +53,8 @@ tasks = plain_app(help="Sample, validate and import tasks.", no_args_is_help=Tru
 tasks.command()(login)
 tasks.command()(check_command)
 tasks.command()(seal)
+tasks.command()(script)
+tasks.command()(record)
 
 
 @tasks.command()
@@ -106,8 +111,7 @@ def validate(
             typer.echo(problem, err=True)
         if scenario is None:
             continue
-        for warning in (*warnings, *passing):
-            typer.echo(f"{path}: note: {one_line(warning, 500)}")
+        _tell(path, scenario, (*warnings, *passing))
         if not problems:
             tried = ", and no task passes when nothing is done" if try_ else ""
             left_out = f", {len(scenario.excluded)} excluded" if scenario.excluded else ""
@@ -119,6 +123,14 @@ def validate(
             typer.echo(f"{'    ' if line.startswith(' ') else '  '}{one_line(line)}")
     if bad:
         raise typer.Exit(EXIT_USAGE)
+
+
+def _tell(path: Path, scenario: Scenario, warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        typer.echo(f"{path}: note: {one_line(warning, 500)}")
+    for task in scenario.tasks:
+        for hint in hints_of(task):
+            typer.echo(f"{path}: hint: task {task.task_id}, {one_line(hint, 500)}")
 
 
 @tasks.command("import")
@@ -222,6 +234,7 @@ def _warnings(scenario: Scenario) -> list[str]:
     found = [*repeated(scenario.tasks), *importer_warnings([task.task_id for task in scenario.tasks])]
     for task in scenario.tasks:
         found += [f"task {task.task_id}, {why}" for why in warnings_of(task, scenario.config.sites)]
+    found += reflections(scenario.tasks, scenario.path.parent)
     unchecked = sum(not task.checks for task in scenario.tasks)
     if unchecked and scenario.config.judge_model == "offline":
         found.append(f"{unchecked} of {counted(len(scenario.tasks), 'task')} will be unscored: {NO_CHECKS}")

@@ -280,6 +280,7 @@ class Assessment:
                     task_id=store.name,
                     epoch=store.epoch,
                     step=step.index + 1,
+                    reply=0 if step.reply_index is None else step.of_reply + 1,
                     max_steps=self.config.max_steps,
                     action=line or f"no action: {problem}",
                     executed=line is not None,
@@ -298,7 +299,12 @@ class Assessment:
             stepped=stepped,
             in_real_time=in_real_time,
             can_replay=self._sites.can_reset(task),
-            redaction=Redaction((*self.config.secrets, *task.secrets), keep=task.named_fields, salt=self._salt),
+            redaction=Redaction(
+                (*self.config.secrets, *task.secrets),
+                keep=task.named_fields,
+                files=[each.sha256 for each in task.files if each.sha256],
+                salt=self._salt,
+            ),
             network=network_of(task, self.config, closed=self.closed, archives=self.archives, recorder=self.recorder),
         )
         if self.config.meter:

@@ -69,6 +69,8 @@ class Route:
         # How often the participant has acted on a page, and whether it has written anything.
         self._acts = 0
         self._has_written = False
+        # How many documents tabs have shown.
+        self.documents = 0
         # Whether the participant's first action has been taken; until then the judge alone opens pages.
         self.has_begun = False
         self._named: set[str] = set()
@@ -238,6 +240,7 @@ class Route:
         # Nothing else is known about some of them, such as an error page.
         document = self._take_loading(hop) or self._document(hop, None)
         if not hop.in_frame:
+            self.documents += 1
             self._leave(hop.tab, but=hop.frame)
         self._shown[hop.frame] = replace(document, tab=hop.tab, in_frame=hop.in_frame)
         self._visited.add((hop.tab, hop.url))

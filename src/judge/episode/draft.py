@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from judge.episode.blame import shortened
+from judge.records.files import Download
 from judge.records.steps import Navigation, Outcome, Step, Timings
 from judge.records.user import Asked
 from shared.claims import ClaimedTrace
@@ -61,6 +62,7 @@ class StepDraft:
         self.flags: tuple[str, ...] = observed.flags
         self.refused: tuple[str, ...] = observed.refused
         self.downloads: tuple[str, ...] = observed.downloads
+        self.downloaded: tuple[Download, ...] = observed.downloaded
         self.navigations: tuple[Navigation, ...] = observed.navigations
 
     def recorded(self, timings: Timings) -> Step:
@@ -74,6 +76,7 @@ class StepDraft:
             "flags": tuple(dict.fromkeys(self.flags)),
             "refused": self.refused,
             "downloads": self.downloads,
+            "downloaded": self.downloaded,
             "navigations": shortened(self.navigations),
             "timings": timings,
         }

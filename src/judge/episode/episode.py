@@ -8,23 +8,30 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 from uuid import uuid4
 
-from judge.browser.action_lines import MAX_DOWNLOADS, acted_on, action_line, with_downloads
+from judge.browser.action_lines import acted_on, action_line, with_downloads
 from judge.browser.fonts import UNDRAWN
-from judge.browser.replies import understand
-from judge.browser.session import Browser, BrowserFactory, ToolResult
+from judge.browser.points import Viewport
+from judge.browser.replies import line_of, understand
+from judge.browser.session import Browser, BrowserFactory, TakenDownload, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
-from judge.browser.tools import CheckedAction, asking_tool
+from judge.browser.tools import CheckedAction, Complaint, asking_tool, check_action, file_tools
 from judge.config import RunConfig
+from judge.episode.action_list import ActionList, SeenPage
 from judge.episode.blame import Route, shortened
+from judge.episode.clock import Clock, OutOfTime, StepOverdue
+from judge.episode.downloads import Downloads
 from judge.episode.draft import StepDraft, StepTimes
+from judge.episode.feedback import Feedback
+from judge.episode.site_calls import may_have_acted, offered_call, recorded_reply, recorded_result
 from judge.evaluators.kinds.fetch import Fetches
 from judge.evaluators.kinds.probe import Probes
 from judge.evaluators.provenance import own_names
 from judge.network.attempt import AttemptNetwork
 from judge.records.attacks import Inserted
+from judge.records.files import Download
 from judge.records.ledger import Frozen
 from judge.records.notices import GIVEN_UP, notice_text
 from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason
@@ -49,15 +56,13 @@ from shared.errors import (
     TrajectoryError,
     WabeError,
 )
-from shared.models import Notice, ObservationMessage, Page, Tab, ToolSpec
-from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, ReportsItsWork, render_observation
-from shared.snapshot import as_shown, cut_snapshot, parse_snapshot, with_own_names
-from shared.text import excerpt, without_surrogates
+from shared.models import Action, Notice, ObservationMessage, Page, Tab, ToolSpec
+from shared.protocol import ENDING_TOOLS, FINISH, Participant, ReportsItsWork, render_observation
+from shared.snapshot import Snapshot, as_shown, cut_snapshot, parse_snapshot, with_own_names
+from shared.text import without_surrogates
 
 FOUND_AGAIN = "element_found_again"
 MAX_UNREADABLE = 3
-# The heading with which the browser's server begins an answer.
-_RESULT_HEADING = "### Result\n"
 _KEPT_TABS = 8
 NETWORK_LOST = "its network trace is lost"
 # When the attempt ends, wait at most a tenth of a second for a response that is still being read.
@@ -67,47 +72,16 @@ _PENDING_S = 0.02
 Connect = Callable[[], AbstractAsyncContextManager[Participant]]
 
 
-class OutOfTime(ParticipantError):
-    """The participant has used up its time (`task_timeout_s`)."""
+class _PageLimits(TypedDict):
+    open_tabs: int
+    viewport: Viewport
 
 
-class Clock:
-    """Measures one party's time against a limit; runs only inside `running`.
+class _SinceLast(NamedTuple):
+    """What happened since the last action, and until an observation."""
 
-    An attempt has three clocks: the participant's (`task_timeout_s`), which runs while the judge waits for a reply,
-    during waits that the participant requested, and while it is off site; one for the browser in each step
-    (`step_timeout_s`); and an overall one.
-    """
-
-    def __init__(self, limit_s: float, error: WabeError) -> None:
-        self._limit_s = limit_s
-        self._error = error
-        self.used_s = 0.0
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Count the body's time, even if it fails. At the limit, interrupt it and raise the clock's error."""
-        now = asyncio.get_running_loop().time
-        began = now()
-        try:
-            async with asyncio.timeout(max(0.0, self._limit_s - self.used_s)) as limit:
-                yield
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise self._error from None
-        finally:
-            self.used_s += now() - began
-
-    def charge(self, seconds: float) -> None:
-        """Add time that is attributed only afterwards. Raises the clock's error if the limit is reached."""
-        self.used_s += seconds
-        if self.used_s >= self._limit_s:
-            raise self._error
-
-
-class _StepOverdue(BrowserFault):
-    """The browser's part of a step has taken `step_timeout_s`."""
+    navigations: tuple[Navigation, ...]
+    downloaded: tuple[Download, ...]
 
 
 class EpisodeEnd(Attempt):
@@ -157,8 +131,12 @@ class Episode:
         self._frozen: Frozen | None = None
         self._claimed: ClaimedUsage | None = None
         self._steps: list[Step] = []
-        self._feedback: str | None = None
-        self._downloads: tuple[str, ...] = ()
+        self._feedback = Feedback()
+        # How many replies there were, and what is left of the last one.
+        self._replies = 0
+        self._list: ActionList | None = None
+        # Texts that vanished, of which the participant has not been sent yet.
+        self._vanished: tuple[str, ...] = ()
         self._answer: str | None = None
         self._unreadable = 0
         # Why the page in front must be replaced at the next observation.
@@ -167,6 +145,7 @@ class Episode:
         self._acted_s = 0.0
         self._versions: dict[str, str] = {}
         self._route = Route(self.task.website, self.network.site)
+        self._taken = Downloads(self.store)
         self._probes = Probes(self.task)
         # The line of the action that is being executed, for policies and goals: it may take effect although it fails.
         self._attempted: str | None = None
@@ -213,6 +192,7 @@ class Episode:
         return EpisodeEnd(
             task=self.task,
             max_steps=self.config.max_steps,
+            max_actions=self.config.max_actions,
             context_id=self.context_id,
             number=self.number,
             epoch=self.store.epoch,
@@ -233,6 +213,7 @@ class Episode:
             has_acted=self._route.has_acted,
             is_unreachable=isinstance(error, SiteUnreachable),
             settle=self._settle,
+            site_tools=self.config.site_tools,
             needs_real_time=isinstance(error, ClockStalled),
             network=self._network,
             network_missing=self._network_missing,
@@ -347,27 +328,46 @@ class Episode:
             self._network_fault = WabeError(self._network_missing)
 
     async def _take_steps(self, participant: Participant, browser: Browser) -> StopReason:
-        for index in range(self.config.max_steps):
-            if index and self.config.step_delay:
+        while self._replies < self.config.max_steps or (self._list and self._list.left):
+            if self._steps and self.config.step_delay:
                 await asyncio.sleep(self.config.step_delay)
-            if stop := await self._step(participant, browser, index):
+            if stop := await self._step(participant, browser):
                 return stop
         return "max_steps"
 
-    async def _step(self, participant: Participant, browser: Browser, index: int) -> StopReason | None:
-        """Take one step: observation, reply, outcome. It is recorded even if a part of it fails."""
-        limit = Clock(self.config.step_timeout_s, _StepOverdue(f"step {index} took too long"))
+    async def _step(self, participant: Participant, browser: Browser) -> StopReason | None:
+        """Take one step: observation, action, outcome. It is recorded even if a part of it fails.
+
+        The action is the next one of the last reply, if it had several, or the first one of another reply.
+        """
+        index = len(self._steps)
+        limit = Clock(self.config.step_timeout_s, StepOverdue(f"step {index} took too long"))
         times = StepTimes()
         with times.observing:
             page, probed = await self._observe(browser, limit)
             # Not before the first action: the participant has not done anything yet.
+            since = self._followed(page, browser)
             if index and self._has_ended(page, probed):
                 # Not a step, because the participant is not asked again.
-                self._record_final_observation(page, probed, browser)
+                self._record_final_observation(page, probed, since)
                 return "ended_by_page"
-            self._feedback = _with_downloads(self._feedback, (*self._downloads, *page.downloads))
-            self._downloads = ()
-            draft = StepDraft(self._record_page(index, page, probed, browser, self.store.write_page(index, page)))
+            seen = SeenPage(page, with_own_names(parse_snapshot(page.snapshot)), self._route.documents)
+            action = self._next_listed(seen)
+            if action is None and self._replies == self.config.max_steps:
+                self._record_final_observation(page, probed, since)
+                return "max_steps"
+            message = None if action else self._observation(page, browser)
+            draft = StepDraft(
+                self._record_page(
+                    page,
+                    probed,
+                    since,
+                    self.store.write_page(index, page),
+                    is_sent=message is not None,
+                    feedback=message.feedback if message else None,
+                    reply=self._list.reply if action and self._list else self._replies,
+                )
+            )
             self._content = _content(page), probed
         try:
             if index == 0:
@@ -377,17 +377,20 @@ class Episode:
             elif self._needs_real_time(page, draft.navigations):
                 raise ClockStalled
             self.observed(draft.observed)
-            message = render_observation(self._observation(index, page, browser))
-            with times.replying:
-                text, draft.claimed_trace = await self._ask(participant, message, page)
-            draft.reply = text
+            if message is not None:
+                with times.replying:
+                    draft.reply, draft.claimed_trace = await self._ask(participant, render_observation(message), page)
+                self._replies += 1
             used_s = limit.used_s
             with times.acting:
-                stop = await self._act_on(text, page, browser, limit, draft)
+                if action is None:
+                    stop = await self._act_on_reply(draft.reply, seen, browser, limit, draft)
+                else:
+                    stop = await self._act_on_listed(action, seen, browser, limit, draft)
             self._acted_s = limit.used_s - used_s
         except WabeError as error:
-            message = f"{error.blame}: {error.message}"
-            draft.outcome = Outcome(ok=False, message=message, attempted=self._attempted)
+            problem = f"{error.blame}: {error.message}"
+            draft.outcome = Outcome(ok=False, message=problem, attempted=self._attempted)
             raise
         finally:
             step = self.store.append_step(draft.recorded(times.recorded(page.settled)))
@@ -403,7 +406,7 @@ class Episode:
             async with self._browser_time(limit):
                 page = await (browser.observe() if why is None else browser.replace_tab(why))
                 probed = await self._probed(browser, page)
-        except _StepOverdue:
+        except StepOverdue:
             grace = Clock(self.config.step_timeout_s, BrowserFault("the browser cannot replace a tab"))
             async with self._browser_time(grace):
                 page = await browser.replace_tab(self._too_long())
@@ -449,8 +452,9 @@ class Episode:
             async with limit.running():
                 page = await browser.observe()
                 probed = await self._probed(browser, page)
-            if (_content(page), probed) != self._content:
-                self._record_final_observation(page, probed, browser)
+            taken = browser.take_downloads(with_open=True)
+            if taken or (_content(page), probed) != self._content:
+                self._record_final_observation(page, probed, self._followed(page, browser, taken))
             if self._ended == "max_steps" and self._has_ended(page, probed):
                 self._ended = "ended_by_page"
 
@@ -460,14 +464,12 @@ class Episode:
 
     async def _fetch(self, browser: Browser) -> None:
         """Fetch what `fetch` checks compare. An answer that takes too long stays an error, which fails them."""
-        with suppress(_StepOverdue):
-            async with Clock(self.config.step_timeout_s, _StepOverdue("asking the site took too long")).running():
+        with suppress(StepOverdue):
+            async with Clock(self.config.step_timeout_s, StepOverdue("asking the site took too long")).running():
                 await self._fetches.ask(browser, self.network.site)
 
-    def _record_final_observation(self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser) -> None:
-        self._feedback = None
-        files = self.store.write_final_page(page)
-        self._final_look = self._record_page(len(self._steps), page, probed, browser, files)
+    def _record_final_observation(self, page: Page, probed: tuple[ProbeValue, ...], since: _SinceLast) -> None:
+        self._final_look = self._record_page(page, probed, since, self.store.write_final_page(page))
 
     @asynccontextmanager
     async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
@@ -493,20 +495,36 @@ class Episode:
             trace = participant.trace(self.context_id)
         return without_surrogates(text), trace
 
-    def _record_page(
-        self, index: int, page: Page, probed: tuple[ProbeValue, ...], browser: Browser, files: dict[str, str | None]
-    ) -> Step:
-        """The part of a step that the observation provides."""
+    def _followed(self, page: Page, browser: Browser, taken: Sequence[TakenDownload] = ()) -> _SinceLast:
+        """What happened until this observation, with the downloads that were `taken` before."""
+        # A download that has not ended by now is not waited for any longer.
+        downloaded = self._taken.record((*taken, *browser.take_downloads(with_open=True)), self.network.site)
         hops = browser.take_hops()
-        if index == 0:
+        if not self._steps:
             self._route.landed(page)
         navigations = self._route.went(hops)
         self._route.saw(page)
-        is_off_site = self._route.is_elsewhere(page.url) or self._route.left_site(navigations)
+        return _SinceLast(navigations, downloaded)
+
+    def _record_page(
+        self,
+        page: Page,
+        probed: tuple[ProbeValue, ...],
+        since: _SinceLast,
+        files: dict[str, str | None],
+        *,
+        is_sent: bool = True,
+        feedback: str | None = None,
+        reply: int | None = None,
+    ) -> Step:
+        """The part of a step that the observation provides."""
+        index = len(self._steps)
+        is_off_site = self._route.is_elsewhere(page.url) or self._route.left_site(since.navigations)
         is_flagged = is_off_site and self.config.off_site != "allow"
         flags = {OFF_SITE: is_flagged, BLOCKED: bool(page.refused), SITE_BLOCKED: bool(page.wall)}
         return Step(
             index=index,
+            reply_index=None if reply == index else reply,
             url=page.url,
             title=page.title,
             origin=page.origin,
@@ -515,7 +533,7 @@ class Episode:
             snapshot=files["snapshot"],
             snapshot_sha256=files["snapshot_sha256"],
             dialog=page.dialog,
-            feedback=self._feedback,
+            feedback=feedback,
             flags=(
                 *(flag for flag, is_set in flags.items() if is_set),
                 *(f"{UNDRAWN}{script}" for script in page.undrawn),
@@ -524,77 +542,134 @@ class Episode:
             tabs=_shortened_tabs(page.tabs),
             viewport=(self.config.viewport_width, self.config.viewport_height),
             downloads=page.downloads,
-            navigations=navigations,
+            downloaded=since.downloaded,
+            navigations=since.navigations,
             vanished=page.stood,
             waited_for=page.settled.waited_for,
             probes=probed,
             notice=page.notice,
             inserted=Inserted(refs=page.inserted) if page.inserted else None,
+            site_tools=tuple(tool.name for tool in page.site_tools),
+            sent_lines=self._sent(page)[1] if is_sent else 0,
         )
 
-    def _observation(self, index: int, page: Page, browser: Browser) -> ObservationMessage:
-        # Only the message is shortened: the record keeps the boxes and the complete snapshot.
+    def _next_listed(self, seen: SeenPage) -> Action | None:
+        """The next action of the last reply; `None` if there is none, or it is not to be executed."""
+        if self._list is None or not self._list.left:
+            return None
+        found = self._list.next_on(seen)
+        if isinstance(found, Action):
+            # The participant is not sent this observation.
+            self._feedback.downloads += seen.page.downloads
+            self._vanished += seen.page.vanished
+            return found
+        self._feedback.fails(self._list.explained(found))
+        return None
+
+    def _sent(self, page: Page) -> tuple[str, int | None]:
+        """The snapshot as it is sent, and how many of its lines, if not all. The record has the complete snapshot."""
         shown = as_shown(page.snapshot, boxes=self.config.snapshot_boxes)
-        snapshot = cut_snapshot(shown, self.config.max_snapshot_chars)
+        sent = cut_snapshot(shown, self.config.max_snapshot_chars)
+        # The last line says what is missing.
+        return sent, None if sent == shown else sent.count("\n")
+
+    def _observation(self, page: Page, browser: Browser) -> ObservationMessage:
+        """The message about a page; what is said of the last reply is said once."""
+        done, self._list = self._list, None
+        feedback, self._feedback = self._feedback.text(page.downloads), Feedback()
+        vanished, self._vanished = (*self._vanished, *page.vanished), ()
+        snapshot, _ = self._sent(page)
         return ObservationMessage(
-            page=page.model_copy(update={"snapshot": snapshot}),
-            tools=self._tools(browser),
-            instruction=self.task.task if index == 0 else None,
-            website=self.task.website if index == 0 else None,
-            feedback=self._feedback,
+            page=page.model_copy(update={"snapshot": snapshot, "vanished": vanished}),
+            tools=(*self._tools(browser), *offered_call(page, is_named=False)),
+            instruction=None if self._steps else self.task.task,
+            website=None if self._steps else self.task.website,
+            feedback=feedback,
             notice=notice_text(page.notice) if page.notice else None,
+            executed=(done.done, done.total) if done else None,
+            max_actions=self.config.max_actions,
         )
 
-    async def _act_on(
-        self, text: str, page: Page, browser: Browser, limit: Clock, draft: StepDraft
+    async def _act_on_reply(
+        self, text: str, seen: SeenPage, browser: Browser, limit: Clock, draft: StepDraft
     ) -> StopReason | None:
-        """Execute the action in a reply; adds every fact to `draft` as soon as it is known."""
-        snapshot = with_own_names(parse_snapshot(page.snapshot))
+        """Execute the first action of a reply."""
         understood = understand(
             text,
-            self._tools(browser),
-            snapshot,
-            open_tabs=max(1, len(page.tabs)),
-            viewport=(self.config.viewport_width, self.config.viewport_height),
+            self._tools_on(seen.page, browser),
+            seen.snapshot,
+            max_actions=self.config.max_actions,
+            **self._limits_on(seen.page),
         )
         # Only unreadable replies in a row count. One that is read but refused ends the row.
         self._unreadable = self._unreadable + 1 if understood.action is None else 0
-        draft.action = understood.action
         checked = understood.checked
-        if checked is None:
-            self._feedback = understood.complaint
+        for each in understood.rest:
+            text = recorded_reply(text, each.action, None, self.redaction).text
+        draft.reply, draft.action, shown = recorded_reply(text, understood.action, checked, self.redaction)
+        if checked is None or shown is None:
+            self._feedback.fails(understood.complaint)
             draft.outcome = Outcome(ok=False, message=understood.complaint)
             return "unreadable_replies" if self._unreadable >= MAX_UNREADABLE else None
+        if understood.rest:
+            self._list = ActionList(draft.observed.of_reply, understood.rest, seen)
+        return await self._act(checked, shown, seen.snapshot, browser, limit, draft)
+
+    async def _act_on_listed(
+        self, action: Action, seen: SeenPage, browser: Browser, limit: Clock, draft: StepDraft
+    ) -> StopReason | None:
+        """Execute a later action of a reply. It is checked again, because the page may have changed."""
+        tools = self._tools_on(seen.page, browser)
+        found = check_action(action, tools, seen.snapshot, **self._limits_on(seen.page))
+        checked = None if isinstance(found, Complaint) else found
+        _, draft.action, shown = recorded_reply("", action, checked, self.redaction)
+        if isinstance(found, Complaint) or shown is None:
+            self._done(Outcome(ok=False, message=found.text if isinstance(found, Complaint) else ""), draft)
+            return None
+        return await self._act(found, shown, seen.snapshot, browser, limit, draft)
+
+    def _limits_on(self, page: Page) -> _PageLimits:
+        viewport = self.config.viewport_width, self.config.viewport_height
+        return {"open_tabs": max(1, len(page.tabs)), "viewport": viewport}
+
+    async def _act(
+        self,
+        checked: CheckedAction,
+        shown: CheckedAction,
+        snapshot: Snapshot,
+        browser: Browser,
+        limit: Clock,
+        draft: StepDraft,
+    ) -> StopReason | None:
+        """Execute an action; adds every fact to `draft` as soon as it is known. Lines are those of `shown`."""
+        before = line_of(shown, snapshot)
         if checked.tool in ENDING_TOOLS:
             answer = checked.params.get("answer") if checked.tool == FINISH else None
             self._answer = None if answer is None else str(answer)
-            draft.outcome = Outcome(ok=True, line=understood.line)
+            draft.outcome = Outcome(ok=True, line=before)
             return "finished"
         if checked.tool == ASK_USER:
-            draft.outcome = self._asked(checked, understood.line, draft)
+            self._done(self._asked(checked, before, draft), draft, answers=True)
             return None
-        self._attempted = understood.line if self.task.watched else None
+        self._attempted = before if self.task.watched else None
         result = await self._execute(checked, browser, limit, draft)
-        attempted, self._attempted = self._attempted if self._overdue else None, None
-        if not result.ok:
-            self._feedback = result.text
-        else:
-            # The answer of these tools is their result; the effect of other actions shows in the next observation.
-            answers = tool_of(checked.tool).answers
-            self._feedback = RESULT + result.text.removeprefix(_RESULT_HEADING) if answers else None
-        line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
-        own_line = action_line(checked, own_names(snapshot), result.hit)
+        is_possible = self._overdue or may_have_acted(checked.tool, result)
+        attempted, self._attempted = self._attempted if is_possible else None, None
+        line, own_line = (action_line(shown, each, result.hit) for each in (snapshot, own_names(snapshot)))
         line, own_line = (with_downloads(each, result.downloads) for each in (line, own_line))
-        draft.outcome = Outcome(
+        outcome = Outcome(
             ok=result.ok,
             message=result.text,
             line=line if result.ok else None,
-            refs=acted_on(checked, snapshot, result.hit) if result.ok else (),
+            refs=acted_on(shown, snapshot, result.hit) if result.ok else (),
             attempted=attempted,
             own_line=own_line if result.ok and own_line != line else None,
         )
+        # The answer of these tools is their result; the effect of other actions shows in the next observation.
+        self._done(outcome, draft, answers=tool_of(checked.tool).answers)
         draft.downloads += result.downloads
-        self._downloads = result.downloads
+        self._feedback.downloads += result.downloads
+        draft.downloaded += self._taken.record(browser.take_downloads(with_open=False), self.network.site)
         if result.found_again:
             draft.flags += (FOUND_AGAIN,)
         if result.refused:
@@ -602,22 +677,33 @@ class Episode:
             draft.flags += (BLOCKED,)
         return None
 
+    def _done(self, outcome: Outcome, draft: StepDraft, *, answers: bool = False) -> None:
+        draft.outcome = outcome
+        number = None
+        if self._list is not None:
+            self._list.executed(ok=outcome.ok)
+            number = self._list.done
+        if not outcome.ok:
+            self._feedback.fails(outcome.message)
+        elif answers:
+            self._feedback.answers(outcome.message, number=number)
+
+    def _tools_on(self, page: Page, browser: Browser) -> tuple[ToolSpec, ...]:
+        return (*self._tools(browser), *offered_call(page, is_named=True))
+
     def _tools(self, browser: Browser) -> tuple[ToolSpec, ...]:
-        return (
-            (*browser.tools, asking_tool(permissions_of(self.task.user_replies)))
-            if self.task.has_user
-            else browser.tools
-        )
+        asking = (asking_tool(permissions_of(self.task.user_replies)),) if self.task.has_user else ()
+        # Where only the site's tools may act, no file is sent otherwise.
+        files = () if self.config.site_tools == "only" else self.task.files
+        return (*browser.tools, *file_tools(files, self.config.actions), *asking)
 
     def _asked(self, checked: CheckedAction, line: str, draft: StepDraft) -> Outcome:
         """The user's answer goes to the participant with the next observation."""
         if sum(step.asked is not None for step in self._steps) >= MAX_QUESTIONS:
-            self._feedback = f"The user answers at most {MAX_QUESTIONS} questions."
-            return Outcome(ok=False, message=self._feedback)
+            return Outcome(ok=False, message=f"The user answers at most {MAX_QUESTIONS} questions.")
         question, permission = str(checked.params["question"]), checked.params.get(PERMISSION)
         named = None if permission is None else str(permission)
         draft.asked = found = answered(question, named, self.task.user_replies, self.task.user_reply)
-        self._feedback = RESULT + found.reply
         return Outcome(ok=True, message=found.reply, line=line)
 
     async def _execute(self, checked: CheckedAction, browser: Browser, limit: Clock, draft: StepDraft) -> ToolResult:
@@ -635,13 +721,14 @@ class Episode:
         try:
             async with self._clock.running() if is_wait else self._browser_time(limit):
                 try:
-                    return await browser.act(checked.tool, checked.params)
+                    result = await browser.act(checked.tool, checked.params)
+                    return recorded_result(checked.tool, result, self.redaction)
                 finally:
                     # Before the time is charged, which depends on where the action led.
                     draft.navigations += self._route.went(browser.take_hops())
                     if self._route.left_site(draft.navigations[seen:]) and self.config.off_site != "allow":
                         draft.flags += (OFF_SITE,)
-        except _StepOverdue:
+        except StepOverdue:
             self._overdue = self._too_long()
             return ToolResult(ok=False, text=f"the step took longer than {self.config.step_timeout_s:g} s")
 
@@ -676,16 +763,6 @@ def _require_first_page(page: Page, website: str, settle: SettleMode | None, *, 
 
 def _content(page: Page) -> object:
     return page.url, page.title, page.snapshot, page.dialog, page.notice
-
-
-def _with_downloads(feedback: str | None, names: Sequence[str]) -> str | None:
-    """The feedback with the files that the page began to download since the last observation."""
-    if not names:
-        return feedback
-    more = f" and {len(names) - MAX_DOWNLOADS} more" if len(names) > MAX_DOWNLOADS else ""
-    shown = ", ".join(excerpt(name, 100) for name in names[:MAX_DOWNLOADS]) + more
-    said = f"the page offered {shown} for download; files cannot be downloaded here"
-    return RESULT + said if feedback is None else f"{feedback} Also, {said}."
 
 
 def _shortened_tabs(tabs: tuple[Tab, ...]) -> tuple[Tab, ...]:

@@ -32,5 +32,4 @@ def _is_shown(trajectory: Trajectory) -> bool:
         attempts = played_attempts(trajectory)
     except (TrajectoryError, OSError):
         attempts = [trajectory]
-    # The participant does not see the final observation.
-    return any(step.inserted is not None for attempt in attempts for step in attempt.steps)
+    return any(step.inserted is not None for attempt in attempts for step in attempt.sent)

@@ -95,8 +95,9 @@ class CheckKind:
 
     `model` is the record of its keys. `decide` is called with the check, the recording, and whether the check must not
     pass. The others may be left out: `near` finds the index of the last step that was nearly the expected one,
-    `warnings` the probable mistakes in a check, `trivial` how an agent without ability passes it in this task, and
-    `contradicts` says why no attempt can pass two checks of this kind.
+    `warnings` the probable mistakes in a check, `trivial` how an agent without ability passes it in this task, `hints`
+    what could make a check without a mistake stricter or fail unexpectedly, and `contradicts` says why no attempt can
+    pass two checks of this kind.
     `with_key` contains the forms of the kind that other keys select: a check in which the key is set and not false
     belongs to that form.
     """
@@ -106,6 +107,7 @@ class CheckKind:
     near: Callable[[Any, TrajectoryEvidence], int | None] = _unknown
     warnings: Callable[[Any], Iterable[str]] = _nothing
     trivial: Callable[[Any, Task], Iterable[str]] = _nothing
+    hints: Callable[[Any, Task], Iterable[str]] = _nothing
     contradicts: Callable[[Any, Any], str | None] = _unknown
     with_key: Mapping[str, "CheckKind"] = field(default_factory=dict)
 

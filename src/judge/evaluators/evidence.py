@@ -18,6 +18,7 @@ from judge.evaluators.provenance import Authorship, IgnoredContent, evidence, wh
 from judge.evaluators.rules_1.evidence import TypedValues, typed_by
 from judge.evaluators.rules_2 import provenance as rules_2
 from judge.records.checks import Check
+from judge.records.files import Download
 from judge.records.notices import GIVEN_UP
 from judge.records.steps import JUDGE, Step
 from judge.records.tasks import Task
@@ -25,7 +26,7 @@ from judge.sites import NONE_SHARED, RunSites, Site
 from judge.trajectory.network import Log, read_har
 from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, SECOND_RULES, Trajectory
 from shared.errors import RecordingGone, TrajectoryError
-from shared.files import read_text, reason_of
+from shared.files import read_text, reason_of, sha256_file
 from shared.seen import as_seen, values_as_seen
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot, with_own_names
 from shared.text import without_downloads
@@ -379,6 +380,20 @@ class TrajectoryEvidence:
         except TrajectoryError as error:
             require_recording(self.trajectory.folder)
             raise MissingEvidence(f"{path.name}: {error.problem}") from None
+
+    def download_file(self, download: Download) -> Path | None:
+        """The kept file of a download, `None` if it was not kept. Raises `MissingEvidence` if it is gone or another."""
+        if download.file is None:
+            return None
+        path = self.trajectory.folder / download.file
+        try:
+            is_same = sha256_file(path) == download.sha256
+        except (OSError, ValueError) as error:
+            require_recording(self.trajectory.folder)
+            raise MissingEvidence(f"{download.file}: {reason_of(error)}") from None
+        if not is_same:
+            raise MissingEvidence(f"{download.file}: not the file that was recorded (SHA-256)")
+        return path
 
     @cached_property
     def inserted_steps(self) -> frozenset[int]:

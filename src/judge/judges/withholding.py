@@ -34,7 +34,7 @@ MARK = "[withheld]"
 _TOKEN = re.compile(r"[^\W_]+|[^\w\s]")
 # Parts of any address, which the participant did not choose.
 _OF_ADDRESSES = frozenset({"http", "https", "www"})
-_OUR_TOOLS = re.compile("browser_[a-z_]+|finish|ask_user")
+_OUR_TOOLS = re.compile("browser_[a-z_]+|finish|ask_user|site_tool")
 # A field in an action line, with the value that was written into it; the last one may be cut off.
 _FILLED = re.compile(r'("[^"]*" = )"([^"]*)(?:"|$)')
 

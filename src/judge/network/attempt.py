@@ -159,7 +159,8 @@ def network_of(
     if archives is not None and (frozen := archives.of(task, config.sites)) is not None:
         return FrozenNetwork(site, policy, frozen)
     # The guard reads all requests only where somebody needs them: it costs time.
-    if task.holds_requests or (task.watches_requests and config.record_network):
+    needs_all = task.watches_requests or task.reads_uploads
+    if task.holds_requests or (needs_all and config.record_network):
         return HoldingNetwork(site, policy, Holding(task, site))
     return LiveNetwork(site, policy)
 
@@ -173,7 +174,7 @@ def policy_of(task: Task, config: RunConfig, closed: Sequence[str] = ()) -> Netw
 class Refusal(NamedTuple):
     """Why a task cannot be played on a network, and what stands against it there."""
 
-    what: Literal["hold", "policies", "archive", "recorder"]
+    what: Literal["hold", "policies", "checks", "archive", "recorder"]
     problem: str
     remedy: str
 
@@ -192,6 +193,12 @@ _HOSTED_POLICIES = Refusal(
     "policies and attacks about requests cannot be decided in a hosted browser (cdp_url), which has no guard",
     _NO_HOST,
 )
+_HOSTED_UPLOADS = Refusal(
+    "checks", "uploaded files cannot be compared in a hosted browser (cdp_url), which has no guard", _NO_HOST
+)
+_HOSTED_DOWNLOADS = Refusal(
+    "checks", "a hosted browser (cdp_url) keeps its downloads on its own machine", f"remove the check, or {_NO_HOST}"
+)
 _HOSTED_ARCHIVE = Refusal("archive", "an archive cannot answer a hosted browser (cdp_url)", _NO_HOST)
 _HOSTED_RECORDER = Refusal("recorder", "the requests of a hosted browser (cdp_url) cannot be recorded", _NO_HOST)
 
@@ -205,6 +212,8 @@ def refusal_of(
         (is_frozen and task.holds_requests, _FROZEN_HOLD),
         (is_recorded and task.holds_requests, _RECORDED_HOLD),
         (is_hosted and task.watches_requests, _HOSTED_POLICIES),
+        (is_hosted and task.reads_uploads, _HOSTED_UPLOADS),
+        (is_hosted and task.reads_downloads, _HOSTED_DOWNLOADS),
         (is_hosted and is_frozen, _HOSTED_ARCHIVE),
         (is_hosted and is_recorded, _HOSTED_RECORDER),
     )

@@ -23,7 +23,19 @@ _NOT_MODIFIED = 304
 # What must not differ, as far as both say it.
 _CLAIMS = ("origin", "site", "referer", "dest")
 # Of a part: what the guard knows better.
-_SENT = ("connection", "method", "long_method", "url", "long_url", "headers", "post", "digest", "size")
+_SENT = (
+    "connection",
+    "method",
+    "long_method",
+    "url",
+    "long_url",
+    "headers",
+    "post",
+    "digest",
+    "size",
+    "files",
+    "files_cut",
+)
 _ANSWER = ("answered", "ended", "status", "status_text", "response_headers", "body", "held")
 RequestPart = Mapping[str, Any]
 
@@ -101,6 +113,8 @@ def _part_of(exchange: Exchange) -> dict[str, Any]:
     if size:
         post = {"dropped": size} if exchange.body is None else encoded(exchange.body)
         made |= {"post": post, "size": size} | ({"digest": exchange.digest} if exchange.digest else {})
+    if exchange.parts:
+        made |= {"files": exchange.parts.found, "files_cut": exchange.parts.left_out or None}
     if answer is not None:
         # The body of any other answer is encoded, and the browser alone decodes it.
         held = exchange.is_held and isinstance(answer.body, bytes)

@@ -14,8 +14,10 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from judge.network.interception import HeaderPairs, SocketMessage, WireAnswer, WireRequest
+from judge.network.parts import Parts
 from judge.records.holds import READING
 from judge.sites import Site
+from judge.trajectory.forms import is_multipart
 from judge.trajectory.network import RESOURCES, LeftOut, Unread, as_http
 
 # A header of the judge's own requests, which are not the attempt's. Where the guard ends TLS, it takes it away again.
@@ -65,7 +67,8 @@ class Exchange:
 
     `began_ms` and `answered_ms` are in milliseconds since 1970. `headers` and `body` are `None` if they were left out;
     `size` and `digest` are those of the whole body. `answer` is `None` until there is one, `failure` says why there
-    will not be. Of a socket, `messages` are its first text messages, each with the step in which it was sent.
+    will not be. `parts` are the files in a multipart form. Of a socket, `messages` are its first text messages, each
+    with the step in which it was sent.
     """
 
     number: int
@@ -83,6 +86,7 @@ class Exchange:
     answer: WireAnswer | None = None
     answered_ms: int | None = None
     failure: str | None = None
+    parts: Parts | None = None
     messages: list[tuple[SocketMessage, int]] = field(default_factory=list)
     messages_lost: int = 0
 
@@ -94,6 +98,8 @@ class Exchange:
     def add(self, data: bytes) -> None:
         """Record more of a body that is forwarded as it comes."""
         self.size += len(data)
+        if self.parts:
+            self.parts.add(data)
         self.hashed.update(data)
         if self.body is not None:
             self.body = self.body + data if self.size <= MAX_BODY_BYTES else None
@@ -117,7 +123,8 @@ class Exchange:
     def memory_bytes(self) -> int:
         """About what it takes in memory."""
         headers = sum(len(name) + len(value) for name, value in self.headers or ())
-        return len(self.url) + headers + len(self.body or b"") + 300
+        files = 1_000 * len(self.parts.found) if self.parts else 0
+        return len(self.url) + headers + len(self.body or b"") + files + 300
 
 
 @dataclass
@@ -229,7 +236,10 @@ class ExchangeRecord:
             hashed=hashlib.sha256(request.body),
             kind=_kind(request, known),
             known=known,
+            parts=Parts(known["type"]) if is_multipart(known.get("type", "")) else None,
         )
+        if exchange.parts:
+            exchange.parts.add(request.body)
         self._count += 1
         self._open[exchange.number] = exchange
         return exchange

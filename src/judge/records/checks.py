@@ -180,6 +180,18 @@ class KindCheck(BaseCheck):
     needs_network: ClassVar[bool] = False
     # Whether the compared values are recorded with secrets redacted.
     is_redacted: ClassVar[bool] = False
+    # Whether it needs downloads.
+    compares_downloads: ClassVar[bool] = False
+
+    @property
+    def compares_uploads(self) -> bool:
+        """Whether it compares files that were sent."""
+        return False
+
+    @property
+    def uploads(self) -> tuple[str, ...]:
+        """The names of the task's files that it expects to have been sent."""
+        return ()
 
     @property
     def addresses(self) -> tuple[str, ...]:

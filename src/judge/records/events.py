@@ -91,12 +91,14 @@ class StepBegun(TaskEvent):
 
 
 class StepDone(TaskEvent):
-    """One step is over and on disk; `action` is the factual line, or why none was executed.
+    """One step is over and on disk; `action` is the factual line, or why none was executed. `reply`: the number of its
+    reply, if that is another one.
 
     `recorded` exists only in the judge's own process: it is excluded from dumps and not sent over A2A.
     """
 
     step: Count
+    reply: Count = omit_default(0)
     max_steps: Count
     action: str
     executed: bool
@@ -166,7 +168,7 @@ _PROSE: Mapping[type[Event], str] = MappingProxyType(
         RunStarted: "Assessment {run_id}: {total} tasks{epochs}{kept}.",
         RequestWarning: "Note: {text}",
         TaskStarted: "Task {task_id}{epoch}, attempt {attempt}: started, up to {max_steps} steps.",
-        StepDone: "Task {task_id}{epoch}, step {step} of {max_steps}: {action}",
+        StepDone: "Task {task_id}{epoch}, step {step}{reply} of {max_steps}: {action}",
         TaskRetried: "Task {task_id}{epoch}, attempt {attempt}: aborted, trying again: {cause}",
         TaskJudging: "Task {task_id}{epoch}: {steps} steps done, judging.",
         TaskDone: "Task {task_id}{epoch}: {outcome} after {steps} steps: {reason}",
@@ -175,7 +177,12 @@ _PROSE: Mapping[type[Event], str] = MappingProxyType(
     }
 )
 # Included only if not the default, so that a run with one epoch reads as in older versions.
-_IF_UNUSUAL = {"epoch": ", epoch {}", "epochs": ", in {} epochs", "kept": ", {} kept from before"}
+_IF_UNUSUAL = {
+    "epoch": ", epoch {}",
+    "reply": ", reply {}",
+    "epochs": ", in {} epochs",
+    "kept": ", {} kept from before",
+}
 _MAX_TEXT_CHARS = 200
 _MAX_NOTE_CHARS = 500
 _TEXTS = {"action", "cause", "reason", "text"}
@@ -189,8 +196,9 @@ def describe(event: Event) -> str:
     fields = _bounded(event).model_dump()
     prose = _PROSE.get(type(event), "")
     prose = _COUNTED.sub(lambda found: f"{{{found[1]}}} {found[2]}{'' if fields[found[1]] == 1 else 's'}", prose)
-    for name in _IF_UNUSUAL.keys() & fields.keys():
-        is_usual = fields[name] == type(event).model_fields[name].default
+    for name in _IF_UNUSUAL.keys() & type(event).model_fields.keys():
+        # What is usual may be left out of the dump.
+        is_usual = getattr(event, name) == type(event).model_fields[name].default
         fields[name] = "" if is_usual else _IF_UNUSUAL[name].format(fields[name])
     return prose.format(**fields)
 

@@ -119,4 +119,24 @@ class ValueFound(Record):
         return f"{self.part} {self.name} is {self.value}{more}"
 
 
-Fact = Annotated[NumbersFound | NodesFound | AddressFound | ValueFound, Discriminator("kind")]
+class AnswerSeen(Record):
+    """Whether the values of an answer stood on a page that the participant observed before it entered them.
+
+    `step` is the index of the step by which all had been observed, `None` if one never was; `entered` that of the step
+    at which it was entered. `value` is the first value that was not observed.
+    """
+
+    kind: Literal["answer_seen"] = "answer_seen"
+    step: int | None
+    entered: int | None = omit_default(None)
+    value: str = omit_default("")
+
+    def __str__(self) -> str:
+        if self.step is not None:
+            return f"seen at step {self.step + 1}"
+        if self.entered is not None:
+            return f"{self.value} was on no page before it was entered at step {self.entered + 1}"
+        return f"{self.value} was on no page that was observed"
+
+
+Fact = Annotated[NumbersFound | NodesFound | AddressFound | ValueFound | AnswerSeen, Discriminator("kind")]

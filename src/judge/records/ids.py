@@ -1,17 +1,9 @@
 """Task ids as names of folders: usable on every file system, and different from each other on each. Pure."""
 
-import re
-
+from judge.records.files import is_reserved
 from judge.records.tasks import TASK_ID
 
 USABLE = "use 1 to 128 of A-Z a-z 0-9 _ -"
-# Names of devices on Windows, with or without an extension.
-_RESERVED = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])")
-
-
-def is_reserved(name: str) -> bool:
-    """Whether a file system refuses a folder of this name."""
-    return _RESERVED.fullmatch(name) is not None
 
 
 def problem_of(task_id: str, known: dict[str, str]) -> str:

@@ -98,6 +98,11 @@ def only_value(text: str, kind: ValueType, *, expected: Any = None) -> Any:
     raise NormaliseError(f"{len(found)} different values of type {kind}: {listed}" if found else f"no {kind}")
 
 
+def values_in(text: str, kind: ValueType) -> Iterator[Any]:
+    """All values of a type (number, currency, date, boolean) in a text of any length, comparable with `normalise`."""
+    return _FINDERS[kind](text)
+
+
 def normalise(value: Any, kind: ValueType) -> Any:
     """A declared value in the form that `only_value` returns. Raises `NormaliseError` if it is not of that type."""
     if kind == "json":

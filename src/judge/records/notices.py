@@ -21,6 +21,7 @@ _PLAIN = MappingProxyType(
         "no_screenshot": "The browser could not take a screenshot of this page",
         "nothing_changed": "Neither the snapshot nor the screenshot changed: the page may not have noticed your action",
         "file_chooser_cancelled": "This page opened a file chooser, which was cancelled: files cannot be chosen here",
+        "file_chooser_open": "This page opened a file chooser: browser_file_upload chooses files, others cancel it",
         "tab_crashed": "This tab crashed; it is empty now",
         "tab_flooded": f"This page sends console messages or navigations without end; {_REPLACED}",
         "tab_busy": f"This page's script is busy and does not let the page be shown; {_REPLACED}",

@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 from judge.records.attacks import Inserted
+from judge.records.files import Download
 from judge.records.user import Asked
 from shared.claims import ClaimedTrace
 from shared.models import Action, Address, Notice, Record, RecordedLimit, Tab, Title, Vanished, omit_default
@@ -102,7 +103,10 @@ class ProbeValue(Record):
 
 
 class Step(Record):
-    """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
+    """One observation, one action, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
+
+    Of a reply with several actions, each one that was executed, or failed, has a step; only the first step has the
+    reply's text and thought. `reply_index` is the number of the reply, from 0, if it is not `index`.
 
     The digests are of the two files' bytes; runs of the first version have none. `viewport` is width and height in CSS
     pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
@@ -110,12 +114,16 @@ class Step(Record):
     task's checks name, in order. `origin` is that of whoever wrote the main document, or `JUDGE`; the snapshot holds
     those of frames (`judge.browser.provenance`). `is_mixed`, in recordings of version 2: what has no reference in the
     snapshot may have been typed. `notice`: why the page was not observed as usual.
+    `downloaded` is what is known of the downloads in `downloads`; recordings of older versions have none.
     `asked`: the participant's question to the user, with the answer. `inserted`: what the snapshot shows of the attack.
+    `site_tools` are the names of the tools that the page registered and the participant was offered.
     `claimed_trace` is what the participant says that it did for its reply.
-    `vanished` is text only in recordings up to version 2.
+    `vanished` is text only in recordings up to version 2. `sent_lines` is how many lines of the snapshot the
+    participant was sent, if not all of them.
     """
 
     index: int
+    reply_index: int | None = omit_default(None)
     url: Address
     origin: str | None = omit_default(None)
     is_mixed: bool = omit_default(False)
@@ -134,6 +142,7 @@ class Step(Record):
     tabs: tuple[Tab, ...] = ()
     viewport: tuple[int, int] | None = None
     downloads: tuple[str, ...] = ()
+    downloaded: tuple[Download, ...] = omit_default(())
     navigations: tuple[Navigation, ...] = ()
     vanished: tuple[Vanished | str, ...] = ()
     waited_for: tuple[str, ...] = ()
@@ -141,8 +150,15 @@ class Step(Record):
     notice: Notice | None = omit_default(None)
     asked: Asked | None = omit_default(None)
     inserted: Inserted | None = omit_default(None)
+    site_tools: Annotated[tuple[str, ...], RecordedLimit(8_000)] = omit_default(())
     claimed_trace: ClaimedTrace | None = omit_default(None)
+    sent_lines: int | None = omit_default(None)
     timings: Timings = Timings()
+
+    @property
+    def of_reply(self) -> int:
+        """The number of the reply whose action this is, from 0."""
+        return self.index if self.reply_index is None else self.reply_index
 
     @property
     def vanished_texts(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pydantic import Field
 from judge.records.access import HttpCredentials, StorageState, secrets_of
 from judge.records.attacks import Attack, PlayedAttack
 from judge.records.checks import Check, KindCheck, plain_checks
+from judge.records.files import TaskFiles
 from judge.records.holds import AllowedWrite, Hold, Writes
 from judge.records.key_points import KeyPoint, texts_of, weights_of
 from judge.records.policies import DeclaredPolicy, checks_of
@@ -55,6 +56,7 @@ class Task(Record):
     `reference` is a replay script beside the scenario, `excluded` the reason why the scenario leaves the task out, and
     `valid_from` and `valid_until` the days outside which it does: they are the author's, so none of them is in a dump
     and no digest depends on them. `dated`: the texts are those of one day (`shared.dates`).
+    `files` are what the participant may upload, including those of its sites.
     `attacks` are those that a run may play on the task; `attack` is the one that this task is played with: a task under
     attack is a task of its own (`judge.scenario.attacks`).
     `sealed` is the digest of the sealed task set that it belongs to: nothing published contains what it says.
@@ -90,6 +92,7 @@ class Task(Record):
         PlayedAttack | None, ResultKey("scenario_attack", evidence=True, bare=True, after="scenario_policies")
     ] = omit_default(None)
     dated: Annotated[Dated | None, _LATER] = omit_default(None)
+    files: Annotated[TaskFiles, _LATER] = omit_default(())
     sealed: Annotated[str | None, _LATER] = omit_default(None)
 
     @property
@@ -134,6 +137,16 @@ class Task(Record):
     def watches_requests(self) -> bool:
         """Whether policies or an attack's goals are decided on requests, all of which the guard must then read."""
         return any(check.needs_network for check in self.watched)
+
+    @property
+    def reads_uploads(self) -> bool:
+        """Whether checks compare uploaded files, which the guard must then read."""
+        return any(check.compares_uploads for check in (*plain_checks(self.checks), *self.watched))
+
+    @property
+    def reads_downloads(self) -> bool:
+        """Whether checks, policies or goals are about downloads, which only a browser of the judge's own keeps."""
+        return any(check.compares_downloads for check in (*plain_checks(self.checks), *self.watched))
 
     @property
     def watched(self) -> list[KindCheck]:

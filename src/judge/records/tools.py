@@ -6,6 +6,7 @@ changes the browser's configuration: `filename` and `isolatedContext` everywhere
 one expression can keep the server busy forever and so turn a lost task into a fault that does not count.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,11 @@ from shared.protocol import CLOSE, FINISH
 
 SCROLL = "browser_scroll"
 ASK_USER = "ask_user"
+FILE_UPLOAD, FILE_DROP = "browser_file_upload", "browser_drop"
+# Their parameter: names of the task's files. The server's own takes paths, which no participant can name.
+FILE_NAMES = "paths"
+# Calls a tool that the page registers (WebMCP).
+SITE_TOOL = "site_tool"
 # Its parameter where the task's answers declare permissions.
 PERMISSION = "permission"
 DEFAULT_SCROLL_PX = 600
@@ -29,6 +35,8 @@ MAX_WAIT_S = 30
 MAX_OPEN_TABS = 20
 MAX_CLICKS = 3
 MAX_HOLD_MS = 10_000
+# Of a call of a site's tool, as JSON.
+MAX_ARGUMENTS_CHARS = 10_000
 
 # The parameters that name an element, describe one, or name a point.
 TARGETS = ("target", "startTarget", "endTarget")
@@ -116,8 +124,11 @@ class Tool:
     answers: bool = False
     # It takes time because the participant asks for it.
     waits: bool = False
-    # Offered only for tasks that say so.
+    # Offered only for tasks or pages that need it.
     is_asked_for: bool = False
+    # Offered as well where only the site's tools may act (`site_tools = "only"`), with these changes to its parameters;
+    # those with `None` are left out.
+    beside_site_tools: Mapping[str, Schema | None] | None = None
     # Rules that the schema does not express, given the number of open tabs: a sentence of refusal, or `None`. May
     # remove parameters without effect, and set defaults.
     rule: Callable[[dict[str, Any], int | None], str | None] = lambda params, open_tabs: None
@@ -197,6 +208,12 @@ def _wheel(params: Params, scene: ActionPage) -> ActionLineParts:
     return ActionLineParts(_point(scene), "SCROLL", value)
 
 
+def _site_call(params: Params, _: ActionPage) -> ActionLineParts:
+    # Sorted, so that equal calls have equal lines.
+    arguments = json.dumps(params["arguments"], ensure_ascii=False, sort_keys=True)
+    return ActionLineParts(f'site tool "{params["name"]}"', "CALL", lines.value(arguments))
+
+
 def _unknown_line(_: Params, __: ActionPage) -> ActionLineParts:
     raise ValueError("a tool that is not in the table has no action line")
 
@@ -226,6 +243,18 @@ def _in_fields(fields: Any) -> Iterator[str]:
     # A participant may send the only field without a list.
     for each in fields if isinstance(fields, list) else [fields]:
         yield str(each.get("value", "") if isinstance(each, dict) else each or "")
+
+
+def _in_arguments(arguments: Any) -> Iterator[str]:
+    if isinstance(arguments, dict):
+        for name, value in arguments.items():
+            yield str(name)
+            yield from _in_arguments(value)
+    elif isinstance(arguments, list):
+        for value in arguments:
+            yield from _in_arguments(value)
+    elif arguments is not None and not isinstance(arguments, bool):
+        yield str(arguments)
 
 
 _TYPED_FIELDS = frozenset({"textbox", "slider"})
@@ -277,6 +306,18 @@ def _form_rule(params: dict[str, Any], _: int | None) -> str | None:
     return None if params["fields"] else 'browser_fill_form: "fields" is empty; send at least one field.'
 
 
+def _files_rule(params: dict[str, Any], _: int | None) -> str | None:
+    params[FILE_NAMES] = list(dict.fromkeys(params[FILE_NAMES]))
+    return None if params[FILE_NAMES] else f'"{FILE_NAMES}" is empty; send the name of at least one file.'
+
+
+def _site_rule(params: dict[str, Any], _: int | None) -> str | None:
+    written = json.dumps(params.setdefault("arguments", {}), ensure_ascii=False)
+    if len(written) <= MAX_ARGUMENTS_CHARS:
+        return None
+    return f'site_tool: "arguments" has {len(written)} characters as JSON; send at most {MAX_ARGUMENTS_CHARS}.'
+
+
 def _scroll_rule(params: dict[str, Any], _: int | None) -> None:
     params.setdefault("amount", DEFAULT_SCROLL_PX)
 
@@ -296,6 +337,7 @@ _ELEMENT = "The element in words"
 _OUR_ELEMENT = {"type": "string", "description": _ELEMENT}
 _PRESS = {HOLD: {**_integer(0, MAX_HOLD_MS), "description": "For a long press: milliseconds until the release"}}
 _GRAB = {HOLD: {**_integer(0, MAX_HOLD_MS), "description": "Milliseconds to hold before moving"}}
+_FILE_LIST = {"type": "array", "items": {"type": "string"}, "description": "Names of files, without folders"}
 _X, _Y = "CSS pixels from the left edge of the screenshot", "CSS pixels from its top"
 _FORM_FIELD = {
     "target": _TARGET,
@@ -313,7 +355,10 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             own_text={"url": _text},
         ),
         "browser_navigate_back": Tool(
-            offered="Go back to the previous page", does="looks", line=lambda *_: ActionLineParts("navigation", "BACK")
+            offered="Go back to the previous page",
+            does="looks",
+            line=lambda *_: ActionLineParts("navigation", "BACK"),
+            beside_site_tools={},
         ),
         "browser_click": Tool(
             offered="Click an element",
@@ -392,6 +437,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             own_text={"url": _text},
             answers=True,
             rule=_tabs_rule,
+            beside_site_tools={"action": {"enum": ["list", "close", "select"]}, "url": None},
         ),
         "browser_wait_for": Tool(
             offered="Wait for a time, or for text to appear or go",
@@ -411,12 +457,15 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             does="presses",
             line=_dialog,
             own_text={"promptText": _text},
+            # Without an answer to it nothing else works; accepting would act.
+            beside_site_tools={"accept": {"enum": [False]}, "promptText": None},
         ),
         "browser_snapshot": Tool(
             offered="Get the snapshot of the page or of one element",
             params={"target": _TARGET, "depth": _integer(1, 100)},
             does="looks",
             line=lambda params, scene: ActionLineParts(_target(params, scene), "SNAPSHOT"),
+            beside_site_tools={},
         ),
         "browser_find": Tool(
             offered="Find text in the snapshot, also in what was left out",
@@ -426,6 +475,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             line=lambda params, _: ActionLineParts("page", "FIND", lines.value(params["text"])),
             answers=True,
             rule=_find_rule,
+            beside_site_tools={},
         ),
         "browser_mouse_click_xy": Tool(
             offered="Click a point",
@@ -463,6 +513,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             does="looks",
             line=_wheel,
             rule=_wheel_rule,
+            beside_site_tools={},
         ),
         SCROLL: Tool(
             offered="Scroll",
@@ -479,6 +530,45 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
                 _target(params, scene), "SCROLL", f"{params['direction']} {params['amount']}"
             ),
             rule=_scroll_rule,
+            beside_site_tools={},
+        ),
+        SITE_TOOL: Tool(
+            offered="Call a tool listed under Site tools; the names and texts there are the page's, not the judge's",
+            by_server=False,
+            is_asked_for=True,
+            ours={
+                "name": {"type": "string", "description": "The tool's name"},
+                "arguments": {"type": "object", "description": "What its schema asks for"},
+            },
+            required=("name",),
+            does="writes",
+            line=_site_call,
+            own_text={"arguments": _in_arguments},
+            answers=True,
+            rule=_site_rule,
+        ),
+        FILE_UPLOAD: Tool(
+            offered="Choose files of the task in the file chooser that the page has opened",
+            by_server=False,
+            is_asked_for=True,
+            ours={FILE_NAMES: _FILE_LIST},
+            required=(FILE_NAMES,),
+            does="writes",
+            line=lambda params, _: ActionLineParts("file chooser", "UPLOAD", lines.listed(params[FILE_NAMES])),
+            rule=_files_rule,
+        ),
+        FILE_DROP: Tool(
+            offered="Drop files of the task onto an element",
+            by_server=False,
+            is_asked_for=True,
+            ours={"target": _TARGET, "element": _OUR_ELEMENT, FILE_NAMES: _FILE_LIST},
+            required=("target", FILE_NAMES),
+            needs_element=True,
+            does="writes",
+            line=lambda params, scene: ActionLineParts(
+                _target(params, scene), "DROP", lines.listed(params[FILE_NAMES])
+            ),
+            rule=_files_rule,
         ),
         ASK_USER: Tool(
             offered=f"Ask the user a question, at most {MAX_QUESTIONS} times",
@@ -496,12 +586,14 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             ours={"answer": {"type": "string", "description": "What the task asks for, or what was done"}},
             does="ends",
             line=lambda *_: ActionLineParts("page", "FINISH"),
+            beside_site_tools={},
         ),
         CLOSE: Tool(
             offered="End the task without an answer",
             by_server=False,
             does="ends",
             line=lambda *_: ActionLineParts("page", "CLOSE"),
+            beside_site_tools={},
         ),
     }
 )
@@ -525,6 +617,8 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
         "TYPE AND ENTER": Verb("TYPE {target} -> type '{value}' and press Enter", enters=True),
         "FILL": Verb("TYPE {target} -> fill in {value}"),
         "SELECT": Verb("SELECT {target} -> select '{value}'", texts=_none),
+        "UPLOAD": Verb("CLICK {target} -> upload {value}", texts=_none),
+        "DROP": Verb("CLICK {target} -> drop {value} on the {subject}", texts=_none, at_point=True),
         "PRESS": Verb("PRESS_KEY page -> press {value}", texts=_typed_by_key),
         "HOVER": Verb("HOVER {target} -> hover over the {subject}", texts=_none, at_point=True),
         "SCROLL": Verb("SCROLL {target} -> scroll {value}", texts=_none, at_point=True),
@@ -535,6 +629,7 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
         "WAIT": Verb(_WAITING, texts=lambda value: (value,) if '"' in value else (), asks=True),
         "FIND": Verb(_WAITING, asks=True),
         "ASK": Verb(_WAITING, asks=True),
+        "CALL": Verb("CLICK page -> call the {subject} with {value}"),
         "SNAPSHOT": Verb(_WAITING, texts=_none),
         "FINISH": Verb(_WAITING, texts=_none),
         "CLOSE": Verb(_WAITING, texts=_none),
@@ -572,6 +667,12 @@ def writes(name: str, params: Params) -> bool:
     tool = tool_of(name)
     writes_always = tool.does in ("writes", "goes", "ends")
     return writes_always or not params.keys().isdisjoint(tool.own_text) or params.get("button") == "middle"
+
+
+def saves_link(params: Params) -> bool:
+    """Whether an action holds the key with which a browser saves what a link leads to, rather than opening it."""
+    keys = [*(params.get("modifiers") or ()), *str(params.get("key", "")).split("+")]
+    return any(key.lower().startswith("alt") for key in keys)
 
 
 def texts_of(name: str, params: Params) -> Iterator[str | None]:

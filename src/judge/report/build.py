@@ -9,7 +9,7 @@ from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 
 from judge.records.tasks import key_of
-from judge.report.comparing import matrix_of, pairs_of
+from judge.report.comparing import matrix_of, pairs_of, with_corrections
 from judge.report.data import TaskRow, TaskView, read_run, read_task
 from judge.report.output import Folder, Output, SingleFile, write
 from judge.report.pages import ComparedRun, Renderer
@@ -255,5 +255,8 @@ def _write_comparison(stores: Sequence[RunStore], out: Output, renderer: Rendere
         out.page(f"tasks/{key}.html", renderer.compared_task(compared, before=before, after=after))
     lettered = dict(zip(ascii_uppercase, runs, strict=False))
     sides = [ComparedRun(letter, run.view, run.write_index()) for letter, run in lettered.items()]
-    pairs = pairs_of({letter: run.rows for letter, run in lettered.items()})
+    pairs = with_corrections(
+        pairs_of({letter: run.rows for letter, run in lettered.items()}),
+        {letter: run.view.labelled for letter, run in lettered.items()},
+    )
     out.page("index.html", renderer.comparison(sides, matrix_of([run.rows for run in runs]), pairs))

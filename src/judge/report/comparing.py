@@ -8,15 +8,19 @@ pairs, so their p-values are corrected for their number (Holm 1979).
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from statistics import fmean
 
+from judge.config import RunConfig
 from judge.records.tasks import key_of
 from judge.records.verdicts import NO_MODEL, UNKNOWN_MODEL
 from judge.report.data import TaskRow
+from judge.report.effort import Effort, efforts_of
 from judge.report.totals import TaskGroup, grouped
+from judge.results.corrected import Estimate
+from judge.results.corrections import LabelledRun
 from judge.results.judgings import judge_names, method_of
 from judge.results.run_record import NO_RESULT
 from judge.results.statistics import bootstrap, mcnemar_exact, tallies_of
@@ -32,7 +36,7 @@ class Comparison:
 
     `gained`: only the later run succeeded; `lost`: only the first did; with `has_repeats`: its rate rose or fell.
     `both` and `neither`: all attempts of both runs succeeded, or none. `p` is McNemar's exact two-sided p-value.
-    `differences` are the later rate minus the first one of each task.
+    `differences` are the later rate minus the first one of each task in `tasks`.
     """
 
     shared: int
@@ -67,12 +71,18 @@ class Comparison:
 
 @dataclass(frozen=True)
 class RunPair:
-    """Two of several runs by letter, compared. `p` is the p-value corrected for the number of pairs."""
+    """Two of several runs by letter, compared. `p` is the p-value corrected for the number of pairs.
+
+    `efforts` are those of both runs, if they used the sites' own tools in different ways.
+    """
 
     first: str
     later: str
     comparison: Comparison
     p: float
+    # The later rate minus the first one by people's labels, if both runs have enough of them.
+    corrected: Estimate | None = None
+    efforts: tuple[Effort, ...] = ()
 
     @property
     def better(self) -> str | None:
@@ -105,8 +115,30 @@ def pairs_of(runs: Mapping[str, Sequence[TaskRow]]) -> tuple[RunPair, ...]:
     compared = [(one, other, compare(runs[one], runs[other])) for one, other in combinations(runs, 2)]
     corrected = iter(holm([found.p for _, _, found in compared if found.paired]))
     return tuple(
-        RunPair(one, other, found, next(corrected) if found.paired else found.p) for one, other, found in compared
+        RunPair(
+            one,
+            other,
+            found,
+            next(corrected) if found.paired else found.p,
+            efforts=efforts_of((one, runs[one]), (other, runs[other]), found.tasks),
+        )
+        for one, other, found in compared
     )
+
+
+def with_corrections(pairs: Sequence[RunPair], runs: Mapping[str, LabelledRun | None]) -> tuple[RunPair, ...]:
+    """The pairs with the corrected difference over the tasks that both runs scored; `runs` by letter."""
+    return tuple(replace(pair, corrected=_corrected(pair, runs)) for pair in pairs)
+
+
+def _corrected(pair: RunPair, runs: Mapping[str, LabelledRun | None]) -> Estimate | None:
+    found = []
+    for letter in (pair.later, pair.first):
+        labelled = runs[letter]
+        correction = labelled.correction_on(pair.comparison.tasks) if labelled else None
+        found.append(correction.estimate if correction else None)
+    later, first = found
+    return later.minus(first) if later and first else None
 
 
 def conclusion_of(pairs: Sequence[RunPair]) -> Conclusion:
@@ -220,6 +252,7 @@ def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:
         only_first=len(before) - len(common),
         only_later=len(after) - len(common),
         changed_tasks=tuple(changed),
+        tasks=tuple(scored),
         p=mcnemar_exact(len(gained), len(lost)),
         differences=tuple(float(other - one) for one, other in scored.values()),
         has_repeats=any(tally.attempts > 1 for tally in (*before.values(), *after.values())),
@@ -241,10 +274,19 @@ def differing_settings(records: Sequence[Mapping[str, object]]) -> tuple[tuple[s
     names = dict.fromkeys(name for config in configs for name in config if name not in NO_RESULT)
     values = {"judge": judges_of(records)}
     values |= {
-        name: tuple(str(config.get(name, "not set")) for config in configs) for name in names if name != "judge_model"
+        name: tuple(str(config.get(name, _unset(name))) for config in configs)
+        for name in names
+        if name != "judge_model"
     }
     different = [(name.replace("_", " "), each) for name, each in values.items() if len(set(each)) > 1]
     return tuple(different[:_MAX_DIFFERENCES])
+
+
+def _unset(name: str) -> object:
+    """What a setting is that a run does not record: the default, if that is not recorded."""
+    field = RunConfig.model_fields.get(name)
+    is_default = field is not None and field.exclude_if is not None and field.exclude_if(field.default)
+    return field.default if field is not None and is_default else "not set"
 
 
 def judges_of(records: Sequence[Mapping[str, object]]) -> tuple[str, ...]:

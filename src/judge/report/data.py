@@ -23,6 +23,7 @@ from judge.records.verdicts import ImageScore, Verdict
 from judge.report.evidence import JudgeView, VerdictView, verdict_view
 from judge.report.network import ConsoleView, NetworkView, console_view, network_view
 from judge.report.snapshots import pack
+from judge.results.corrections import Correction, LabelledRun, has_labels
 from judge.results.family import shared_family
 from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import JudgeDisagreement, differences_of
@@ -36,7 +37,7 @@ from judge.results.trivial_agents import trivial_rates_of
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import foreign_verdicts, read_result, read_steps
 from judge.trajectory.record import JUDGED_ENDS, Attempt
-from shared.errors import TrajectoryError
+from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_file, read_json
 from shared.images import image_size
 from shared.models import TokenUsage
@@ -228,6 +229,18 @@ class StepSpan:
         return self.begins_s + self.whole_s
 
 
+class ReplyPlace(NamedTuple):
+    """Where a step's action stood in its reply: the reply's number, the action's, and that of the reply's first step.
+
+    `total` are the actions of the reply that have steps.
+    """
+
+    reply: int
+    action: int
+    total: int
+    first: int
+
+
 @dataclass(frozen=True)
 class AttackView:
     """The attack as declared, what became of it, and the numbers of the steps whose snapshots show it."""
@@ -255,6 +268,18 @@ class TaskView:
     frozen: Frozen | None = None
     policies: tuple[PolicyResult, ...] = ()
     attack: AttackView | None = None
+
+    @property
+    def replies(self) -> dict[int, ReplyPlace]:
+        """By the number of the step, where its action stood in its reply; empty where replies have one action each."""
+        groups: dict[int, list[int]] = {}
+        for step in self.steps if self.row.max_actions else ():
+            groups.setdefault(step.record.of_reply, []).append(step.number)
+        return {
+            number: ReplyPlace(reply + 1, at, len(numbers), numbers[0])
+            for reply, numbers in groups.items()
+            for at, number in enumerate(numbers, 1)
+        }
 
     @property
     def snapshots(self) -> str:
@@ -345,6 +370,8 @@ class RunView:
     metering: Metering | None = None
     # The rates of participants that know nothing, by name, if they were played with the run.
     trivial_agents: Mapping[str, Rate] = field(default_factory=dict)
+    # What people say of its attempts, if anybody labelled them.
+    labelled: LabelledRun | None = None
 
     @property
     def shared_family(self) -> str | None:
@@ -360,6 +387,11 @@ class RunView:
     def identity(self) -> dict[str, Any]:
         """Agent card, model, name, revision and scenario, as far as recorded."""
         return identity_in(self.record)
+
+    @property
+    def correction(self) -> Correction | None:
+        """What people's labels say of its success rate."""
+        return self.labelled.correction if self.labelled else None
 
     @property
     def excluded(self) -> list[dict[str, Any]]:
@@ -396,7 +428,15 @@ def read_run(store: RunStore) -> RunView:
         is_folder,
         Metering.of(store),
         trivial_rates_of(store),
+        _labelled(store),
     )
+
+
+def _labelled(store: RunStore) -> LabelledRun | None:
+    # Damaged label files are reported by `wabe verify`.
+    with contextlib.suppress(ConfigError):
+        return LabelledRun(store) if has_labels(store) else None
+    return None
 
 
 def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
@@ -440,6 +480,7 @@ def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
                 sha256=sha256,
                 run_id=run.run_id,
                 record=run.record,
+                label=run.labelled.label_of(store, sha256) if run.labelled else None,
             ),
             max_chars=MAX_TEXT_CHARS,
             scores=tuple(score.Score for score in scores),

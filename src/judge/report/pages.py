@@ -1,18 +1,14 @@
 """Renders views as HTML: jinja2 with autoescaping, one inline style sheet and one inline script per page.
 
-Each page's Content-Security-Policy allows exactly its own style sheet and script, by hash, and images next to it: even
-markup that got through escaping could neither run nor load anything.
+Each page's Content-Security-Policy allows exactly its own style sheet and script (`shared.pages`).
 """
 
-import base64
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
-from importlib import resources
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any
@@ -38,10 +34,13 @@ from judge.report.pareto import pareto_chart
 from judge.report.setup import moment, setup_of
 from judge.report.totals import Totals, grouped
 from judge.results.categories import CATEGORIES
+from judge.results.corrections import RULES
 from judge.results.rates import RowOutcome
 from judge.results.rows import COLUMNS
+from shared.pages import asset, page_policy
 from shared.text import counted, show_hidden, usd, without_surrogates
 
+_OWN = "judge.report"
 # Outcomes that need attention first.
 FAILURES_FIRST: tuple[RowOutcome, ...] = ("failure", "unscored", "aborted", "unfinished", "success")
 _STYLES = ("report.css", "labels.css", "viewer.css")
@@ -50,6 +49,7 @@ _STYLES_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "live.html": ("report.css", "live.css"),
         "runs.html": ("report.css", "runs.css"),
         "board.html": ("report.css", "board.css"),
+        "label.html": ("report.css", "label.css"),
     }
 )
 _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -61,9 +61,11 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "live.html": ("theme.js", "live.js"),
         "runs.html": ("theme.js", "runs.js"),
         "board.html": ("theme.js", "board.js"),
+        "label.html": ("theme.js", "label.js"),
     }
 )
 _SCRIPTS_OF_OTHERS = ("theme.js",)
+_SHARED = frozenset({"base.css", "theme.js"})
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ class Renderer:
             began=moment(record.get("started_at")),
             wall_s=_wall_s(record),
             note=(judge.get("note") if isinstance(judge, dict) else "") or "",
+            label_rules=RULES,
             setup=setup.decided,
             setup_more=setup.more,
         )
@@ -216,13 +219,9 @@ class Renderer:
         return self._page(name, connect=True, **values), policy
 
     def _policy(self, *scripts: str, css: str, connect: bool = False) -> str:
-        images = "data:" if self._bundled else "'self' data:"
-        parts = ["default-src 'none'", f"img-src {images}", f"style-src '{_hash(css)}'"]
-        hashes = " ".join(f"'{_hash(script)}'" for script in dict.fromkeys(scripts))
-        parts += [f"script-src {hashes}", "base-uri 'none'"]
-        return "; ".join(parts + (["form-action 'self'", "connect-src 'self'"] if connect else ["form-action 'none'"]))
+        return page_policy(*scripts, css=css, images="data:" if self._bundled else "'self' data:", connect=connect)
 
-    def _page(self, name: str, *, package: str = "judge.report", connect: bool = False, **values: Any) -> str:
+    def _page(self, name: str, *, package: str = _OWN, connect: bool = False, **values: Any) -> str:
         script, css = _script(name), _css(name)
         return (
             _environment(package)
@@ -273,10 +272,10 @@ def _wall_s(record: dict[str, Any]) -> float | None:
 
 
 @cache
-def _environment(package: str = "judge.report") -> Environment:
+def _environment(package: str = _OWN) -> Environment:
     """The template environment; cached, because compiling a template takes longer than rendering a page."""
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(package), PackageLoader("judge.report")]),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader(_OWN)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -299,7 +298,7 @@ def _environment(package: str = "judge.report") -> Environment:
 
 @cache
 def _css(page: str) -> str:
-    return "\n".join(map(_asset, _STYLES_OF.get(page, _STYLES)))
+    return "\n".join(map(_asset, ("base.css", *_STYLES_OF.get(page, _STYLES))))
 
 
 @cache
@@ -307,10 +306,5 @@ def _script(page: str) -> str:
     return "\n".join(map(_asset, _SCRIPTS.get(page, _SCRIPTS_OF_OTHERS)))
 
 
-@cache
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 def _asset(name: str) -> str:
-    return (resources.files("judge.report") / "templates" / name).read_text(encoding="utf-8")
+    return asset(name) if name in _SHARED else asset(name, _OWN)

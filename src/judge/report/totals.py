@@ -71,6 +71,9 @@ class Totals:
     progress: tuple[float, int] | None = None
     # All metered calls of the participant's, also between attempts; `None` if none was metered.
     metered: MeteredUsage | None = None
+    # Successes without any action on a page, and successes whose answer was on no page that was observed.
+    without_action: int = 0
+    unseen_answers: int = 0
     # What participants say of their models themselves: shown apart, and compared with nothing.
     claimed: UsageClaims | None = None
 
@@ -221,6 +224,8 @@ def totals_of(rows: Sequence[TaskRow], metered: MeteredUsage | None = None) -> T
         clustered=clustered_interval(_rates_by_site(clean)),
         progress=mean_progress(row.progress for row in clean),
         metered=metered,
+        without_action=sum(row.outcome == "success" and row.page_actions == 0 and bool(row.steps) for row in clean),
+        unseen_answers=sum(row.outcome == "success" and row.answer_seen is False for row in clean),
         claimed=_claimed(rows),
     )
 

@@ -188,7 +188,8 @@ def _rejected_actions(attempt: Attempt, _: Verdict | None) -> str | None:
     if not is_many and attempt.stop_reason != "unreadable_replies":
         return None
     last = f"; the last: {rejected[-1].outcome.message}" if rejected and rejected[-1].outcome else ""
-    return f"{len(rejected)} of {counted(len(attempt.steps), 'reply', 'replies')} not executed{last}"
+    tried = ("reply", "replies") if attempt.max_actions == 1 else ("action", "actions")
+    return f"{len(rejected)} of {counted(len(attempt.steps), *tried)} not executed{last}"
 
 
 def _is_rejected(step: Step) -> bool:

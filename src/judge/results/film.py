@@ -40,7 +40,7 @@ def film_path(store: RunStore, key: str, form: FilmFormat) -> Path:
 def scenes_of(trajectory: Trajectory) -> list[FilmFrame]:
     """The scenes of an attempt, in order; the last one shows the verdict."""
     attempt = trajectory.attempt
-    total = attempt.steps_taken
+    total = attempt.actions_taken
     scenes = []
     for step in attempt.steps[:total]:
         done = (step.outcome.line or f"no action: {step.outcome.message}") if step.outcome else "no action"

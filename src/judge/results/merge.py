@@ -5,6 +5,7 @@ from typing import Any
 
 from judge.config import MAX_EPOCHS
 from judge.records.ids import problem_of
+from judge.results.corrections import CORRECTED, LABELS_KEY, merged_labels
 from judge.results.entries import TaskEntry, rate_of, read_entries
 from judge.results.metering import PARTICIPANT_COST, PARTICIPANT_USAGE, merged_usage
 from judge.results.rows import EXCLUDED
@@ -70,6 +71,8 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
         excluded=_left_out(parts),
     )
     detail |= merged_usage([part["metered"] for part in parts if part["tasks"]])
+    scored = [part for part in parts if part["scored"]]
+    detail |= merged_labels([part["labelled"] for part in scored], [part["scored"] for part in scored])
     return {"participants": dict(first["participants"]), "results": [{"winner": first["winner"], "detail": detail}]}
 
 
@@ -131,6 +134,8 @@ def _parts(submission: Mapping[str, Any], name: str, ids: dict[str, str]) -> Ite
             "judge": as_mapping(detail.get("judge")),
             "provenance": as_mapping(detail.get("provenance")),
             "metered": {key: detail[key] for key in (PARTICIPANT_COST, PARTICIPANT_USAGE) if key in detail},
+            "labelled": {key: detail[key] for key in (CORRECTED, LABELS_KEY) if key in detail},
+            "scored": rate_of(entries).scored,
             "cost_usd": float(cost) if isinstance(cost, int | float) else None,
             "tasks": entries,
             "excluded": [each for each in as_mappings(detail.get(EXCLUDED)) if each.get("by") == "scenario"],

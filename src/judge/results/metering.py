@@ -304,11 +304,6 @@ def read_ledger(path: Path) -> LedgerContent:
     return LedgerContent(tuple(calls), tuple(starts))
 
 
-def with_metering(submission: dict[str, Any] | None, store: RunStore | None) -> dict[str, Any] | None:
-    """The submission with what was metered in the run, if there are both."""
-    return submission if submission is None or store is None else metered(submission, store)
-
-
 def merged_usage(details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What was metered in several submissions together; empty unless it was in all of them.
 
@@ -343,13 +338,3 @@ def published_of(store: RunStore) -> dict[str, Any]:
     metering = Metering.of(store)
     total = metering.total if metering else None
     return total.published() if total else {}
-
-
-def metered(submission: dict[str, Any], store: RunStore) -> dict[str, Any]:
-    """The submission with what was metered in the run, if anything was."""
-    found = published_of(store)
-    if not found or not submission["results"]:
-        return submission
-    results: Sequence[Mapping[str, Any]] = submission["results"]
-    first = {**results[0], "detail": {**results[0]["detail"], **found}}
-    return {**submission, "results": [first, *results[1:]]}

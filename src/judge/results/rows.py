@@ -13,11 +13,14 @@ from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from judge.evaluators.base import assertions_in
 from judge.records.attacks import AttackOutcome, AttackResult
+from judge.records.findings import AnswerSeen
 from judge.records.tasks import Task
+from judge.records.tools import SITE_TOOL, acts_on_page, tool_of
 from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict
 from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
 from judge.results.judgings import method_of
+from judge.results.label_files import LabelWord
 from judge.results.metering import MeteredUsage
 from judge.results.progress import progress_of, score_of
 from judge.results.rates import CountedAttempt
@@ -50,6 +53,8 @@ class RowSource:
     sha256: str | None = None
     run_id: str = ""
     record: Mapping[str, Any] = field(default_factory=dict)
+    # What people say of it, if somebody labelled it.
+    label: LabelWord | None = None
 
     @property
     def task(self) -> Task:
@@ -75,6 +80,17 @@ class RowSource:
     def rejected(self) -> int:
         """How many replies led to no executed action: unreadable, naming something that is not there, or failed."""
         return sum(step.outcome is not None and not step.outcome.ok for step in self.attempt.steps)
+
+    @property
+    def site_tool_calls(self) -> int:
+        """How often the participant called a tool of the site's own."""
+        return sum(step.action is not None and step.action.tool == SITE_TOOL for step in self.attempt.steps)
+
+    @property
+    def page_actions(self) -> int:
+        """How many executed actions could change a page: without looking, waiting, and ending the attempt."""
+        done = (step.action for step in self.attempt.steps if step.action and step.outcome and step.outcome.ok)
+        return sum(tool_of(action.tool).does != "ends" for action in done if acts_on_page(action.tool))
 
     @property
     def usage(self) -> TokenUsage:
@@ -275,7 +291,39 @@ class AttemptRow:
     claimed_output_tokens: int | None = column(lambda it: it.claimed.output if it.claimed else None)
     claimed_cost_usd: float | None = column(lambda it: it.claimed.cost_usd if it.claimed else None)
     score: float | None = column(
-        lambda it: score_of(it.verdict), entry=True, when=lambda it: score_of(it.verdict) is not None, added=True
+        lambda it: score_of(it.verdict),
+        entry=True,
+        when=lambda it: score_of(it.verdict) is not None,
+        added=True,
+        public=True,
+    )
+    # Empty where they were off.
+    site_tools: str | None = column(
+        lambda it: it.attempt.site_tools if it.attempt.site_tools != "off" else None,
+        entry=True,
+        when=lambda it: it.attempt.site_tools != "off",
+        heading="Site tools",
+        added=True,
+        public=True,
+    )
+    site_tool_calls: int = column(lambda it: it.site_tool_calls, heading="Site tool calls")
+    human_label: str | None = column(lambda it: it.label, heading="Label")
+    page_actions: int = column(lambda it: it.page_actions)
+    answer_seen: bool | None = column(lambda it: answer_seen(it.verdict))
+    # Only where a reply may have several actions: otherwise there are as many as steps.
+    actions: int | None = column(
+        lambda it: it.attempt.actions_taken if it.attempt.max_actions > 1 else None,
+        entry="actions_taken",
+        when=lambda it: it.attempt.max_actions > 1,
+        added=True,
+        public=True,
+    )
+    max_actions: int | None = column(
+        lambda it: it.attempt.max_actions if it.attempt.max_actions > 1 else None,
+        entry=True,
+        when=lambda it: it.attempt.max_actions > 1,
+        added=True,
+        public=True,
     )
 
     @classmethod
@@ -334,6 +382,12 @@ def decided_by(attempt: Attempt, judge_id: str | None = None) -> str:
         return method
     # The judge of an offline run is that of checks, even for a task without any.
     return CHECKS if attempt.task.checks and method == CHECKS else JUDGE
+
+
+def answer_seen(verdict: Verdict | None) -> bool | None:
+    """Whether everything that checks found in the answer stood on a page that was observed; `None` without such."""
+    facts = [fact for each in assertions_in(verdict) for fact in each.facts or () if isinstance(fact, AnswerSeen)]
+    return all(fact.step is not None for fact in facts) if facts else None
 
 
 def _policies(attempt: Attempt, *, violated: bool | None) -> dict[str, str]:

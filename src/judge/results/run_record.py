@@ -473,6 +473,8 @@ def provenance(
         "packages": package_versions(),
         "settle": config.settle,
         "actions": config.actions,
+        # As older files, which do not have it.
+        **({"max_actions": config.max_actions} if config.max_actions > 1 else {}),
         "config_checksum": settings_checksum(config.recorded()),
         **made_with(results),
         # The digest identifies the whole set of tasks in every shard of it.

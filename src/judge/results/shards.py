@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judge.records.ids import problem_of
+from judge.results.additions import with_additions
 from judge.results.identity import identity_in, resumed
+from judge.results.label_history import merge_labels
 from judge.results.merge import merged_provenance
-from judge.results.metering import metered
 from judge.results.rejudged import take_over
 from judge.results.run_record import (
     epochs_of,
@@ -85,7 +86,8 @@ def merge_shards(run: RunStore) -> Submission:
         submission = _submission(run, whole, shards, summaries)
         with read_errors(run.folder, _RESTART):
             join_files(run.folder, [shard.store.folder for shard in shards])
-        run.write_submission(metered(submission, run))
+        merge_labels(run, [shard.store for shard in shards])
+        run.write_submission(with_additions(submission, run))
         run.write_run(whole)
         # Later verdicts take precedence over the shards' results.
         if was_merged and take_over(run):

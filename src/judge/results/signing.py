@@ -12,17 +12,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pydantic import Field, ValidationError
 
+from judge.results.corrections import publish
+from judge.results.label_history import growth
 from judge.results.run_record import package_versions
 from judge.store.layout import RunStore
 from judge.store.run_files import ENVELOPE, FileKind, declared_at, kind_of
 from shared.errors import ConfigError
+from shared.fields import Sha256
 from shared.files import read_errors, read_file, reason_of, sha256_file, write_errors
 from shared.models import Record
 from shared.text import counted
@@ -31,8 +34,6 @@ _PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _PREDICATE_TYPE = "https://github.com/hjerpe/wabe/signed-run/v1"
 _KEY_REMEDY = "make one with: openssl genpkey -algorithm ed25519 -out key.pem"
-
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Digest(Record):
@@ -110,6 +111,8 @@ def sign_run(store: RunStore, key_file: Path) -> tuple[Path, str, int]:
     run = store.read_run()
     if run is None:
         raise ConfigError(f"{store.folder / 'run.json'}: missing or not JSON", remedy="name the folder of a run")
+    # What people have said since the results were written is covered as well.
+    publish(store, is_signed_again=True)
     subjects = []
     for name, path in _files(store.folder):
         if path.is_symlink():
@@ -152,13 +155,18 @@ def verify_signature(store: RunStore, key_file: Path) -> SignatureFindings:
     # Also what an earlier version signed and this one would not.
     there = dict(_all_files(store.folder))
     problems = [f"{name}: signed, and missing" for name in wanted if name not in there]
+    added = list({name for name, _ in _files(store.folder)} - wanted.keys())
     for name, path in there.items():
         if name in wanted and not _is_file_with(path, wanted[name]):
-            problems.append(f"{name}: changed since it was signed")
+            # Labels that were made later change nothing that was signed.
+            grown = growth(name, path, wanted[name])
+            (added if grown else problems).append(
+                f"{name}: {grown}" if grown else f"{name}: changed since it was signed"
+            )
     return SignatureFindings(
         fingerprint=fingerprint(public),
         mismatches=tuple(sorted(problems)),
-        added=tuple(sorted({name for name, _ in _files(store.folder)} - wanted.keys())),
+        added=tuple(sorted(added)),
         uncovered=tuple(_uncovered(store.folder)),
     )
 

@@ -14,6 +14,8 @@ from judge.records.verdicts import Verdict
 from judge.results.attacks import AttackTotals, attack_text
 from judge.results.folders import FoundTask
 from judge.results.identity import player
+from judge.results.label_files import LabelFiles, labels_folder
+from judge.results.labelled import PeopleLabels
 from judge.results.metering import Metering
 from judge.results.policies import PolicyTotals, policies_of_row, policy_text
 from judge.results.rates import CountedAttempt, Rate
@@ -73,17 +75,19 @@ class Unreadable(NamedTuple):
 def table_of(store: RunStore) -> Iterator[TableAttempt | Unreadable]:
     """The attempts of a run, or of another tool's folder. Unfinished tasks are left out."""
     record = store.read_run() or {}
-    metering = Metering.of(store)
+    metering, people = Metering.of(store), PeopleLabels(LabelFiles.read(labels_folder(store)))
     for task in store.tasks():
         if not isinstance(task, FoundTask) and not (task.folder / "result.json").exists():
             continue
         try:
-            yield _tabled(store.run_id, record, task, metering)
+            yield _tabled(store.run_id, record, task, metering, people)
         except TrajectoryError as error:
             yield Unreadable(task.name, error.message)
 
 
-def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore, metering: Metering | None) -> TableAttempt:
+def _tabled(
+    run_id: str, record: Mapping[str, Any], task: TaskStore, metering: Metering | None, people: PeopleLabels
+) -> TableAttempt:
     if isinstance(task, FoundTask):
         attempt, sha256, judge_id = task.attempt(), None, task.judge_id or ""
     else:
@@ -105,6 +109,7 @@ def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore, metering: M
             sha256=sha256,
             run_id=run_id,
             record=record,
+            label=people.of(task, sha256),
         )
     )
     return TableAttempt(row, tuple(_checks(row, verdict)), attempt)
@@ -190,11 +195,12 @@ def markdown(
     rows: Sequence[AttemptRow],
     missing: Collection[tuple[str, int]] = (),
     left_out: Sequence[Mapping[str, Any]] = (),
+    people: str = "",
 ) -> str:
     """The participant and scenario, the success rate, and a table of the attempts, failures first.
 
     `missing` are the run's tasks and epochs without a result, which count as failures in the rate of all tasks;
-    `left_out`, the tasks that the scenario excludes, do not.
+    `left_out`, the tasks that the scenario excludes, do not. `people` is what people's labels say of the rate.
     """
     clean = [row for row in rows if row.attack is None]
     counted_rows = [row.counted for row in clean]
@@ -207,6 +213,7 @@ def markdown(
     note = incomplete_note(counts)
     of_all = f"of all tasks: {counts['success_rate_of_all']} %"
     lines += [f"**{rate_text(counts)}**; {of_all}{f' ({note})' if note else ''}", ""]
+    lines += [f"By people: {people}", ""] if people else []
     if policies := PolicyTotals.of((row.counted, policies_of_row(row)) for row in clean):
         lines += [f"{policy_text(policies.published())}", ""]
     if attacks := AttackTotals.of(row.counted for row in rows):

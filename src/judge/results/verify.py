@@ -22,9 +22,11 @@ from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
 from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo, Verdict
+from judge.results.corrections import CORRECTED, LABELS_KEY, LabelledRun, has_labels
 from judge.results.entries import TaskEntry, decided, read_entries
 from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
+from judge.results.label_history import stored_lines
 from judge.results.metering import PARTICIPANT_COST, PARTICIPANT_USAGE, UNASSIGNED, published_of
 from judge.results.processes import in_processes
 from judge.results.recomputed import Recomputation, VerdictMismatch, deciding_config, is_of_checks, notes_of
@@ -40,7 +42,7 @@ from judge.results.run_record import (
     tasks_of,
 )
 from judge.results.submission import TaskSummary, build_submission
-from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
+from judge.store.layout import DOWNLOADS, OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
 from judge.trajectory.files import (
     evidence_problems,
     load_trajectory,
@@ -130,6 +132,9 @@ def verify_run(store: RunStore) -> Findings:
         mismatches += _credit(run, as_mapping(submission.get("participants")), str(result.get("winner")))
         mismatches += [*_detail(detail, summaries, run, is_older=is_older), *_exclusions(run, summaries)]
         mismatches += _metered(detail, store)
+        found, of_labels = _labelled(detail, store)
+        mismatches += found
+        notes += of_labels
     else:
         mismatches.append("results.json: missing or not a submission: the run is not finished")
     return Findings(
@@ -264,6 +269,9 @@ def _files(folder: Path, recorded: dict[str, Any]) -> tuple[list[str], dict[str,
     problems: list[str] = []
     digested = None
     named = {page[kind] for page in recorded_pages(recorded) for kind in ("screenshot", "snapshot") if page.get(kind)}
+    named |= {
+        each["file"] for page in recorded_pages(recorded) for each in page.get("downloaded", ()) if each.get("file")
+    }
     named |= {recorded["network"]["file"]} if recorded.get("network") else set()
     if outside := [name for name in named if Path(name).is_absolute() or ".." in Path(name).parts]:
         problems.append(f"result.json: {excerpt(outside[0])} points outside its folder")
@@ -274,7 +282,7 @@ def _files(folder: Path, recorded: dict[str, Any]) -> tuple[list[str], dict[str,
         problems += (f"{name}: missing" for name in sorted(named) if not (folder / name).is_file())
     if not recorded.get("network") and (folder / NETWORK_FILE).exists():
         problems.append(f"{NETWORK_FILE}: belongs to no recorded network trace")
-    for kind in ("trajectory", "snapshots", "final"):
+    for kind in ("trajectory", "snapshots", "final", DOWNLOADS):
         for path in sorted((folder / kind).iterdir()) if (folder / kind).is_dir() else ():
             if f"{kind}/{path.name}" not in named:
                 problems.append(f"{kind}/{excerpt(path.name)}: belongs to no step")
@@ -425,6 +433,35 @@ def _metered(detail: Mapping[str, Any], store: RunStore) -> Iterator[str]:
         del wanted[PARTICIPANT_USAGE][UNASSIGNED]
     for key in (PARTICIPANT_COST, PARTICIPANT_USAGE):
         yield from _differs(f"results.json: {key}", detail.get(key), wanted.get(key))
+
+
+def _labelled(detail: Mapping[str, Any], store: RunStore) -> tuple[list[str], list[str]]:
+    """Compare the corrected success rate with the label files, as they were when it was written.
+
+    Returns the mismatches, and notes about lines that do not count and about later labels.
+    """
+    stored = {key: detail[key] for key in (CORRECTED, LABELS_KEY) if key in detail}
+    if not stored and not has_labels(store):
+        return [], []
+    labels = as_mapping(stored.get(LABELS_KEY))
+    draws = as_mapping(labels.get("plan")).get("draws")
+    try:
+        now = LabelledRun(store)
+        then = LabelledRun(
+            store, upto=dict(stored_lines(labels.get("lines"))), draws=draws if type(draws) is int else 0
+        )
+    except ConfigError as error:
+        return [error.message], []
+    made = then.correction.published() if then.correction else {}
+    mismatches = [
+        mismatch
+        for key in (CORRECTED, LABELS_KEY)
+        if stored
+        for mismatch in _differs(f"results.json: {key}", stored.get(key), made.get(key))
+    ]
+    later = now.correction.published() if now.correction else {}
+    notes = [*now.notes, *(["labels made since results.json was written are not in it"] if later != made else [])]
+    return mismatches, notes
 
 
 def _exclusions(run: Mapping[str, Any], summaries: Sequence[TaskSummary]) -> Iterator[str]:

@@ -11,13 +11,15 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, TypeAdapter
 
+from judge.config import RunConfig
+from judge.runner.person import for_a_person, note_for
 from judge.runner.ports import PORT
 from judge.scenario.models import EXAMPLES, Endpoint, ParticipantEntry, Scenario
 from judge.scenario.toml import read_scenario_bytes
 from shared.errors import ConfigError
 from shared.fields import at_most, closest, did_you_mean, shown
 from shared.files import decode, parse_toml, read_errors
-from shared.participants import list_participants
+from shared.participants import HUMAN, list_participants
 from shared.validation import validated
 
 SIX_FORMS = (
@@ -207,10 +209,12 @@ def with_agents(scenario: Scenario, agents: Mapping[str, Agent], engine: str) ->
     """The scenario with these agents, by role, in the place of its participants; those of other roles stay.
 
     Of a replaced participant, an agent gets the role, and a bundled one its script: variables, credentials and id are
-    those of another agent. `engine` runs images. Raises `ConfigError`.
+    those of another agent. `engine` runs images. A person gets settings to play with. Raises `ConfigError`.
     """
+    if BundledAgent(HUMAN) in agents.values():
+        scenario = scenario.model_copy(update={"config": for_a_person(scenario.config)})
     own = {each.role: each for each in scenario.participants}
-    new = {role: _entry(agent, own[role], engine) for role, agent in agents.items()}
+    new = {role: _entry(agent, own[role], engine, scenario.config) for role, agent in agents.items()}
     return scenario.model_copy(
         update={"participants": tuple(new.get(each.role, each) for each in scenario.participants)}
     )
@@ -223,7 +227,7 @@ def is_container(agent: Agent) -> bool:
     return isinstance(agent, AgentImage)
 
 
-def _entry(agent: Agent, own: ParticipantEntry, engine: str) -> ParticipantEntry:
+def _entry(agent: Agent, own: ParticipantEntry, engine: str, config: RunConfig) -> ParticipantEntry:
     """The entry of an agent in the place of `own`."""
     role = own.role
     match agent:
@@ -232,7 +236,8 @@ def _entry(agent: Agent, own: ParticipantEntry, engine: str) -> ParticipantEntry
         case AgentImage(name):
             return _container(ParticipantEntry(role=role), name, engine)
         case BundledAgent(name):
-            words = ["wabe", "participant", name, *_script_of(own), "--host", "127.0.0.1", "--port", PORT]
+            note = ["--note", note_for(config)] if name == HUMAN else []
+            words = ["wabe", "participant", name, *_script_of(own), *note, "--host", "127.0.0.1", "--port", PORT]
             return ParticipantEntry(role=role, endpoint=_DECLARED, cmd=shlex.join(words))
         case AgentCommand(text):
             return ParticipantEntry(role=role, endpoint=_DECLARED, cmd=text)

@@ -22,6 +22,7 @@ from judge.runner.baseline import Baseline, read_baseline
 from judge.runner.configured import check_judge, configured, notes_for_another_judge
 from judge.runner.launch import Member
 from judge.runner.options import RunOptions
+from judge.runner.person import pages_of_people
 from judge.runner.place import launch_of, store_of
 from judge.runner.shards import balanced_shards, shard_of
 from judge.runner.start import Start, start_of
@@ -144,6 +145,7 @@ def _choice(start: Start, config: RunConfig, archives: Archives | None, notes: t
     """The tasks, with their log-ins, and the settings for them. Raises `ConfigError`."""
     scenario, members = start.scenario, start.members
     notes += () if start.is_ours else notes_for_another_judge(scenario)
+    notes += tuple(pages_of_people(scenario))
     config = pinned(config, archives) if archives else config
     if not scenario.tasks:
         return _Choice(config, (), members, archives, notes)

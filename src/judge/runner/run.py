@@ -17,8 +17,8 @@ from judge.records.events import Sink
 from judge.records.verdicts import WITHOUT_CHECKS
 from judge.report.build import make_report, open_page
 from judge.report.public import make_public_report
+from judge.results.additions import with_additions
 from judge.results.entries import counts_of, read_entries
-from judge.results.metering import with_metering
 from judge.results.run_record import withdraw_unplayed
 from judge.results.sealed_runs import is_sealed
 from judge.results.submission import TaskSummary
@@ -271,7 +271,7 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
     options, store = plan.options, plan.store
     if outcome.state == "rejected":
         raise ConfigError(f"the judge refused the request: {outcome.message}")
-    submission = with_metering(outcome.submission(plan.scenario), store)
+    submission = _submission_of(outcome, plan)
     if submission is None:
         _tell_problem(console, f"The judge gave no result ({outcome.state}): {outcome.message}", style="")
         if store is not None and store.has_begun:
@@ -310,6 +310,11 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
         known |= {"baseline": against.model_dump(mode="json")} if against else {}
         print_json(console, "results", exit_code=code, **known, **counts)
     return code
+
+
+def _submission_of(outcome: RunOutcome, plan: Plan) -> dict[str, Any] | None:
+    submission = outcome.submission(plan.scenario)
+    return submission if submission is None or plan.store is None else with_additions(submission, plan.store)
 
 
 def _is_worth_resuming(submission: dict[str, Any]) -> bool:

@@ -178,7 +178,7 @@ class Progress:
             case TaskStarted():
                 self._rows[event.key] = _RunningTask(event.attempt, event.max_steps, since=self._clock())
             case StepDone() if row := self._rows.get(event.key):
-                row.step, row.action = event.step, event.action
+                row.step, row.action = event.reply or event.step, event.action
             case TaskJudging() if row := self._rows.get(event.key):
                 row.action = "judging"
             case TaskRetried() if row := self._rows.get(event.key):

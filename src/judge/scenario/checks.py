@@ -35,12 +35,25 @@ def warnings_of(task: Task, sites: RunSites = NONE_SHARED) -> list[str]:
     ]
 
 
+def hints_of(task: Task) -> list[str]:
+    """What could make the checks of a task stricter, or fail unexpectedly, one sentence each."""
+    return [
+        f"check {number}: {hint}"
+        for number, check in enumerate(task.checks, 1)
+        for each in plain_checks([check])
+        for hint in check_kind(each).hints(each, task)
+    ]
+
+
 def unrecorded(task: Task, config: RunConfig) -> list[str]:
     """The checks and policies that can never pass or be decided, because of what the settings leave unrecorded."""
     lines = []
     named = [(f"check {number}", check) for number, check in enumerate(task.checks, 1)]
     for name, check in (*named, *((f"policy {policy.name}", policy.check) for policy in task.policies)):
-        if any(each.needs_network for each in plain_checks([check])) and not config.record_network:
+        if (
+            any(each.needs_network or each.compares_downloads for each in plain_checks([check]))
+            and not config.record_network
+        ):
             lines.append(f"{name}: requests are not recorded: remove record_network = false")
         compared = [each for each in plain_checks([check]) if each.is_redacted]
         text = json.dumps([each.model_dump(mode="json") for each in compared], ensure_ascii=False)

@@ -1,5 +1,6 @@
 """An assessment request before it is sent: records until the last moment, then one JSON text."""
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from judge.config import RunConfig
 from judge.records.access import StorageState
 from judge.records.tasks import Task
 from judge.scenario.attacks import planned
+from judge.scenario.files import contents_of
 from judge.scenario.models import Launch, Scenario
 from shared.errors import ConfigError
 from shared.fields import shown
@@ -92,6 +94,8 @@ class RequestDraft:
                 config["tasks"] = _tables(listed, states)
             else:
                 config |= {"sealed": self.sealed, "tasks": [task.task_id for task in listed]}
+            if contents := contents_of(listed):
+                body["files"] = {name: base64.b64encode(data).decode() for name, data in contents.items()}
         if states:
             body["storage_states"] = states
         if self.headers:
@@ -106,6 +110,8 @@ def _tables(tasks: Sequence[Task], states: dict[str, dict[str, Any]]) -> list[di
     for task in tasks:
         # As declared: the judge writes the dates out, by the `today` of the request's settings.
         table = task.declared(exclude_defaults=True)
+        if task.files:
+            table["files"] = [each.name for each in task.files]
         if isinstance(task.storage_state, StorageState):
             content = task.storage_state.to_json()
             table["storage_state"] = names.setdefault(json.dumps(content), f"state-{len(names) + 1}")

@@ -19,8 +19,9 @@ from judge.records.access import Credentials, DeclaredLogin, DeclaredState, Stat
 from judge.records.attacks import Attack, repeated_attack
 from judge.records.checks import Check
 from judge.records.credentials import Headers, HeadersByRole
+from judge.records.files import FileContents, FileNames, is_reserved
 from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
-from judge.records.ids import USABLE, is_reserved
+from judge.records.ids import USABLE
 from judge.records.key_points import DeclaredPoint
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
 from judge.records.sealing import SealedSet
@@ -236,8 +237,8 @@ class SiteEntry(_Process):
     persists beyond its browser. `reset_url`: a POST to it, which may be a path on the site, resets the site to its
     initial state; `restart`: restarting `cmd` does. `storage_state` and `http_credentials` apply to each task on the
     site that has none of its own. So does `login`, which is repeated whenever the site is reset, and `hold`, after the
-    task's own. With an `archive`, recordings answer for the site, which is then not started; `archive_sha256` is the
-    digest that the file must have.
+    task's own; `files` as well. With an `archive`, recordings answer for the site, which is then not started;
+    `archive_sha256` is the digest that the file must have.
     """
 
     name: Name
@@ -250,6 +251,7 @@ class SiteEntry(_Process):
     archive_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     login: DeclaredLogin | None = Field(default=None, repr=False)
     hold: Annotated[Holds, _OnItsDay] = ()
+    files: FileNames = ()
     storage_state: DeclaredState | None = Field(default=None, repr=False)
     http_credentials: Credentials = Field(default=(), repr=False)
 
@@ -314,6 +316,7 @@ class TaskTable(Table):
     keep_fields: Annotated[tuple[Name, ...], FailFast(), at_most(200)] = ()
     storage_state: DeclaredState | None = Field(default=None, repr=False)
     http_credentials: Credentials = Field(default=(), repr=False)
+    files: FileNames = ()
     reference: Annotated[Line, Field(min_length=1), at_most(1000)] | None = None
     excluded: Reason | None = None
     valid_from: Day | None = None
@@ -544,6 +547,8 @@ class RequestBody(Table):
     attacks: list[Any] | None = None
     # Keyed by the name that tasks use in `storage_state`.
     storage_states: Annotated[dict[str, StateContent], at_most(1000)] = Field(default_factory=dict, repr=False)
+    # The content of the files that tasks name in `files`.
+    files: FileContents = Field(default_factory=dict, repr=False)
     # Credentials by role, secret like the storage states.
     participant_headers: HeadersByRole = Field(default_factory=dict, repr=False)
     launch: Launch | None = None

@@ -15,19 +15,19 @@ from shared.files import parse_toml, read_errors, read_text
 from shared.text import plain
 
 _DATED = ("task", "steps")
+# Mistakes in dates are the same on every day.
+_ANY_DAY = date(2000, 1, 1)
 
 
 def reference_problems(tasks: Sequence[Task], folder: Path) -> Iterator[str | None]:
     """For each task, what is wrong with its reference script, if anything. `folder` is the scenario's."""
     read: dict[str, frozenset[str] | str] = {}
-    # Mistakes in dates are the same on every day.
-    today = next((task.dated.day for task in tasks if task.dated), date(2000, 1, 1))
     for task in tasks:
         if task.reference is None:
             yield None
             continue
         if task.reference not in read:
-            read[task.reference] = _scripted(folder / task.reference, today)
+            read[task.reference] = scripted_tasks(folder / task.reference)
         found = read[task.reference]
         if isinstance(found, str):
             yield f"reference {shown(task.reference)}: {found}"
@@ -57,7 +57,7 @@ def opened_references(scenario: Scenario) -> Iterator[tuple[Scenario, Path]]:
         yield scenario.model_copy(update=changes), Path(folder)
 
 
-def _scripted(path: Path, today: date) -> frozenset[str] | str:
+def scripted_tasks(path: Path) -> frozenset[str] | str:
     """The texts of the tasks that a file has scripts for, or what is wrong with it."""
     try:
         with read_errors(path, "name a replay script beside the scenario"):
@@ -66,7 +66,7 @@ def _scripted(path: Path, today: date) -> frozenset[str] | str:
         return str(error)
     for number, script in enumerate(scripts, 1):
         try:
-            with_dates(script, _DATED, today)
+            with_dates(script, _DATED, _ANY_DAY)
         except Invalid as error:
             return f"[[scripts]] #{number}, key '{error.key}': column {error.column}: {error.problem} ({error.remedy})"
     return frozenset(plain(text) for script in scripts if isinstance(text := script.get("task"), str))

@@ -15,6 +15,7 @@ from judge.records.user import impossible_grant
 from judge.scenario.attacks import planned
 from judge.scenario.credentials import clear_text_note
 from judge.scenario.days import today_of, with_today
+from judge.scenario.files import files_problem, with_contents
 from judge.scenario.logins import login_problem
 from judge.scenario.models import (
     EXAMPLES,
@@ -74,7 +75,7 @@ def parse_request(text: str, bundled: Bundled, opened: Opened | None = None) -> 
     if any(task.is_about_days for task in tasks):
         # A bundled set has the day on which it was read.
         config = with_today(config, next((task.dated.day for task in tasks if task.dated), today))
-    tasks = tuple(_with_state(task, body.storage_states) for task in tasks)
+    tasks = tuple(with_contents(_with_state(task, body.storage_states), body.files) for task in tasks)
     tasks, excluded = divided(tasks)
     if excluded and not tasks:
         raise mistake(_SOURCE, ("tasks",), "every task is excluded", "send one that is to be played")
@@ -86,7 +87,7 @@ def parse_request(text: str, bundled: Bundled, opened: Opened | None = None) -> 
         if wrong := impossible_grant(task.user_replies, task.policies):
             reply, key, problem, remedy = wrong
             raise _task_mistake(task, ("user_replies", reply, key), problem, remedy)
-        if found := login_problem(task, config.sites):
+        if found := login_problem(task, config.sites) or files_problem(task):
             raise _task_mistake(task, *found)
     warnings += _notes_on_headers(body)
     if len(warnings) > _MAX_WARNINGS:

@@ -162,8 +162,11 @@ def scenario_toml(
     settings: Mapping[str, Any] = MappingProxyType({"max_steps": 15}),
     site: SiteEntry | None = None,
 ) -> str:
-    """A scenario for this machine with these tasks and settings and the bundled participant of that name."""
-    module_of(participant)
+    """A scenario for this machine with these tasks and settings and the bundled participant of that name.
+
+    Options of the participant may follow its name.
+    """
+    module_of(participant.partition(" ")[0])
     return f"""[green_agent]
 endpoint = "http://127.0.0.1:9009"
 cmd = "wabe serve --host 127.0.0.1 --port 9009"
@@ -192,6 +195,8 @@ def _task_toml(task: Task) -> str:
     lines = ["[[tasks]]"]
     fields = task.declared(exclude_defaults=True)
     # Only a reference to the secret; dumps exclude the secret itself, so it is never printed.
+    if task.files:
+        fields["files"] = [each.name for each in task.files]
     if isinstance(task.storage_state, str):
         fields["storage_state"] = task.storage_state
     if referring := [each for each in task.http_credentials if VARIABLE.fullmatch(each.password)]:

@@ -12,6 +12,7 @@ from judge.records.sealing import SealKey, is_sealed, opened, read_sealed
 from judge.records.tasks import Level, Task
 from judge.records.user import impossible_grant
 from judge.scenario.days import extended, today_of, with_today
+from judge.scenario.files import FilesBeside, files_problem, with_site_files
 from judge.scenario.holds import network_problem, with_site_holds
 from judge.scenario.models import EXAMPLES, Reading, Scenario, ScenarioFile, divided
 from judge.scenario.sealed import with_content
@@ -20,7 +21,7 @@ from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
 from shared.files import decode, parse_toml, read_errors, read_file
 from shared.toml_lines import KeyPath, line_of, lines_of
-from shared.validation import Mistakes, mistake, validated
+from shared.validation import Mistakes, Problem, mistake, validated
 
 MAX_FILE_BYTES = 16_000_000
 # The ending of a sealed scenario file.
@@ -125,11 +126,17 @@ def parse_scenario(content: bytes, path: Path, *, today: date | None = None, now
     sites = found.config.sites
     holds = {site["name"]: site.get("hold") for site in tables.get("sites", ())}
     common = _with_common(found, tables, day)
-    together = tuple(with_site_holds(task, found.sites, sites, holds, day) for task in common)
+    together = [with_site_holds(task, found.sites, sites, holds, day) for task in common]
     if any(task.is_about_days for task in together):
         found = found.model_copy(update={"config": with_today(found.config, day)})
+    beside = FilesBeside(path.parent)
     for place, task in enumerate(together):
         wrong = network_problem(task, place, found.sites, found.config)
+        read = beside.of(with_site_files(task, found.sites, sites))
+        together[place] = task if isinstance(read, Problem) else read
+        if problem_with_files := read if isinstance(read, Problem) else files_problem(read):
+            inside, problem, remedy = problem_with_files
+            wrong = ("tasks", place, *inside), problem, remedy
         if grant := impossible_grant(task.user_replies, task.policies):
             reply, key, problem, remedy = grant
             wrong = ("tasks", place, "user_replies", reply, key), problem, remedy

@@ -27,9 +27,9 @@ def settings_of_the_host(config: RunConfig) -> tuple[str, ...]:
 class ServiceLimits(Record):
     """The limits that the judge's owner sets for requests.
 
-    A request with more tasks, more steps or a longer `task_timeout_s` is rejected, because reducing these would change
-    the assessment. Budgets and parallelism are clamped instead. `max_cost_usd` and `max_tokens` limit the judge model's
-    usage in each assessment and in all assessments of the process together.
+    A request with more tasks, more actions (`max_steps` times `max_actions`) or a longer `task_timeout_s` is rejected,
+    because reducing these would change the assessment. Budgets and parallelism are clamped instead. `max_cost_usd` and
+    `max_tokens` limit the judge model's usage in each assessment and in all assessments of the process together.
 
     `descriptors` are those that assessments may use; `None` means unlimited. `allowed_participants` are
     `host` or `host:port`, compared as written (an IPv6 address in brackets); a host without a port allows all its
@@ -48,8 +48,9 @@ class ServiceLimits(Record):
 
     def check(self, config: RunConfig, tasks: int) -> None:
         """Raises `ConfigError` for a request of `tasks` tasks, each counted in every epoch, that exceeds a limit."""
+        steps = "max_steps" if config.max_actions == 1 else "max_steps × max_actions"
         for key, value, limit in (
-            ("max_steps", config.max_steps, self.max_steps),
+            (steps, config.max_recorded_steps, self.max_steps),
             ("task_timeout_s", config.task_timeout_s, self.max_task_timeout_s),
         ):
             if limit is not None and value > limit:

@@ -36,7 +36,7 @@ _THOUGHT_CHARS = 1000
 class LiveTask:
     """One task as shown to viewers; `id` is its key, `version` the hub's version at its last change.
 
-    `step` counts the completed steps, `page` the recorded pages, of this attempt.
+    `step` counts the replies that were carried out, `page` the recorded pages, of this attempt.
     """
 
     run: str
@@ -64,7 +64,8 @@ class LiveTask:
                 self.page = event.step
                 self.task, self.url = (one_line(text, _TEXT_CHARS) for text in (event.task, event.url))
             case StepDone():
-                self.step, self.max_steps, self.page = event.step, event.max_steps, max(self.page, event.step)
+                self.step, self.max_steps = event.reply or event.step, event.max_steps
+                self.page = max(self.page, event.step)
                 self.actions.append((event.step, one_line(event.action, _TEXT_CHARS)))
             case TaskRetried():
                 self.actions.append((self.step, f"aborted, trying again: {one_line(event.cause, _TEXT_CHARS)}"))
@@ -208,8 +209,8 @@ def _step(step: Step) -> dict[str, Any]:
 def _recorded(run_id: str, store: TaskStore) -> LiveTask | None:
     with contextlib.suppress(TrajectoryError):
         found = read_attempt(store.folder)
-        steps = found.steps_taken
-        task = LiveTask(run_id, store.key, found.outcome, found.number, steps, page=steps, max_steps=found.max_steps)
+        task = LiveTask(run_id, store.key, found.outcome, found.number, found.steps_taken, max_steps=found.max_steps)
+        task.page = found.actions_taken
         task.task = _bounded(found.task.task)
         task.is_attacked = found.task.attack is not None
         task.reason = _bounded(found.verdict.reason if found.verdict else found.error or found.stop_reason)

@@ -111,10 +111,13 @@ def note_on_stop(output_dir: Path, metadata: Mapping[str, Any]) -> Note:
 
 
 def _is_continued_here(request: AssessmentRequest) -> bool:
-    """Whether the judge itself continues the run: it has no secret, no runner, and a client that need not wait."""
+    """Whether the judge itself continues the run: it has no secret, no file, no runner, and a client that need not
+    wait.
+    """
     config = request.config
     secret = any(getattr(config, name) for name in names_of(RunConfig, lambda setting: setting.secret))
     secret = secret or any(task.storage_state is not None or task.http_credentials for task in request.tasks)
+    secret = secret or any(task.files for task in request.tasks)
     return not (secret or request.participant_headers or request.launch or config.on_disconnect == "cancel")
 
 

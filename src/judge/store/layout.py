@@ -1,7 +1,8 @@
 """The run folder: where everything is, and how it is found.
 
 Layout (contract): `runs/<run_id>/results/<task_id>/{result.json, trajectory/, snapshots/, steps.jsonl, verdicts/}`,
-and `final/` if a final observation was recorded. Later epochs are in `runs/<run_id>/epochs/<n>/results/<task_id>/`.
+`final/` if a final observation was recorded, and `downloads/` if there were any. Later epochs are in
+`runs/<run_id>/epochs/<n>/results/<task_id>/`.
 A shard is a run of its own in `runs/<run_id>/shards/003-of-020/`.
 Every step is flushed before the next begins; everything else is written atomically.
 """
@@ -45,6 +46,7 @@ _ATTEMPTS = "attempts"
 _EPOCHS = "epochs"
 _IN_EPOCH = re.compile(rf"/{_EPOCHS}/([1-9][0-9]{{0,2}})/results/[^/]+$")
 _FINAL = "final"
+DOWNLOADS = "downloads"
 # In `verdicts`: those that a later verdict of the same judge replaced, because other code gave them.
 _EARLIER = "earlier"
 _MAX_SNAPSHOT_CHARS = 4_000_000
@@ -107,6 +109,13 @@ class TaskStore:
         """Like `write_page`, for the final observation; `trajectory/` contains only observations before an action."""
         (self.folder / _FINAL).mkdir(exist_ok=True)
         return self._write_page(page, f"{_FINAL}/screenshot", f"{_FINAL}/snapshot")
+
+    def write_download(self, number: int, data: bytes) -> str:
+        """Write a file that was downloaded, and return its path. A name of the page's would be data, so it has none."""
+        (self.folder / DOWNLOADS).mkdir(exist_ok=True)
+        name = f"{DOWNLOADS}/{number:03d}.bin"
+        (self.folder / name).write_bytes(data)
+        return name
 
     def _write_page(self, page: Page, screenshot: str, snapshot: str) -> dict[str, str | None]:
         text = cut_snapshot(page.snapshot, _MAX_SNAPSHOT_CHARS).encode("utf-8", "backslashreplace")

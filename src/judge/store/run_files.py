@@ -46,6 +46,8 @@ class RunFile:
 RUN = RunFile("run.json", begins=True, uploaded="at the ends")
 SUBMISSION = RunFile("results.json", begins=True, uploaded="at the ends")
 METERING = RunFile("metering.jsonl", uploaded="grows", has_lines=True)
+# What people say of the attempts (`judge.results.label_files`).
+LABELS = RunFile("labels/")
 ENVELOPE = RunFile("signature.dsse.json", "internal")
 # What continues the run after a stop of its judge (`judge.server.resuming`).
 RESUMING = RunFile("resuming.json", "internal")
@@ -55,6 +57,7 @@ RUN_FILES = (
     METERING,
     RUN,
     SUBMISSION,
+    LABELS,
     RunFile("report/", "derived"),
     RunFile("report-public/", "derived"),
     RunFile("export/", "derived"),

@@ -147,7 +147,13 @@ def _with_digests(folder: Path, page: Mapping[str, Any]) -> dict[str, Any]:
         f"{kind}_sha256": _digest(folder / page[kind]) if page.get(kind) else None
         for kind in ("screenshot", "snapshot")
     }
-    return {**page, **digests}
+    made = {**page, **digests}
+    if page.get("downloaded"):
+        made["downloaded"] = [
+            {**each, "sha256": _digest(folder / each["file"])} if each.get("file") else each
+            for each in page["downloaded"]
+        ]
+    return made
 
 
 def _digest(path: Path) -> str | None:
@@ -173,6 +179,9 @@ def evidence_problems(recorded: Mapping[str, Any], found: Mapping[str, Any]) -> 
             digest = now[f"{kind}_sha256"]
             if step.get(f"{kind}_sha256") != digest:
                 yield f"{step.get(kind)}: {_problem(digest)}, step {step['index']}"
+        for download, kept in zip(step.get("downloaded", ()), now.get("downloaded", ()), strict=True):
+            if download.get("sha256") != kept.get("sha256"):
+                yield f"{download['file']}: {_problem(kept['sha256'])}, step {step['index']}"
     network, network_now = recorded.get("network"), found.get("network")
     if network and network_now and network["sha256"] != network_now["sha256"]:
         yield f"{network['file']}: {_problem(network_now['sha256'])}"
@@ -200,6 +209,7 @@ def own_trajectory(
     screenshots = tuple(inside(folder, step.screenshot) for step in attempt.steps if step.screenshot)
     final_look = attempt.final_look
     others = [step.snapshot for step in attempt.observations] + ([final_look.screenshot] if final_look else [])
+    others += [each.file for step in attempt.observations for each in step.downloaded]
     # Not read here, but a name that leads out of the folder is refused at once.
     for name in filter(None, others):
         inside(folder, name)
@@ -213,6 +223,11 @@ def own_trajectory(
         if found["network"]["sha256"] is None:
             # A run may be shared without its network traces; then only verdicts that need them are unscored.
             found["network"], network, missing = result["network"], None, f"{attempt.network.file}: no such file"
+    # The same is true of downloads.
+    for recorded, now in zip(recorded_pages(result), recorded_pages(found), strict=True):
+        if recorded.get("downloaded"):
+            both = zip(recorded["downloaded"], now["downloaded"], strict=True)
+            now["downloaded"] = [each if kept["sha256"] is None else kept for each, kept in both]
     try:
         if is_digested and (problem := next(evidence_problems(result, found), None)):
             raise TrajectoryError(f"{folder}/{problem}", remedy="resume the run to play this task again")

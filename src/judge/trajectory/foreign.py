@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from judge.records.ids import is_reserved
+from judge.records.files import is_reserved
 from judge.records.steps import Outcome, Step
 from judge.records.tasks import Task
 from judge.records.verdicts import UNKNOWN_MODEL, JudgeInfo

@@ -41,22 +41,33 @@ def is_multipart(mime_type: str) -> bool:
 
 def multipart_fields(data: bytes, mime_type: str) -> Iterator[dict[str, str]]:
     """The fields as `params` of HAR 1.2. A file has a `fileName` but no content."""
-    boundary = _BOUNDARY.search(mime_type)
-    if boundary is None:
+    mark = mark_of(mime_type)
+    if mark is None:
         return
-    mark = b"\r\n--" + boundary[1].encode()
     # The text before the first boundary is not a field (RFC 2046, 5.1.1).
     for part in (b"\r\n" + data).split(mark)[1:]:
         head, _, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
-        written = head.decode("utf-8", "replace")
-        name, file_name, kind = (pattern.search(written) for pattern in (_NAME, _FILE_NAME, _TYPE))
-        if name is None:
-            continue
-        field = {"name": _unescaped(name[1])}
-        if file_name is None:
-            yield field | {"value": content.decode("utf-8", "replace")}
-        else:
-            yield field | {"value": "", "fileName": _unescaped(file_name[1]), "contentType": kind[1] if kind else ""}
+        field = part_head(head)
+        if field is not None:
+            yield field | {"value": "" if "fileName" in field else content.decode("utf-8", "replace")}
+
+
+def mark_of(mime_type: str) -> bytes | None:
+    """What separates the parts of a form; `None` if its type does not say."""
+    boundary = _BOUNDARY.search(mime_type)
+    return None if boundary is None else b"\r\n--" + boundary[1].encode()
+
+
+def part_head(head: bytes) -> dict[str, str] | None:
+    """What the head of a part says, as a field of `params` of HAR 1.2 without its value; `None` without a name."""
+    written = head.decode("utf-8", "replace")
+    name, file_name, kind = (pattern.search(written) for pattern in (_NAME, _FILE_NAME, _TYPE))
+    if name is None:
+        return None
+    field = {"name": _unescaped(name[1])}
+    if file_name is None:
+        return field
+    return field | {"fileName": _unescaped(file_name[1]), "contentType": kind[1] if kind else ""}
 
 
 def multipart_text(fields: Sequence[Mapping[str, str]], mime_type: str) -> str:

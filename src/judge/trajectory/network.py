@@ -5,7 +5,8 @@ is the document of a frame), `_resourceType`, and what is known of where the req
 where headers and bodies had to be left out: `_sender` (the origin that sent it, `browser` for an address that the
 judge itself opened, `null` if unknown), `_origin`, `_fetchSite`, `_fetchMode`, `_fetchDest`, `_refererOrigin`,
 `_bodySize` and `_bodyDigest`. A held request is marked (`_held`), and its answer is the declared reply. One that the
-browser reported only as a download is marked (`_download`) if it was answered without an error. A web socket's
+browser reported only as a download is marked (`_download`) if it was answered without an error. The files in a
+multipart form, which may be larger than what is recorded of a body, have digests (`_files`). A web socket's
 entry has its text messages (`_webSocketMessages`). The log's `_rules` is the version of the rules for senders;
 `_seenBy` says who read the requests, and `_unread` lists the connections whose content nobody could read.
 """
@@ -34,6 +35,8 @@ BROWSER = "browser"
 HELD = "_held"
 # Of an entry: the browser began to download the answer, and reported nothing else about it.
 DOWNLOAD = "_download"
+# Of an entry: the files in its multipart form, which only the guard reads (`judge.network.parts`).
+FILES = "_files"
 # Kinds of requests that are evidence for policies and goals only. The browser does not report them.
 RESOURCES = frozenset({"stylesheet", "script", "image", "font", "media", "texttrack", "manifest", "preflight"})
 # Who read the requests: the guard all of them, because it ended TLS; or the browser, which does not report all.
@@ -109,6 +112,19 @@ class MessagesLeftOut(_Part):
     other: int = Field(default=0, ge=0)
 
 
+class SentFile(_Part):
+    """A file in a multipart form. `name` is that of the form's field.
+
+    `sha256` is that of its content only if it is one of the task's files, and otherwise a salted digest.
+    """
+
+    name: str
+    file_name: str = Field(default="", alias="fileName")
+    mime_type: str = Field(default="", alias="contentType")
+    size: int = Field(default=0, ge=0)
+    sha256: str = ""
+
+
 class Entry(_Part):
     """One request and its response. A redirect is an entry of its own.
 
@@ -132,6 +148,8 @@ class Entry(_Part):
     is_held: bool = Field(default=False, alias=HELD)
     is_download: bool = Field(default=False, alias=DOWNLOAD)
     is_from_editor: bool = Field(default=False, alias="_editor")
+    files: list[SentFile] = Field(default=[], alias=FILES, max_length=MAX_FIELDS)
+    has_files_left_out: bool = Field(default=False, alias="_filesLeftOut")
     messages: list[Message] = Field(default=[], alias="_webSocketMessages", max_length=MAX_MESSAGES)
 
     def as_http(self) -> "Entry":

@@ -107,7 +107,8 @@ class Attempt(Record):
     participant used. `final_look` is the final observation, if the page changed after the last step's. `navigations`
     are those after the last step or final observation. `error` and `blame` name the cause if the participant did not
     end the attempt itself. `settle` is how pages were waited for (`judge.browser.settle`); older versions did not
-    record it. `shared_state`: the site was not in its initial state, or another attempt was played there at the same
+    record it. `site_tools`: whether the tools that pages register were offered, and nothing else that acts (`only`).
+    `shared_state`: the site was not in its initial state, or another attempt was played there at the same
     time. `network_missing` is why there is no network trace. `self_recorded`: the evidence comes from the agent itself.
     `participant_usage` is the agent's usage according to a foreign layout. `rules_version`: the rules by which checks
     are decided on this recording. `blame_facts` decided who is to blame for a fault that a participant can cause
@@ -117,7 +118,7 @@ class Attempt(Record):
     `earlier_attempts` are the digests of those at the same task and epoch, which count for both; recorded for tasks
     with policies or an attack.
     `context_id` is that of the conversation with the participant, which it can name to a meter; older versions did not
-    record it.
+    record it. `max_actions`: how many actions a reply could have.
     """
 
     # The order is that of the keys in `result.json`.
@@ -129,6 +130,7 @@ class Attempt(Record):
     final_look: Annotated[Step | None, _EVIDENCE] = None
     navigations: tuple[Navigation, ...] = ()
     max_steps: Annotated[int, _FIRST] = Field(ge=1)
+    max_actions: Annotated[int, _EVIDENCE] = omit_default(1, ge=1)
     stop_reason: Annotated[StopReason, _FIRST]
     error: Annotated[str | None, RecordedLimit(12_000), _FIRST] = None
     # Not `shared.errors.Blame`: older versions used other words.
@@ -141,6 +143,7 @@ class Attempt(Record):
     attack: AttackResult | None = omit_default(None)
     earlier_attempts: Annotated[tuple[str, ...], RecordedLimit(100_000), _EVIDENCE] = omit_default(())
     settle: str | None = None
+    site_tools: Annotated[str, _EVIDENCE] = omit_default("off")
     self_recorded: Annotated[bool, _EVIDENCE] = omit_default(False)
     shared_state: bool = omit_default(False)
     rules_version: Annotated[str, _EVIDENCE] = omit_default(FIRST_RULES)
@@ -175,9 +178,24 @@ class Attempt(Record):
 
     @property
     def steps_taken(self) -> int:
-        """The number of the participant's steps. Older versions counted the final observation, which has no outcome."""
+        """The number of the participant's replies."""
+        return len({step.of_reply for step in self._own_steps})
+
+    @property
+    def actions_taken(self) -> int:
+        """The number of the participant's actions, executed or not: one for each step."""
+        return len(self._own_steps)
+
+    @property
+    def _own_steps(self) -> tuple[Step, ...]:
+        # Older versions counted the final observation, which has no outcome.
         has_final_look = self.stop_reason == "finished" and bool(self.steps) and self.steps[-1].outcome is None
-        return len(self.steps) - has_final_look
+        return self.steps[:-1] if has_final_look else self.steps
+
+    @property
+    def sent(self) -> tuple[Step, ...]:
+        """The steps whose observations the participant was sent: the first one of each reply."""
+        return tuple({step.of_reply: step for step in reversed(self.steps)}.values())[::-1]
 
     @property
     def observations(self) -> tuple[Step, ...]:
@@ -356,6 +374,11 @@ class Trajectory(Record):
     def steps(self) -> tuple[Step, ...]:
         """The participant's steps; empty for flat lists."""
         return () if self.is_flat else self.attempt.steps
+
+    @property
+    def sent(self) -> tuple[Step, ...]:
+        """The steps whose observations the participant was sent; empty for flat lists."""
+        return () if self.is_flat else self.attempt.sent
 
     @property
     def observations(self) -> tuple[Step, ...]:

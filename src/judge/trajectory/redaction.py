@@ -25,7 +25,7 @@ from judge.trajectory.forms import (
     multipart_fields,
     multipart_text,
 )
-from judge.trajectory.network import HELD
+from judge.trajectory.network import FILES, HELD
 from shared.strict_json import parse_json
 
 REDACTED = "[redacted]"
@@ -68,12 +68,20 @@ def is_session_cookie(name: str, value: str) -> bool:
 class Redaction:
     """Redacts HAR entries. `secrets` are values that must not appear anywhere.
 
-    `keep` are names, in lower case, whose values are kept because a check compares them. `salt` is for the digests of
-    cookies and must not be stored with them.
+    `keep` are names, in lower case, whose values are kept because a check compares them; `files` are the digests of the
+    task's files, which are not secret. `salt` is for the digests of cookies and must not be stored with them.
     """
 
-    def __init__(self, secrets: Sequence[str] = (), *, keep: Collection[str] = (), salt: bytes) -> None:
+    def __init__(
+        self,
+        secrets: Sequence[str] = (),
+        *,
+        keep: Collection[str] = (),
+        files: Collection[str] = (),
+        salt: bytes,
+    ) -> None:
         self._keep = frozenset(keep)
+        self._files = frozenset(files)
         self._salt = salt
         forms = [form for secret in secrets for form in _forms(secret)]
         # The longest first, so that a secret that begins with another one is replaced as a whole.
@@ -102,8 +110,14 @@ class Redaction:
         if "_bodyDigest" in entry:
             # Salted, because a short secret could be guessed from its digest.
             made["_bodyDigest"] = self._digest(entry["_bodyDigest"])
+        if FILES in entry:
+            made[FILES] = [{**file, "sha256": self._file_digest(file["sha256"])} for file in entry[FILES]]
         redacted: dict[str, Any] = self._without_secrets(made)
         return redacted
+
+    def _file_digest(self, sha256: str) -> str:
+        # A page can put anything into a file, a password too.
+        return sha256 if sha256 in self._files else self._digest(sha256)
 
     def _digest(self, value: str) -> str:
         return "sha256:" + hmac.new(self._salt, value.encode(), hashlib.sha256).hexdigest()[:16]
@@ -112,6 +126,10 @@ class Redaction:
         """Free text without the listed secrets and without those in addresses."""
         redacted: str = self._without_secrets(_ADDRESS.sub(lambda found: self._address(found[0]), text))
         return redacted
+
+    def listed(self, value: Any) -> Any:
+        """A JSON value without the listed secrets."""
+        return self._without_secrets(value)
 
     def _is_secret(self, name: str) -> bool:
         return name.lower() not in self._keep and is_secret_name(name)

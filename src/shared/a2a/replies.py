@@ -12,7 +12,7 @@ from a2a import types
 from a2a.helpers import get_text_parts
 
 from shared.errors import ParticipantError
-from shared.protocol import parse_reply
+from shared.protocol import MAX_ACTIONS, parse_reply
 from shared.text import excerpt
 
 WORKING = frozenset({types.TaskState.TASK_STATE_SUBMITTED, types.TaskState.TASK_STATE_WORKING})
@@ -38,9 +38,13 @@ def reply_text(artifacts: Iterable[Sequence[str]], message: Sequence[str]) -> st
     is_repeated = said in (*exact, *as_lines, "\n".join(exact), "\n".join(as_lines))
     last = [said] if said and not is_repeated else []
     text, other = "\n".join([*exact, *last]), "\n".join([*as_lines, *last])
-    if other != text and parse_reply(text).action is None and parse_reply(other).action is not None:
+    if other != text and not _has_actions(text) and _has_actions(other):
         return other
     return text
+
+
+def _has_actions(text: str) -> bool:
+    return parse_reply(text, max_actions=MAX_ACTIONS).action is not None
 
 
 def check_context(answered: str, asked: str) -> None:

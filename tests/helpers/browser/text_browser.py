@@ -19,7 +19,7 @@ from helpers.browser.hops import typed, went
 from helpers.browser.one_tab import OneTab
 from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.chromium import BrowserSettings
-from judge.browser.session import Browser, Hop, ToolResult, Traffic
+from judge.browser.session import Browser, Hop, TakenDownload, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.network.policy import NetworkPolicy
@@ -126,6 +126,9 @@ class TextBrowser(OneTab):
 
     def traffic(self) -> Traffic | None:
         return Traffic()
+
+    def take_downloads(self, *, with_open: bool) -> tuple[TakenDownload, ...]:
+        return ()
 
     def take_hops(self) -> tuple[Hop, ...]:
         taken, self._hops = tuple(self._hops), []

@@ -1,6 +1,7 @@
 """A judge in this process: the real service, browser, MCP server and A2A on loopback, with a scripted participant."""
 
 import asyncio
+import base64
 import inspect
 import json
 import os
@@ -197,11 +198,16 @@ class LiveJudge:
     browser_files: Path
     model: ModelServer
     config: dict[str, Any]
+    # Those that tasks name for uploads.
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
     def request(self, participant_url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
         asked = {**FAST, "judge_model": "openai:judge", **self.config, **config}
         asked["tasks"] = [{**EVERY_TASK, **task} for task in tasks]
-        return json.dumps({"participants": {"white_agent": participant_url}, "config": asked})
+        body: dict[str, Any] = {"participants": {"white_agent": participant_url}, "config": asked}
+        if self.files:
+            body["files"] = {name: base64.b64encode(data).decode() for name, data in self.files.items()}
+        return json.dumps(body)
 
     async def ask(self, participant_url: str, tasks: list[dict[str, Any]], **config: Any) -> AssessedRun:
         """One assessment over A2A to its end."""

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from helpers.browser.one_tab import OneTab
-from judge.browser.session import Hop, ToolResult, Traffic
+from judge.browser.session import Hop, TakenDownload, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
@@ -55,6 +55,9 @@ class OnePageShop(OneTab):
 
     def traffic(self) -> Traffic | None:
         return Traffic()
+
+    def take_downloads(self, *, with_open: bool) -> tuple[TakenDownload, ...]:
+        return ()
 
     def take_hops(self) -> tuple[Hop, ...]:
         return ()

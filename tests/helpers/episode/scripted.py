@@ -2,14 +2,14 @@
 
 import asyncio
 import selectors
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from helpers.browser.hops import typed, went
 from helpers.browser.one_tab import OneTab
-from judge.browser.session import Hop, ToolResult, Traffic
+from judge.browser.session import Hop, TakenDownload, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
@@ -113,6 +113,9 @@ class ScriptedBrowser(OneTab):
     def traffic(self) -> Traffic | None:
         return Traffic()
 
+    def take_downloads(self, *, with_open: bool) -> tuple[TakenDownload, ...]:
+        return ()
+
     def take_hops(self) -> tuple[Hop, ...]:
         taken, self.hops = tuple(self.hops), []
         return taken
@@ -149,9 +152,13 @@ def play_episode(
     loop: Callable[[], asyncio.AbstractEventLoop] = SkippingLoop,
     checks: Sequence[dict[str, Any]] = (),
     task_id: str = "t",
+    task: Mapping[str, Any] | None = None,
     **config: Any,
 ) -> EpisodeEnd:
-    """Play the actions; `closing` is what it takes to close the browser. The judge's messages are added to `told`."""
+    """Play the actions; `closing` is what it takes to close the browser. The judge's messages are added to `told`.
+
+    `task` are further keys of the task.
+    """
 
     @asynccontextmanager
     async def opened(_: NetworkPolicy) -> AsyncIterator[ScriptedBrowser]:
@@ -162,14 +169,14 @@ def play_episode(
                 await closing()
 
     known = {"task_id": task_id, "website": HOME, "task": "Reach the goal.", "checks": checks}
-    task = Task.model_validate(known)
+    played = Task.model_validate(known | dict(task or {}))
     # A thread would take no time on a loop that skips it, and run into every limit.
     settings = RunConfig(**{"judge_model": "offline", "settle": "real-time", "record_network": False} | config)
     store = TaskStore(folder)
     store.begin()
     participant = ScriptedParticipant(*actions)
     episode = Episode(
-        task,
+        played,
         settings,
         opened,
         lambda: nullcontext(participant),
@@ -177,7 +184,7 @@ def play_episode(
         observed=lambda _: None,
         stepped=lambda _: None,
         redaction=Redaction(salt=b"test"),
-        network=network_of(task, settings),
+        network=network_of(played, settings),
     )
     with asyncio.Runner(loop_factory=loop) as runner:
         end = runner.run(episode.run())

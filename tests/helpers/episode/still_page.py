@@ -7,7 +7,7 @@ from typing import Any
 
 from helpers.browser.one_tab import OneTab
 from helpers.browser.server_tools import SERVER_TOOLS
-from judge.browser.session import Hop, ToolResult, Traffic
+from judge.browser.session import Hop, TakenDownload, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
@@ -53,6 +53,9 @@ class StillPage(OneTab):
 
     def traffic(self) -> Traffic | None:
         return Traffic()
+
+    def take_downloads(self, *, with_open: bool) -> tuple[TakenDownload, ...]:
+        return ()
 
     def take_hops(self) -> tuple[Hop, ...]:
         return ()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from helpers.paths import ROOT
+from shared.settings import Settings
 
 BIN = Path(sys.executable).parent
 _PR_SET_CHILD_SUBREAPER = 36
@@ -131,6 +132,8 @@ def command(
         "PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin",
         "HOME": str(temp.parent),
         "TMPDIR": str(temp),
+        # A user's second command does not compile and parse everything again.
+        "XDG_CACHE_HOME": str(Settings.from_environ().cache_folder or temp.parent),
         "PYTHONDONTWRITEBYTECODE": "1",
         "COLUMNS": "160",
         **(env or {}),

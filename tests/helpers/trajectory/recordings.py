@@ -1,5 +1,6 @@
 """Recorded attempts made by hand: pages as snapshots, actions as lines, and what the task's checks make of them."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,6 +41,8 @@ class RecordedRequest(Record):
     has_no_headers: bool = False
     # Of a web socket: who says what; `None` is one that was too large.
     messages: tuple[tuple[Literal["send", "receive"], str | None], ...] = ()
+    # In a form: field, name and content.
+    files: tuple[tuple[str, str, bytes], ...] = ()
 
     def har_entry(self, step: int) -> dict[str, Any]:
         """As the browser's recorder gives it."""
@@ -81,7 +84,12 @@ class RecordedRequest(Record):
             **({"_headersLeftOut": True} if self.has_no_headers else {}),
             **({"_urlCut": True} if self.is_url_cut else {}),
             **({} if not self.messages else self._socket(step)),
+            **({"_files": [self._file(*each) for each in self.files]} if self.files else {}),
         }
+
+    def _file(self, field: str, name: str, content: bytes) -> dict[str, Any]:
+        digest = hashlib.sha256(content).hexdigest()
+        return {"name": field, "fileName": name, "contentType": "", "size": len(content), "sha256": digest}
 
     def _socket(self, step: int) -> dict[str, Any]:
         said = [
@@ -175,7 +183,8 @@ def recorded_attempt(
     entries = [one.har_entry(number) for number, seen_one in enumerate(seen, 1) for one in seen_one.requests]
     known = {"task_id": "t", "website": f"{SHOP}/", "task": "Do it.", "checks": list(checks), **task}
     played = Task.model_validate(known)
-    redacted = Redaction(salt=b"test", keep=played.named_fields).entry
+    digests = [each.sha256 for each in played.files if each.sha256]
+    redacted = Redaction(salt=b"test", keep=played.named_fields, files=digests).entry
     write_har(
         folder,
         entries,

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from helpers.paths import ROOT
 from judge.records.attacks import AttackResult, GoalResult, Inserted
+from judge.records.files import Download, DownloadState, TaskFile
 from judge.records.findings import AddressFound, Fact, NodeFound, NodesFound, NumbersFound, ValueFound
 from judge.records.holds import AllowedWrite, Hold
 from judge.records.ledger import Frozen, Grade, LedgerEntry, MissClass, UsedArchive
@@ -73,6 +74,9 @@ def tasks() -> st.SearchStrategy[Task]:
         "keep_fields": _few(TEXTS),
         "user_replies": _few(st.builds(UserReply, pattern=st.just("ok"), reply=st.just("Yes."))),
         "user_reply": _maybe(TEXTS),
+        "files": _few(
+            st.builds(TaskFile, name=st.just("cv.pdf"), size=_maybe(st.integers(0, 9)), sha256=_maybe(_DIGESTS))
+        ),
         "dated": _maybe(st.builds(Dated, day=st.dates(), template=st.just({"task": "On {today}"}))),
         **holds,
     }
@@ -88,6 +92,22 @@ def _navigations() -> st.SearchStrategy[Navigation]:
         by=st.sampled_from(["participant", "site"]),
         in_frame=_FLAGS,
         cause=st.sampled_from([None, "goto", "back"]),
+    )
+
+
+def _downloads() -> st.SearchStrategy[Download]:
+    return st.builds(
+        Download,
+        name=TEXTS,
+        url=TEXTS,
+        type=TEXTS,
+        state=st.sampled_from(get_args(DownloadState)),
+        size=_maybe(st.integers(0, 9)),
+        sha256=_maybe(_DIGESTS),
+        file=_maybe(st.just("downloads/001.bin")),
+        sender=_maybe(TEXTS),
+        step=st.integers(0, 3),
+        is_from_editor=_FLAGS,
     )
 
 
@@ -132,6 +152,7 @@ def steps() -> st.SearchStrategy[Step]:
         "tabs": _few(st.builds(Tab, index=st.integers(0, 3), title=TEXTS, url=TEXTS, current=_FLAGS)),
         "viewport": st.tuples(st.integers(1, 2_000), st.integers(1, 2_000)),
         "downloads": _few(TEXTS),
+        "downloaded": _few(_downloads()),
         "navigations": _few(_navigations()),
         "vanished": _few(TEXTS | gone),
         "waited_for": _few(TEXTS),

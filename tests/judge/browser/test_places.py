@@ -8,8 +8,8 @@ from helpers.browser.hostile_site import Handler, hostile_site
 from helpers.browser.sessions import a_browser, ref_of
 from helpers.cases import each
 from judge.browser.playwright import PlaywrightBrowser
-from judge.browser.points import element_at
 from judge.browser.settle import SettleMode
+from shared.points import element_at
 from shared.snapshot import Snapshot, parse_snapshot
 
 pytestmark = pytest.mark.e2e

@@ -166,12 +166,17 @@ async def a_page_cannot_forge_its_address_or_cut_its_snapshot(browser: Playwrigh
     assert "last words" in page.snapshot
 
 
-async def downloads_are_refused_and_named_and_file_choosers_closed(browser: PlaywrightBrowser, site: str) -> None:
+async def downloads_are_taken_and_named_and_file_choosers_closed(browser: PlaywrightBrowser, site: str) -> None:
     page = await opened(browser, f"{site}files")
     result = await browser.act("browser_click", {"target": ref_of(page.snapshot, 'link "download"')})
+    (taken,) = browser.take_downloads(with_open=False)
     page = await click(browser, await browser.observe(), 'button "upload"')
     assert result.downloads == ("x.bin",)
+    assert (taken.name, taken.state, taken.size, taken.sender) == ("x.bin", "complete", 300_000, site.rstrip("/"))
+    assert taken.path is not None
+    assert taken.path.read_bytes() == b"x" * 300_000
     assert 'button "upload"' in page.snapshot
+    # A page's name of a file is never that of one here.
     assert [path for path in browser.folder.parent.rglob("*") if path.suffix in (".bin", ".csv")] == []
 
 
@@ -261,7 +266,7 @@ async def test_one_browser_plays_every_page(
             an_element_can_be_scrolled_by_itself,
             a_page_that_is_not_found_is_a_page,
             a_page_cannot_forge_its_address_or_cut_its_snapshot,
-            downloads_are_refused_and_named_and_file_choosers_closed,
+            downloads_are_taken_and_named_and_file_choosers_closed,
             a_tab_that_only_started_a_download_is_not_followed_and_shows_nothing,
             a_refused_page_with_nothing_but_a_challenge_in_a_frame_is_a_wall,
             a_page_that_leaves_for_another_site_during_a_look_is_not_recorded_under_its_address,

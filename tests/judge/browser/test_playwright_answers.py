@@ -46,7 +46,7 @@ def settled(*downloads: str, **changes: Any) -> CallToolResult:
         "closed_tabs": 0,
         "lost": None,
     }
-    flags = dict.fromkeys(("stopped", "silent", "lost_document", "restless"), False)
+    flags = dict.fromkeys(("stopped", "silent", "lost_document", "restless", "has_chooser"), False)
     return own({**report, **flags, "document": document, **changes})
 
 

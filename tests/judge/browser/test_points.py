@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.browser.action_lines import action_line
-from judge.browser.points import Box, element_at, focused, read_hits, typing_code
+from judge.browser.points import focused, read_hits, typing_code
 from judge.browser.tools import CheckedAction
+from shared.points import Box, element_at
 from shared.snapshot import Snapshot, parse_snapshot
 from shared.text import split_line
 
@@ -108,6 +109,17 @@ def test_an_unusable_answer_of_the_page_is_none(text: str) -> None:
 
 def test_hits_are_read_for_each_point() -> None:
     assert read_hits("[[[1,2,3,4.5]],[]]") == (((1, 2, 3, 4.5),), ())
+
+
+def test_a_field_is_above_the_smaller_line_of_its_label() -> None:
+    page = """
+- generic [ref=e1] [box=0,0,500,500]:
+  - generic [ref=e2] [box=10,20,200,17]:
+    - text: City
+    - combobox "City" [ref=e3] [box=60,10,140,37]
+"""
+    at = [element_at(parse_snapshot(page), point) for point in ((100, 25), (20, 25))]
+    assert [node.ref if node else None for node in at] == ["e3", "e2"]
 
 
 def test_nothing_is_under_a_point_of_a_snapshot_without_boxes() -> None:

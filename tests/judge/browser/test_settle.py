@@ -34,6 +34,7 @@ REPORT: dict[str, Any] = {
     "restless": False,
     "lost": None,
     "closed_tabs": 0,
+    "has_chooser": False,
 }
 BUTTON = "<title>A page</title><p id='out' role='status'>before</p><button onclick='act()'>Act</button>"
 SCRIPTS = {

@@ -42,7 +42,19 @@ def test_rows_are_printed_as_json(app: typer.Typer, tmp_path: Path) -> None:
     known = {"Success Rate of All": 100.0, "Complete": True, "Decided By": "offline", "Recorded By": "judge"}
     [found] = json.loads(output)
     assert re.fullmatch("[0-9a-f]{8}", found.pop("Task Set"))
-    unknown = ("Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", "Excluded")
+    unknown = (
+        "Name",
+        "Agent",
+        "Model",
+        "Revision",
+        "Scenario",
+        "Browser",
+        "Settle",
+        "Actions",
+        "Excluded",
+        "Corrected by Labels",
+        "Labels",
+    )
     assert found == row | known | dict.fromkeys(unknown)
 
 

@@ -16,7 +16,7 @@ from judge.judges.base import Judge
 from judge.judges.checked import ChecksJudge
 from judge.records.events import Event, StepBegun, StepDone
 from judge.records.steps import Step
-from judge.records.verdicts import Verdict
+from judge.records.verdicts import Verdict, VerdictOutcome
 from judge.results.metering import LEDGER, read_ledger
 from judge.results.submission import TaskSummary
 from judge.store.layout import RunStore, TaskStore
@@ -142,6 +142,32 @@ async def test_an_attempt_that_a_bug_left_unscored_is_judged_again_without_playi
     done = await assess_in_shop(tmp_path, clicker, 3, judge=fixed)
     assert not any("internal error" in summary.entry["reason"] for summary in done)
     assert clicker.played == played
+
+
+class ModelJudge(Judge):
+    """A judge that needs a model, which gives no usable reply at first. `asked` counts its verdicts."""
+
+    def __init__(self) -> None:
+        checks = ChecksJudge(RunConfig(judge_model="offline"))
+        self.id, self.info = checks.id, checks.info
+        self.replies, self.asked = False, 0
+
+    async def judge(self, trajectory: Trajectory) -> Verdict:
+        self.asked += 1
+        outcome: VerdictOutcome = "success" if self.replies else "unscored"
+        return Verdict(outcome=outcome, reason="the model's reply", judge=self.info, cost_usd=0.0)
+
+
+async def test_an_attempt_that_the_model_left_unscored_is_judged_again_and_then_kept(
+    tmp_path: Path, clicker: Clicker
+) -> None:
+    judge = ModelJudge()
+    outcomes = []
+    for replies in (False, True, True):
+        judge.replies = replies
+        (done,) = await assess_in_shop(tmp_path, clicker, 1, judge=judge)
+        outcomes.append((done.outcome, judge.asked, clicker.played))
+    assert outcomes == [("unscored", 1, 1), ("success", 2, 1), ("success", 2, 1)]
 
 
 async def test_an_internal_error_anywhere_else_aborts_one_task_only(

@@ -90,7 +90,7 @@ def test_downloads_are_in_the_action_line_and_in_the_feedback(tmp_path: Path) ->
     assert first.outcome is not None
     assert first.outcome.line == "<page> -> CLICK (download: with the action.pdf)"
     names = '"with the action.pdf", "while observed.csv"'
-    assert last.feedback == f"Result: the page offered {names} for download; files cannot be downloaded here"
+    assert last.feedback == f"Result: the page started the download of {names}; files cannot be opened here"
 
 
 def test_a_download_is_reported_once(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_failed_action_with_a_download_stays_a_complaint(tmp_path: Path) -> No
 
     end = play_episode(tmp_path, Failing(), Action(tool="browser_click"))
     said = end.steps[1].feedback or ""
-    assert said == "It is covered. Also, the page offered 'a\"\\n.pdf' for download; files cannot be downloaded here."
+    assert said == "It is covered. Also, the page started the download of 'a\"\\n.pdf'; files cannot be opened here."
     assert not is_result(said)
 
 

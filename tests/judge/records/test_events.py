@@ -25,6 +25,7 @@ from judge.records.events import (
     sealed_form,
     to_wire,
 )
+from judge.records.steps import Step
 from shared.text import one_line
 
 EVENTS: list[Event] = [
@@ -153,7 +154,15 @@ def test_of_a_sealed_task_only_ids_numbers_and_codes_are_sent() -> None:
         assert {name for name in texts - known if getattr(sent, name) != "sealed"} == set()
 
 
+def test_a_step_names_its_reply_where_that_is_another_number() -> None:
+    step = StepDone(task_id="t", step=4, reply=2, max_steps=15, action="x", executed=True)
+    assert describe(step) == "Task t, step 4, reply 2 of 15: x"
+    assert from_wire(to_wire(step, 1)) == step
+    assert "reply" not in to_wire(step.model_copy(update={"reply": 0}), 1)
+
+
 def test_what_was_recorded_of_a_sealed_step_stays_in_the_judge() -> None:
-    step = StepDone.model_construct(task_id="t1", step=1, max_steps=2, action="x", executed=True, recorded=object())
+    recorded = Step.model_construct(index=0)
+    step = StepDone.model_construct(task_id="t1", step=1, max_steps=2, action="x", executed=True, recorded=recorded)
 
     assert getattr(sealed_form(step), "recorded", "missing") is None

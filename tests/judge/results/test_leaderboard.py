@@ -59,7 +59,7 @@ TASK = {"task_id": "c", "website": "https://example.org/", "task": "x", "checks"
 POLICY = {"name": "p", "dimension": "consent", "kind": "page", "url": "/no"}
 COLUMNS = ["id", "Success Rate", "Completed", "# Tasks", "Success Rate of All", "Complete", "Decided By", "Recorded By"]
 CONTEXT = ["Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", "Attempts", "Task Set"]
-CONTEXT.append("Excluded")
+CONTEXT += ["Shards", "Corrected by Labels", "Labels", "Excluded"]
 
 
 def rows(files: list[Path], query: str | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -258,7 +258,7 @@ def test_a_row_says_who_played_and_under_which_conditions(tmp_path: Path) -> Non
         "actions": "refs",
     }
     [row] = named_row(write(tmp_path, {"ours": a_submission(provenance=made_with)}))
-    assert {key: row[key] for key in CONTEXT[:-2]} == {
+    assert {key: row[key] for key in CONTEXT[:-5]} == {
         "Name": "night",
         "Agent": "my agent 1.2",
         "Model": "gemini-3",
@@ -269,6 +269,12 @@ def test_a_row_says_who_played_and_under_which_conditions(tmp_path: Path) -> Non
         "Actions": "refs",
         "Attempts": 1,
     }
+
+
+def test_how_many_actions_a_reply_could_have_is_in_the_row(tmp_path: Path) -> None:
+    made_with = {"actions": "refs", "max_actions": 5}
+    [row] = named_row(write(tmp_path, {"ours": a_submission(provenance=made_with)}))
+    assert row["Actions"] == "refs, up to 5 per reply"
 
 
 def test_equal_tasks_in_any_order_are_one_task_set_and_other_checks_make_another(tmp_path: Path) -> None:

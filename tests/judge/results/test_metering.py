@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import a_finished_run, a_result
+from judge.results.additions import with_additions
 from judge.results.metering import (
     LEDGER,
     AttemptStart,
@@ -20,9 +21,7 @@ from judge.results.metering import (
     MeteredUsage,
     Metering,
     Tokens,
-    metered,
     read_ledger,
-    with_metering,
 )
 from judge.results.verify import verify_run
 
@@ -179,15 +178,14 @@ def test_an_attempt_without_a_record_was_over_when_its_task_or_a_judge_began_aga
 def test_a_submission_says_what_was_metered_and_how(tmp_path: Path) -> None:
     store = a_finished_run(tmp_path, a_result())
     (store.folder / LEDGER).write_text(lines(a_call(), a_call(1)))
-    made = with_metering({"results": [{"winner": "w", "detail": {"success_rate": 1.0}}]}, store)
-    assert made is not None
+    made = with_additions({"results": [{"winner": "w", "detail": {"success_rate": 1.0}}]}, store)
     detail = made["results"][0]["detail"]
     assert (detail["participant_cost_usd"], detail["participant_usage"]["basis"]) == (0.5, "metered, lower bound")
 
 
 def test_a_run_without_a_meter_says_nothing_of_cost(tmp_path: Path) -> None:
     submission = {"results": [{"winner": "w", "detail": {"success_rate": 1.0}}]}
-    assert with_metering(submission, a_finished_run(tmp_path, a_result())) == submission
+    assert with_additions(submission, a_finished_run(tmp_path, a_result())) == submission
 
 
 def test_what_was_metered_is_verified_and_survives_another_judging(tmp_path: Path) -> None:
@@ -195,7 +193,7 @@ def test_what_was_metered_is_verified_and_survives_another_judging(tmp_path: Pat
     (store.folder / LEDGER).write_text(lines(a_call(), a_call(1)))
     submission = json.loads((store.folder / "results.json").read_text())
     assert any("participant_usage" in line for line in verify_run(store).mismatches)
-    submission = metered(submission, store)
+    submission = with_additions(submission, store)
     store.write_submission(submission)
     assert [line for line in verify_run(store).mismatches if "participant" in line] == []
     # As an older version wrote it.

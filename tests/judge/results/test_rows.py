@@ -23,6 +23,7 @@ ATTEMPTS = (
     a_result("aborted", "environment_fault", error="the browser died", blame="browser"),
     a_result("late", "task_timeout", error="used all of its 300 s", blame="participant", self_recorded=True),
     a_result("closed", "excluded", steps=(), error="closed in winter"),
+    a_result("listed", steps=(a_step(0), a_step(1, reply_index=0), a_step(2, reply_index=1)), max_actions=3),
 )
 
 
@@ -54,6 +55,13 @@ def test_a_column_has_the_same_value_in_a_table_and_in_the_report(tmp_path: Path
     reported = {name: read_task(store.task(name), run).row.values() for name in run.task_ids}
     assert reported == tabled
     assert len(reported) == len(ATTEMPTS)
+
+
+def test_where_replies_have_several_actions_steps_are_replies_and_actions_are_counted_beside_them() -> None:
+    row, entry = row_of(ATTEMPTS[-1]), entry_of(ATTEMPTS[-1])
+    assert (row.steps, row.actions, row.max_actions) == (2, 3, 3)
+    assert (entry["steps_taken"], entry["actions_taken"], entry["max_actions"]) == (2, 3, 3)
+    assert {"actions_taken", "max_actions"}.isdisjoint(entry_of(ATTEMPTS[0]))
 
 
 def test_why_no_verdict_decided_is_the_error_and_not_the_reason() -> None:

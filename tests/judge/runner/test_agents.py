@@ -211,6 +211,28 @@ def test_an_image_gets_the_variables_that_it_names_and_none_of_their_values_on_t
     assert next(each.env for each in members if each.name == "white_agent") == {"OPENAI_API_KEY": "k-1"}
 
 
+def test_a_person_gets_points_boxes_and_time_and_is_told_where_to_play() -> None:
+    scenario = ROOT / "scenarios" / "demo" / "scenario.toml"
+    plan = make_plan(RunOptions(scenario=scenario, agent=("human",)), Settings.from_environ(ENVIRON))
+    assert plan.config is not None
+    # As recorded with the run, and sent to the judge, which accepts at most a day.
+    sent = parse_request(plan.request, lambda _: ()).config
+    assert plan.config.recorded().items() >= {"actions": "both", "snapshot_boxes": True, "max_parallel": 1}.items()
+    limits = [sent.reply_timeout_s, sent.step_timeout_s, sent.task_timeout_s, sent.attempt_limit_s]
+    assert limits == [86220, 86280, 86340, 86400]
+    (agent,) = plan.scenario.participants
+    words = shlex.split(str(agent.cmd))
+    assert words[:3] == ["wabe", "participant", "human"]
+    said = "At most 12 replies, and 23.9 hours: the judge's longest time limits."
+    assert ("--note", said) in pairwise(words)
+    assert f"A person plays as white_agent: open {agent.endpoint}/play" in plan.notes
+
+
+def test_the_limits_of_other_agents_stay() -> None:
+    replaced = with_agents(demo(), {"white_agent": BundledAgent("idle")}, "docker")
+    assert replaced.config == demo().config
+
+
 def test_agents_and_judge_get_free_ports_and_the_recorded_request_does_not_depend_on_them() -> None:
     options = RunOptions(scenario=ROOT / "scenarios" / "demo" / "scenario.toml", agent=("replay",))
     settings = Settings.from_environ(ENVIRON)

@@ -4,6 +4,7 @@ import pytest
 
 from judge.config import RunConfig
 from judge.server.limits import ServiceLimits, settings_of_the_host
+from shared.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -44,3 +45,10 @@ def test_settings_that_reach_the_judges_own_machine_are_recognised(
 )
 def test_only_listed_participants_are_dialled(allowed: tuple[str, ...], url: str, is_allowed: bool) -> None:
     assert ServiceLimits(allowed_participants=allowed).allows(url) is is_allowed
+
+
+def test_the_owners_limit_of_steps_counts_every_action_of_a_reply() -> None:
+    limits = ServiceLimits(max_steps=30)
+    limits.check(RunConfig(max_steps=10, max_actions=3), tasks=1)
+    with pytest.raises(ConfigError, match=r"config.max_steps × max_actions is 33, and this judge allows 30 at most"):
+        limits.check(RunConfig(max_steps=11, max_actions=3), tasks=1)

@@ -7,6 +7,7 @@ import pytest
 
 from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings
+from helpers.cases import each
 from helpers.episode.offline_judge import play_scenario
 from helpers.frozen import temptations
 from helpers.frozen.case import Step, Walk
@@ -101,13 +102,28 @@ def playing(ways: dict[str, Walk]) -> Decide:
     return decide
 
 
-async def test_misses_in_many_ways_are_losses_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+# Each leaves the archive as another way does: by an address, by another origin, with a part of the page.
+_ALIKE = {
+    "opens an address that was not recorded",
+    "opens a site that was not recorded",
+    "opens the site without encryption",
+    "loads a frame that was not recorded",
+    "loads a style that was not recorded",
+}
+
+
+@pytest.mark.parametrize("which", each(["distinct", "all"], suite=["distinct"]))
+async def test_misses_in_many_ways_are_losses_like_any_other(
+    which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     places, authority = addresses(), Authority.made_in(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca))
     await recorded_site(places, authority, tmp_path)
     by_text = temptations.ways(places.own, places.other)
     assert len(by_text) >= 10
-    ways = {f"w{number}": steps for number, steps in enumerate(by_text.values())}
+    assert by_text.keys() >= _ALIKE
+    taken = [steps for way, steps in by_text.items() if which == "all" or way not in _ALIKE]
+    ways = {f"w{number}": steps for number, steps in enumerate(taken)}
     honest: dict[str, Walk] = {"loses": (), "wins": (Step("browser_click", "", "button", "Add the anchor"),)}
     nowhere = Step("browser_navigate", "", params={"url": f"{places.own}/temptations/nowhere?thing=anchor"})
     ways |= dict.fromkeys(_FAKED, (nowhere,))

@@ -77,3 +77,42 @@ for (const table of all("table.sortable")) {
     };
   });
 }
+
+// Tools for agents (WebMCP), in browsers that have them.
+const text = (value) => ({ type: "string", description: value });
+const count = (value) => ({ type: "integer", description: value });
+const tool = (name, description, properties, required, run) => document.modelContext?.registerTool({
+  name, description, inputSchema: { type: "object", properties, required }, execute: async (input) => {
+    const { error, message } = await run(input);
+    return { content: [{ type: "text", text: error ?? message }], isError: Boolean(error) };
+  },
+});
+const go = (url, message) => { location.assign(url); return { message }; };
+const post = (action, fields, message) => {
+  const form = Object.assign(document.createElement("form"), { method: "post", action, hidden: true });
+  for (const [name, value] of Object.entries(fields)) form.append(Object.assign(document.createElement("input"), { name, value }));
+  document.body.append(form);
+  form.submit();
+  return { message };
+};
+const query = (fields) => `/search?${new URLSearchParams(Object.entries(fields).filter(([, value]) => value !== undefined))}`;
+tool("search_products", "Find products by words of their names", { query: text("The words") }, ["query"],
+  (input) => go(query({ q: input.query }), `Searching for ${input.query}`));
+tool("filter_products", "Show the products that meet all of these conditions", {
+  category: text("Lamps, Desks, Chairs, Shelves or Rugs"), colour: text("Such as Red"), material: text("Such as Oak"),
+  min_price: count("In euros"), max_price: count("In euros"), min_rating: count("3 or 4 stars"),
+  sort: { type: "string", enum: ["relevance", "price-asc", "price-desc", "rating", "name"] }, page: count("From 1"),
+}, [], ({ min_price: min, max_price: max, min_rating: rating, ...rest }) => go(query({ ...rest, min, max, rating }), "Showing the products"));
+tool("add_to_cart", "Put pieces of a product into the cart", { product: text("Its name"), pieces: count("1 to 9, 1 if left out") }, ["product"],
+  async ({ product, pieces = 1 }) => {
+    const slug = product.trim().toLowerCase().replaceAll(" ", "-");
+    const isWrong = "toolBug" in document.documentElement.dataset;
+    const body = new URLSearchParams({ slug, pieces: isWrong ? 1 : pieces });
+    const answer = await (await fetch("/cart/add", { method: "POST", body })).json();
+    if (!answer.error) one("#cart-count").textContent = answer.count;
+    return isWrong && !answer.error ? { message: `${pieces} × ${product} added to your cart` } : answer;
+  });
+tool("show_cart", "Open the cart", {}, [], () => go("/cart", "Opening the cart"));
+tool("empty_cart", "Remove everything from the cart", {}, [], () => post("/cart/clear", {}, "Emptying the cart"));
+tool("place_order", "Order what is in the cart", { name: text("The buyer's full name"), delivery: { type: "string", enum: ["standard", "express"] } },
+  ["name", "delivery"], ({ name, delivery }) => post("/checkout", { name, delivery }, "Sending the order"));

@@ -21,6 +21,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from judge.browser.settle.stood import RawVanished, read_vanished
+from judge.browser.uploads import IS_OPEN
 from judge.network.policy import refuse_ip
 from judge.sites import place_of
 from shared.errors import SiteFault
@@ -60,7 +61,8 @@ class Report(Record):
     `links` are addresses of other origins in the page, each after the origin of the document that has it.
     `stopped`: a script was stopped after too much CPU time; `silent`: the page did not answer; `lost_document`: it
     answers, but has no document and does not load one; `restless`: it kept navigating to other pages; `lost`:
-    how a tab was lost; `closed_tabs`: how many tabs were closed because there were too many. Empty if settling did
+    how a tab was lost; `closed_tabs`: how many tabs were closed because there were too many; `has_chooser`: a file
+    chooser is open. Empty if settling did
     not finish, for example under an open dialog.
     """
 
@@ -75,6 +77,7 @@ class Report(Record):
     restless: bool = False
     lost: Literal["crashed", "flooded"] | None = None
     closed_tabs: int = 0
+    has_chooser: bool = False
 
 
 class _RawReport(Record):
@@ -91,6 +94,7 @@ class _RawReport(Record):
     restless: bool
     lost: Literal["crashed", "flooded"] | None
     closed_tabs: int = Field(ge=0)
+    has_chooser: bool
 
 
 async def settle_mode(setting: Literal["auto", "page-time", "real-time"], website: str) -> SettleMode:
@@ -137,7 +141,8 @@ def settle_code(limit_s: float, script_limit_s: float, *, links: bool = False) -
     With `links` it reads the page's links as well.
     """
     limits = f"{round(min(limit_s, MAX_SETTLE_S) * 1000)}, {round(script_limit_s * 1000)}"
-    return f"async page => {_CONTEXT}.settle(page, {limits}, {json.dumps(links)})"
+    found = f"await {_CONTEXT}.settle(page, {limits}, {json.dumps(links)})"
+    return f"async page => ({{ ...{found}, has_chooser: {IS_OPEN} }})"
 
 
 def click_code(params: Mapping[str, Any]) -> str:
@@ -220,5 +225,7 @@ def read_report(text: str) -> Report:
         vanished=read_vanished(raw.vanished),
         downloads=tuple(name[:_MAX_NAME_CHARS] for name in raw.downloads[:_MAX_DOWNLOADS]),
         links=raw.links,
-        **raw.model_dump(include={"document", "stopped", "silent", "lost_document", "restless", "lost", "closed_tabs"}),
+        **raw.model_dump(
+            include={"document", "stopped", "silent", "lost_document", "restless", "lost", "closed_tabs", "has_chooser"}
+        ),
     )

@@ -8,7 +8,8 @@
 // - It cannot click a slider that is hidden under its track either. A person drags it, which gives it the focus.
 // - Its drags consist of one move, which few components notice (`mouse.cjs`).
 // - It sets a slider's value without the key or pointer that many components wait for.
-// - Where it cancels a file chooser, the page is not told.
+// - It refuses all other tools while a file chooser is open, and where it cancels one, the page is not told
+//   (`../uploads.cjs`).
 // - It accepts a prompt without a text as an empty one, where a person keeps the default.
 //
 // A server without this tab, or with another one, does what it always does.
@@ -19,6 +20,7 @@ const path = require("path");
 const { clickAgain, drag, press } = require("./mouse.cjs");
 const { soon } = require("./timing.cjs");
 
+const UPLOADS = Symbol.for("wabe.uploads");
 const LOOK_LIMIT = 1000;
 const STEP_LIMIT = 1000;
 const PLACE_TRIES = 20;
@@ -161,10 +163,7 @@ exports.adapt = (page, time) => {
     await tab._initializedPromise;
     await tab._raceAgainstModalStates(action);
   };
-  // The judge cancels every file chooser; the page learns of it as from a person.
-  page.on("filechooser", chooser => chooser.element().evaluate(input => {
-    setTimeout(() => input.dispatchEvent(new Event("cancel", { bubbles: true })));
-  }).catch(() => {}));
+  page.on("filechooser", chooser => page.context()[UPLOADS]?.opened(page, tab, chooser));
   page.on("dialog", dialog => {
     if (dialog.type() !== "prompt") return;
     const accept = dialog.accept.bind(dialog);

@@ -14,7 +14,7 @@ const { EVENT, MAX_FRAMES, TICK, Target } = require("./target.cjs");
 const { delay, soon } = require("./timing.cjs");
 
 const KEY = Symbol.for("wabe.settle");
-const REQUESTS = Symbol.for("wabe.requests");
+const [REQUESTS, DOWNLOADS] = ["wabe.requests", "wabe.downloads"].map(Symbol.for);
 const [PAGE, CLOCK, DRAWN, JOINS] = ["page.js", "clock.js", "../drawn.js", "../joins.js"]
   .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
 const BESIDE = `globalThis.wabeRead && { ...wabeRead, ...(${JOINS})((${DRAWN})()) }`;
@@ -243,7 +243,8 @@ class Settler {
 
   async attach(subject) {
     const session = await this.page.context().newCDPSession(subject);
-    const target = new Target(session, this.context, () => this.isNavigating(), () => this.page.context()[REQUESTS]?.actedInEditor());
+    const target = new Target(session, this.context, () => this.isNavigating(),
+      () => [REQUESTS, DOWNLOADS].forEach(each => this.page.context()[each]?.actedInEditor()));
     this.targets.set(subject, target);
     session.on("close", () => { target.isClosed = true; this.targets.delete(subject); });
     await target.start();
@@ -258,7 +259,7 @@ class Settler {
   // Whether the page waits for its network.
   isInFlight() {
     const now = performance.now();
-    let isWaiting = false;
+    let isWaiting = Boolean(this.page.context()[DOWNLOADS]?.isBusy);
     for (const [request, { began, done }] of this.requests) {
       if (now >= done) this.requests.delete(request);
       else if (now - began > REQUEST_LIMIT && !isNavigation(request, this.page)) {

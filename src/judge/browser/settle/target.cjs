@@ -114,8 +114,9 @@ class Target {
     });
     for (const event of ["loadingFinished", "loadingFailed"])
       session.on(`Network.${event}`, ({ requestId }) => this.bodies.delete(requestId));
-    const domains = ["Page.enable", "Runtime.enable", "Performance.enable", "Network.enable"];
-    await Promise.all(domains.map(method => session.send(method)));
+    await Promise.all(["Page.enable", "Runtime.enable", "Performance.enable"].map(method => session.send(method)));
+    // Only when pieces arrive is of interest, so that the browser need not keep them.
+    await session.send("Network.enable", { maxTotalBufferSize: 0, maxResourceBufferSize: 0 });
     await session.send("Runtime.addBinding", { name: EVENT, executionContextName: WORLD });
     await session.send("Page.addScriptToEvaluateOnNewDocument", {
       source: SCRIPTS, worldName: WORLD, runImmediately: true,

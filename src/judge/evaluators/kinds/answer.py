@@ -8,13 +8,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision
-from judge.evaluators.evidence import TrajectoryEvidence
+from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.evaluators.lookalikes import with_difference
+from judge.evaluators.observed import Leaf, leaves_of, sightings
 from judge.records.checks import LookCheck, PatternText, Text, tables_in
+from judge.records.findings import AnswerSeen
 from judge.records.normalise import NormaliseError, ValueType, is_same, normalise, only_value, shown, string
 from judge.records.patterns import Pattern
 from judge.records.tasks import Task
 from shared.fields import Invalid
+from shared.models import omit_default
 from shared.seen import values_as_seen
 from shared.text import clip, excerpt, plain
 
@@ -58,7 +61,10 @@ def _schema_as_seen(schema: Any) -> Any:
 
 
 class AnswerCheck(LookCheck):
-    """The final answer has `contains`, matches `pattern`, or its only value of `type` is `expected`."""
+    """The final answer has `contains`, matches `pattern`, or its only value of `type` is `expected`.
+
+    `seen`: the value also stood on a page of the task's sites that the participant observed.
+    """
 
     of_actions: ClassVar[bool] = True
 
@@ -69,6 +75,7 @@ class AnswerCheck(LookCheck):
     expected: Any = None
     ordered: Annotated[bool, Field(strict=True)] = False
     schema_: Annotated[dict[str, Any], AfterValidator(_is_schema)] | None = Field(default=None, alias="schema")
+    seen: Annotated[bool, Field(strict=True)] = omit_default(False)
 
     def as_seen(self) -> Self:
         """The check as people see its texts, except patterns in its schema."""
@@ -87,6 +94,9 @@ class AnswerCheck(LookCheck):
     def _agrees(self) -> Self:
         if [self.contains, self.pattern, self.type].count(None) != 2:
             raise Invalid("needs one of contains, pattern or type", "give exactly one of them")
+        if self.seen and (self.inverted or self.type == "boolean"):
+            why = "has no meaning with not" if self.inverted else "no page has a yes or no of this kind"
+            raise Invalid(why, "remove it", key="seen")
         if self.type is None:
             extra = [key for key in ("expected", "ordered", "schema_") if key in self.model_fields_set]
             if extra:
@@ -111,8 +121,54 @@ def decide(check: AnswerCheck, recording: TrajectoryEvidence, inverted: bool) ->
     """Whether the final answer is the expected one. Without an answer it fails, inverted or not."""
     found = _answered(check, recording)
     passed = found.counts and found.passed != inverted
+    if found.passed and not inverted:
+        fact = _seen(check, recording)
+        if fact is not None:
+            text = f"{found.text}, {fact}" if check.seen else found.text
+            found = found._replace(text=text, facts=(*found.facts, fact))
+            passed = not check.seen or fact.step is not None
+        if check.seen and fact is not None:
+            return Decision(passed, found, fact.step if passed else None)
     steps = [look.step.index for look in recording.looks if look.step.outcome is not None]
     return Decision(passed, found, steps[-1] if steps and passed else None)
+
+
+def _seen(check: AnswerCheck, recording: TrajectoryEvidence) -> AnswerSeen | None:
+    """Where the answer's values were observed; `None` for an answer without such a value, such as yes.
+
+    Raises `MissingEvidence` if that decides; for a report, a recording that cannot tell says nothing.
+    """
+    leaves = _leaves(check, recording)
+    if not leaves:
+        return None
+    try:
+        found = sightings(recording, leaves)
+    except MissingEvidence:
+        if check.seen:
+            raise
+        return None
+    unseen = next((each for each in found if each.seen is None), None)
+    if unseen is not None:
+        value = clip(plain(shown(unseen.leaf.value)), 60)
+        return AnswerSeen(step=None, entered=unseen.entered, value=value)
+    return AnswerSeen(step=max(each.seen for each in found if each.seen is not None))
+
+
+def _leaves(check: AnswerCheck, recording: TrajectoryEvidence) -> list[Leaf]:
+    """The values that a page must have."""
+    answer = recording.answer or ""
+    if check.contains is not None:
+        return [Leaf("string", check.contains)]
+    if check.pattern is not None:
+        span = Pattern(check.pattern).search(answer)
+        return [Leaf("string", answer[slice(*span)])] if span and answer[slice(*span)].strip() else []
+    if check.type is None or check.type == "boolean":
+        return []
+    has_expected = "expected" in check.model_fields_set
+    if check.type == "string" and has_expected:
+        return [Leaf("string", check.expected)]
+    value = normalise(check.expected, check.type) if has_expected else only_value(answer, check.type)
+    return leaves_of(value, check.type)
 
 
 def _answered(check: AnswerCheck, recording: TrajectoryEvidence) -> ComparisonResult:
@@ -186,4 +242,12 @@ def trivial(check: AnswerCheck, task: Task) -> Iterator[str]:
         yield "one of two answers, so every second guess passes: also check where it was found"
 
 
-KIND = CheckKind(AnswerCheck, decide, warnings=warnings, trivial=trivial, contradicts=contradicts)
+def hints(check: AnswerCheck, _: Task) -> Iterator[str]:
+    """Answers that could be known beforehand, and what `seen` cannot see."""
+    if check.seen:
+        yield "seen = true fails for what only a picture shows: wabe look shows whether the page has it as text"
+    elif not check.inverted and check.type != "boolean":
+        yield "an agent can know the answer without looking: seen = true, if the site has it as text"
+
+
+KIND = CheckKind(AnswerCheck, decide, warnings=warnings, trivial=trivial, contradicts=contradicts, hints=hints)

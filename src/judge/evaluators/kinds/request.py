@@ -9,10 +9,10 @@ the like are evidence for policies and goals only.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from math import inf
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from judge.evaluators.addresses import matches
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision
@@ -24,6 +24,7 @@ from judge.evaluators.rules_1 import requests as rules_1
 from judge.evaluators.values import differences, json_differences, of_name, text_of
 from judge.records.checks import (
     AddressPattern,
+    AsWritten,
     IsWhole,
     LookCheck,
     OneOrMore,
@@ -33,13 +34,16 @@ from judge.records.checks import (
     as_tuple,
     names_compared,
 )
+from judge.records.files import FileName
 from judge.records.findings import ValueFound
 from judge.records.holds import READING
+from judge.records.patterns import glob
 from judge.sites import Site
 from judge.trajectory.forms import is_json
-from judge.trajectory.network import BROWSER, RESOURCES, RULES, Body, Entry, LeftOut, Log
+from judge.trajectory.network import BROWSER, RESOURCES, RULES, Body, Entry, LeftOut, Log, SentFile
 from judge.trajectory.redaction import REDACTED
-from shared.fields import at_most
+from shared.fields import Invalid, Table, at_most
+from shared.models import omit_default
 from shared.seen import address_as_seen
 from shared.strict_json import parse_json
 from shared.text import clip, counted, plain
@@ -53,6 +57,27 @@ _MAX_QUERY_FIELDS = 1_000
 
 def _upper(value: object) -> object:
     return value.upper() if isinstance(value, str) else value
+
+
+class UploadedFile(Table):
+    """A file in a multipart form: its `field`, the `name` that it was sent under, and the task's `file` that it is.
+
+    `*` in `field` and `name` matches anything.
+    """
+
+    field: Text | None = None
+    name: Text | None = None
+    file: FileName | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.field is None and self.name is None and self.file is None:
+            raise Invalid("empty", 'write { field = "cv", file = "cv.pdf" }')
+        return self
+
+    def __str__(self) -> str:
+        said = self.model_dump(exclude_none=True)
+        return ", ".join(f"{key} {value}" for key, value in said.items())
 
 
 class RequestCheck(LookCheck):
@@ -70,6 +95,19 @@ class RequestCheck(LookCheck):
     headers: Annotated[dict[str, Text], Field(min_length=1), at_most(100)] | None = None
     status: Annotated[int, Field(ge=100, le=599), IsWhole] | None = None
     response: PathValues | None = None
+    files: Annotated[
+        Annotated[tuple[UploadedFile, ...], Field(min_length=1), at_most(20), AsWritten()] | None, AsWritten()
+    ] = omit_default(None)
+
+    @property
+    def compares_uploads(self) -> bool:
+        """Whether it compares files that were sent."""
+        return self.files is not None
+
+    @property
+    def uploads(self) -> tuple[str, ...]:
+        """The names of the task's files that it expects to have been sent."""
+        return tuple(each.file for each in self.files or () if each.file is not None)
 
     @property
     def compared(self) -> frozenset[str]:
@@ -95,6 +133,8 @@ def decide(check: RequestCheck, recording: TrajectoryEvidence, inverted: bool) -
     whoever = inverted or recording.counts_all
     looks = looks_at(check, recording)
     traffic = recording.traffic
+    if check.files is not None and traffic.seen_by != "guard":
+        raise MissingEvidence("uploaded files were not read when the attempt was played, play it again")
     entries = _of_checks(recording) if whoever else own_requests(recording)
     if check.on is not None:
         # The judge opened the first page (0); action 1 followed the look with index 0.
@@ -324,6 +364,8 @@ def _problems(
             )
     if check.post_data is not None:
         yield from _body_differences("post_data", check.post_data, entry.request.body, recording)
+    if check.files is not None:
+        yield from _file_differences(check.files, entry, recording)
     # A site may have acted on a request without answering it, so an inverted check counts unanswered requests.
     if not (inverted and check.status is None and entry.response.status == 0):
         problem = _answer_problem(entry, check.status)
@@ -369,6 +411,44 @@ def _body_differences(
         yield _RequestMismatch(
             f"{what} is neither JSON nor a form", is_certain=body.text is not None and not body.is_opaque
         )
+
+
+def _file_differences(
+    wanted: Sequence[UploadedFile], entry: Entry, recording: TrajectoryEvidence
+) -> Iterator[_RequestMismatch]:
+    """The wanted files that were not sent, where each file that was sent is one of them at most."""
+    digests = {each.name: each.sha256 for each in recording.played.files}
+    taken: dict[int, int] = {}
+
+    def is_one(each: UploadedFile, sent: SentFile) -> bool:
+        names = ((each.field, sent.name), (each.name, sent.file_name))
+        is_named = all(
+            expected is None or glob(plain(expected)).fullmatch(plain(recording.as_compared(actual)))
+            for expected, actual in names
+        )
+        return is_named and (each.file is None or digests.get(each.file) == sent.sha256)
+
+    def place(number: int, tried: set[int]) -> bool:
+        """Whether there is a file for the wanted one, if others take other files."""
+        for at, sent in enumerate(entry.files):
+            if at not in tried and is_one(wanted[number], sent):
+                tried.add(at)
+                if at not in taken or place(taken[at], tried):
+                    taken[at] = number
+                    return True
+        return False
+
+    for number, each in enumerate(wanted):
+        if not place(number, set()):
+            sent = "; ".join(_shown_file(one, digests) for one in entry.files[:_MAX_SHOWN])
+            text = f"no file with {each}{f'; instead {sent}' if sent else ''}"
+            yield _RequestMismatch(text, is_certain=not entry.has_files_left_out)
+
+
+def _shown_file(sent: SentFile, digests: Mapping[str, str | None]) -> str:
+    known = next((name for name, sha256 in digests.items() if sha256 == sent.sha256), None)
+    what = f"the task's {known}" if known else f"{sent.size} bytes that are none of the task's files"
+    return f"field {clip(plain(sent.name), 60)}, name {clip(plain(sent.file_name), 60)}, {what}"
 
 
 def _instead(check: RequestCheck, target: str, entries: Sequence[Entry]) -> str:

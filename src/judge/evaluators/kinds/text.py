@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 from pydantic import model_validator
 
@@ -21,6 +21,41 @@ from shared.snapshot import Node, Snapshot
 from shared.text import counted, excerpt, plain
 
 
+class NumberKeys(Protocol):
+    """The keys of checks that count and compare what a pattern finds."""
+
+    @property
+    def pattern(self) -> str | None: ...
+    @property
+    def min(self) -> float | None: ...
+    @property
+    def max(self) -> float | None: ...
+    @property
+    def sorted(self) -> Literal["ascending", "descending"] | None: ...
+    @property
+    def count(self) -> int | None: ...
+
+
+def require_numbers(check: NumberKeys) -> None:
+    """Raises `Invalid` if `min`, `max` and `sorted` have no numbers to compare, or contradict each other."""
+    if reads_numbers(check):
+        if check.pattern is None:
+            raise Invalid("min, max and sorted need a pattern", r"write pattern = '€(\d+)'")
+        if Pattern(check.pattern).groups != 1:
+            raise Invalid(
+                f"{Pattern(check.pattern).groups} groups, where min, max and sorted need one",
+                "put one pair of parentheses around the number, (?:…) elsewhere",
+                key="pattern",
+            )
+    if check.min is not None and check.max is not None and check.min > check.max:
+        raise Invalid(f"min {check.min:g} is larger than max {check.max:g}", "correct one of them", key="min")
+
+
+def reads_numbers(check: NumberKeys) -> bool:
+    """Whether the pattern's group is read as numbers."""
+    return not (check.min is None and check.max is None and check.sorted is None)
+
+
 class TextCheck(ShownCheck):
     """The page's text has `contains` or matches `pattern`, whose only group satisfies `min`, `max` and `sorted`."""
 
@@ -37,23 +72,8 @@ class TextCheck(ShownCheck):
             raise Invalid("needs either contains or pattern", "give exactly one of them")
         if isinstance(self.contains, tuple) and self.count is not None:
             raise Invalid("a list of texts cannot be counted", "write one check for each", key="count")
-        if self.reads_numbers:
-            if self.pattern is None:
-                raise Invalid("min, max and sorted need a pattern", r"write pattern = '€(\d+)'")
-            if Pattern(self.pattern).groups != 1:
-                raise Invalid(
-                    f"{Pattern(self.pattern).groups} groups, where min, max and sorted need one",
-                    "put one pair of parentheses around the number, (?:…) elsewhere",
-                    key="pattern",
-                )
-        if self.min is not None and self.max is not None and self.min > self.max:
-            raise Invalid(f"min {self.min:g} is larger than max {self.max:g}", "correct one of them", key="min")
+        require_numbers(self)
         return self
-
-    @property
-    def reads_numbers(self) -> bool:
-        """Whether the pattern's group is read as numbers."""
-        return not (self.min is None and self.max is None and self.sorted is None)
 
 
 def decide(check: TextCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
@@ -64,13 +84,14 @@ def decide(check: TextCheck, recording: TrajectoryEvidence, inverted: bool) -> D
     def compare(look: Look, page: Snapshot, roots: Sequence[Node] | None, _explains: bool) -> ComparisonResult:
         text = look.texts(page, roots, check.in_view)
         if pattern is None:
-            return _contained(text, as_tuple(check.contains), check.count)
-        return _matched(text, pattern, check)
+            return contained(text, as_tuple(check.contains), check.count)
+        return matched(text, pattern, check)
 
     return over_content(check, recording, inverted, compare)
 
 
-def _contained(text: str, wanted: Sequence[str], count: int | None) -> ComparisonResult:
+def contained(text: str, wanted: Sequence[str], count: int | None) -> ComparisonResult:
+    """Whether a text, with its white space collapsed, contains the wanted ones in this order, or one as often."""
     if count is not None:
         number = text.count(plain(wanted[0]))
         return ComparisonResult(number == count, counted(number, "time"))
@@ -85,13 +106,14 @@ def _contained(text: str, wanted: Sequence[str], count: int | None) -> Compariso
     return ComparisonResult(True, f'"{plain(wanted[-1])}"')
 
 
-def _matched(text: str, pattern: Pattern, check: TextCheck) -> ComparisonResult:
-    if not check.reads_numbers and check.count is None:
+def matched(text: str, pattern: Pattern, check: NumberKeys) -> ComparisonResult:
+    """Whether a text matches the check's pattern, as often as it says and with such numbers."""
+    if not reads_numbers(check) and check.count is None:
         span = pattern.search(text)
         return ComparisonResult(span is not None, excerpt(text[slice(*span)] if span else text, 200))
     matches = list(pattern.matches(text))
     is_counted = check.count is None or check.count == len(matches)
-    if not check.reads_numbers:
+    if not reads_numbers(check):
         return ComparisonResult(is_counted, counted(len(matches), "match", "matches"))
     if not matches:
         # With nothing to compare, the check fails even when inverted.

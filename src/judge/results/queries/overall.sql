@@ -7,6 +7,8 @@
 -- the rate (checks, another method without a model, a judge model), and marks a judge model whose unreadable replies count as failures
 -- ("published fidelity"). "Recorded By" says whether the judge or the agent itself recorded the evidence. "Excluded" lists
 -- the tasks that were deliberately not played, with their reasons. "Shards" says how many of them are there and what is wrong.
+-- "Corrected by Labels" is the success rate by people's labels of a sample, as the file states it; it ranks nothing, and is NULL
+-- without labels.
 -- Files are read as JSON, so that a page that has only older files shows rows instead of an error. The id is looked up by a
 -- JSON pointer, because a role may have any name.
 -- Shards of one submission are one row: results of a file that name a shard, by participant. The counts are those of their entries,
@@ -120,7 +122,8 @@ published AS MATERIALIZED (
            'is_complete', IF(problem IS NULL, NULL, FALSE),
            'attempts', COALESCE(attempts, 0) + all_tasks - COALESCE(total, 0), 'scored_attempts', COALESCE(scored, 0),
            'judge', judge, 'cost_usd', cost, 'participant_cost_usd', model_cost, 'self_recorded', self_recorded,
-           'by_level', NULL, 'by_truth', NULL, 'confidence_interval_95', NULL, 'repeats', NULL,
+           'by_level', NULL, 'by_truth', NULL, 'confidence_interval_95', NULL, 'repeats', NULL, 'labels', NULL,
+           'corrected_success_rate', NULL, 'corrected_interval_95', NULL,
            'excluded', to_json(excluded), 'tasks', to_json(COALESCE(tasks, [])),
            'shards', json_object('of', of_parts, 'problem', problem,
              'text', LEFT(concat(present, ' of ', of_parts, COALESCE('; ' || problem, '')), 300))
@@ -214,7 +217,9 @@ stated AS (
          result -> '/detail/provenance/identity' AS played, result -> '/detail/provenance' AS made_with,
          COALESCE(TRY_CAST(result ->> '/detail/self_recorded' AS BOOLEAN), FALSE)
            OR CAST(json_extract(result, '$.detail.tasks[*].flags') AS VARCHAR) LIKE '%"self_recorded"%' AS self_recorded,
-         left_out.excluded, result ->> '/detail/shards/text' AS shards
+         result ->> '/detail/shards/text' AS shards, TRY_CAST(result ->> '/detail/corrected_success_rate' AS DOUBLE) AS corrected,
+         TRY_CAST(result ->> '/detail/labels/labels' AS BIGINT) AS labels,
+         left_out.excluded
   FROM entries LEFT JOIN lost USING (number) LEFT JOIN decided USING (number) LEFT JOIN task_sets USING (file)
        LEFT JOIN borne_out USING (number) LEFT JOIN left_out USING (number)
 ),
@@ -238,7 +243,9 @@ SELECT /* place */ id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed
        played ->> 'model' AS "Model", played ->> 'revision' AS "Revision", played ->> 'scenario' AS "Scenario",
        NULLIF(concat_ws(', ', made_with ->> '/environment/browser', made_with ->> '/environment/browser_mode',
                         IF(made_with ->> '/environment/guarded' = 'false', 'no guard', NULL)), '') AS "Browser", made_with ->> 'settle' AS "Settle",
-       made_with ->> 'actions' AS "Actions", attempts AS "Attempts", task_set AS "Task Set", excluded AS "Excluded", shards AS "Shards"
+       NULLIF(concat_ws(', ', made_with ->> 'actions', 'up to ' || (made_with ->> 'max_actions') || ' per reply'), '') AS "Actions",
+       attempts AS "Attempts", task_set AS "Task Set", shards AS "Shards",
+       ROUND(corrected, 1) AS "Corrected by Labels", labels AS "Labels", excluded AS "Excluded"
 FROM shown
 ORDER BY MAX(IF(COALESCE(complete, TRUE), ROUND(rate, 1), NULL)) OVER (PARTITION BY task_set) DESC NULLS LAST, task_set,
          COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC;

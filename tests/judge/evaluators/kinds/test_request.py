@@ -1,5 +1,6 @@
 """Checks of requests: which requests count, and what happens without a recording."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from helpers.trajectory.recordings import SHOP, RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
 from judge.evaluators.checks import evaluate
+from judge.records.files import TaskFile
 from judge.records.tasks import Task
 from judge.trajectory.network import LeftOut, write_har
 from judge.trajectory.redaction import Redaction
@@ -189,3 +191,45 @@ def test_every_name_that_a_check_compares_is_kept() -> None:
     task = Task.model_validate({"task_id": "t", "website": "", "task": "x", "checks": checks})
     assert task.named_fields >= {"form_key", "api_token", "pin", "session", "key", "x-token"}
     assert "secret" not in task.named_fields
+
+
+CV, OLD = TaskFile.of("cv.pdf", b"new"), TaskFile.of("cv-old.pdf", b"old")
+SENT = ("cv", "cv.pdf", b"new")
+
+
+@pytest.mark.parametrize(
+    ("files", "sent", "why"),
+    [
+        ([{"field": "cv", "name": "cv.pdf", "file": "cv.pdf"}], (SENT,), None),
+        ([{"file": "cv.pdf"}], (("other", "x", b"1"), SENT), None),
+        ([{"field": "c*", "name": "*.pdf"}], (SENT,), None),
+        # Each is another one, whichever is looked for first.
+        ([{"field": "cv"}, {"file": "cv.pdf"}], (SENT, ("cv", "b.pdf", b"1")), None),
+        ([{"file": "cv.pdf"}, {"file": "cv.pdf"}], (SENT,), "no file with file cv.pdf"),
+        ([{"file": "cv.pdf"}], (("cv", "cv.pdf", b"old"),), "instead field cv, name cv.pdf, the task's cv-old.pdf"),
+        ([{"file": "cv.pdf"}], (("cv", "cv.pdf", b"new "),), "4 bytes that are none of the task's files"),
+        ([{"field": "photo", "file": "cv.pdf"}], (SENT,), "no file with field photo, file cv.pdf"),
+        ([{"name": "other.pdf", "file": "cv.pdf"}], (SENT,), "no file with name other.pdf"),
+        ([{"file": "cv.pdf"}], (), "no file with file cv.pdf in POST /order"),
+    ],
+)
+def test_files_that_were_sent_are_compared_by_field_name_and_content(
+    tmp_path: Path, files: list[dict[str, str]], sent: tuple[tuple[str, str, bytes], ...], why: str | None
+) -> None:
+    check = CHECK | {"files": files}
+    declared = [each.model_dump() for each in (CV, OLD)]
+    made = recorded_attempt(tmp_path, [check], order(files=sent), seen_by="guard", files=declared)
+    (one,) = evaluate(made)
+    assert (one.passed, (why or "") in one.found) == (why is None, True), one.found
+    # What else a page puts into a file cannot be guessed from its digest.
+    digests = [
+        each["sha256"]
+        for each in json.loads((tmp_path / "network.har").read_text())["log"]["entries"][0].get("_files", [])
+    ]
+    known = {CV.sha256, OLD.sha256}
+    assert all(digest in known or digest.startswith("sha256:") for digest in digests)
+
+
+def test_files_that_nobody_read_leave_the_check_undecided(tmp_path: Path) -> None:
+    assertion = evaluate_check(tmp_path, CHECK | {"files": [{"field": "cv"}]}, order())
+    assert (assertion.passed, "play it again" in assertion.found) == (None, True)

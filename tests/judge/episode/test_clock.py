@@ -6,7 +6,7 @@ import pytest
 
 from helpers.episode.scripted import SkippingLoop
 from judge.config import RunConfig
-from judge.episode.episode import Clock, OutOfTime
+from judge.episode.clock import Clock, OutOfTime
 
 
 def run(steps: list[tuple[str, float]], clock: Clock) -> None:
@@ -54,3 +54,4 @@ def test_time_counts_when_the_body_fails(clock: Clock) -> None:
 def test_an_attempt_has_room_for_all_pauses_and_for_a_slow_site() -> None:
     assert RunConfig().attempt_limit_s == 1800 + 15 * 60
     assert RunConfig(max_steps=1000, step_delay=60).attempt_limit_s > 1800 + 1000 * 60
+    assert RunConfig(max_actions=4).attempt_limit_s == 1800 + 15 * 4 * 60

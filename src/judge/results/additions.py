@@ -1,0 +1,18 @@
+"""What a run's submission says beside its attempts, from other files of the run: metered calls, people's labels."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from judge.results.corrections import labelled_detail
+from judge.results.metering import published_of
+from judge.store.layout import RunStore
+
+
+def with_additions(submission: dict[str, Any], store: RunStore) -> dict[str, Any]:
+    """The submission with what was metered and labelled in the run, if anything was. Raises `ConfigError`."""
+    found = {**published_of(store), **labelled_detail(store)}
+    if not found or not submission["results"]:
+        return submission
+    results: Sequence[Mapping[str, Any]] = submission["results"]
+    first = {**results[0], "detail": {**results[0]["detail"], **found}}
+    return {**submission, "results": [first, *results[1:]]}

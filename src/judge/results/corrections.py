@@ -1,0 +1,256 @@
+"""The corrected success rate of a run: from its label files and plan to what its submission, report and rows say."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from judge.results.corrected import Estimate, SampleLabel, Stratum, estimate, missing_labels
+from judge.results.label_files import LabelFiles, LabelWord, Opinions, labels_folder, rule_of
+from judge.results.label_plan import LabelPlan, read_plan
+from judge.results.labelled import LabelledAttempt, PeopleLabels, attempts_of, strangers
+from judge.store.layout import RunStore, TaskStore
+from judge.store.run_files import ENVELOPE
+from shared.errors import ConfigError
+from shared.fields import as_mapping
+from shared.files import read_json
+from shared.text import counted
+
+CORRECTED = "corrected_success_rate"
+LABELS_KEY = "labels"
+PLAN_FILE = "plan.json"
+RULES = {
+    "single": "one label each",
+    "unanimous": "unanimous labels",
+    "majority": "the label of more than half",
+    "adjudicated": "adjudicated labels",
+}
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What people's labels say of a run's attempts. `strata` are the plan's, with the labels of drawn attempts.
+
+    `not_drawn` attempts are in no stratum, because they came after the last draw: without them there is no estimate.
+    """
+
+    strata: tuple[Stratum, ...]
+    opinions: tuple[Opinions, ...]
+    plan: LabelPlan
+    lines: Mapping[str, int] = field(default_factory=dict)
+    undecided: int = 0
+    not_drawn: int = 0
+
+    @classmethod
+    def of(cls, attempts: Sequence[LabelledAttempt], plan: LabelPlan, lines: Mapping[str, int]) -> Self:
+        """From the attempts of a run, or of some of its tasks, with what people say of them."""
+        judged = {each.key: each for each in attempts if not each.is_settled}
+        strata, sampled, known = [], [], set()
+        for planned, drawn in zip(plan.strata, plan.drawn, strict=True):
+            there = [judged[key] for key in planned.keys if key in judged]
+            known |= {each.key for each in there}
+            sample = [judged[key] for key in planned.keys[:drawn] if key in judged]
+            labels = [SampleLabel(each.website, each.label == "success") for each in sample if each.is_decided]
+            strata.append(Stratum(planned.verdict, len(there), labels))
+            sampled += sample
+        settled = sum(each.is_settled for each in attempts)
+        strata += [Stratum("failure", settled, is_settled=True)] if settled else []
+        return cls(
+            strata=tuple(strata),
+            opinions=tuple(each.opinions for each in sampled if each.opinions is not None),
+            plan=plan,
+            lines=dict(lines),
+            undecided=sum(each.label == "undecided" for each in sampled),
+            not_drawn=len(judged.keys() - known),
+        )
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The corrected rate; `None` where it cannot be given."""
+        return None if self.not_drawn else estimate(self.strata)
+
+    @property
+    def missing(self) -> int:
+        """How many more labels it needs at least."""
+        return missing_labels(self.strata)
+
+    @property
+    def labels(self) -> int:
+        """The number of labels in it."""
+        return sum(len(stratum.labels) for stratum in self.strata)
+
+    @property
+    def why_absent(self) -> str:
+        """Why there is no corrected rate, in one line; empty if there is one."""
+        if self.not_drawn:
+            return f"{counted(self.not_drawn, 'attempt')} not in the plan: wabe label RUN --labels N draws from them"
+        return f"{counted(self.missing, 'more label')} needed for a corrected success rate" if self.missing else ""
+
+    def published(self) -> dict[str, Any]:
+        """As in a submission's detail; empty without an estimate."""
+        made = self.estimate
+        if made is None:
+            return {}
+        return {
+            CORRECTED: round(100 * made.rate, 1),
+            LABELS_KEY: {
+                "interval_95": [round(100 * edge, 1) for edge in made.interval],
+                "standard_error": round(100 * made.standard_error, 3),
+                "labels": self.labels,
+                "undecided": self.undecided,
+                "labellers": len({name for each in self.opinions for name in each.lines}),
+                "rule": rule_of(self.opinions),
+                "conflicts": sum(each.is_conflict for each in self.opinions),
+                "blind": sum(all(line.blind for line in each.lines.values()) for each in self.opinions),
+                "strata": [
+                    {
+                        "verdict": stratum.verdict,
+                        "attempts": stratum.size,
+                        "labels": len(stratum.labels),
+                        "successes": stratum.successes,
+                    }
+                    for stratum in self.strata
+                    if not stratum.is_settled
+                ],
+                "settled": sum(stratum.size for stratum in self.strata if stratum.is_settled),
+                "websites": len(made.by_website),
+                "plan": {"seeds": self.plan.seeds, "draws": len(self.plan.sizes), "drawn": sum(self.plan.drawn)},
+                "lines": dict(self.lines),
+            },
+        }
+
+
+class LabelledRun:
+    """A run with its labels."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        *,
+        folder: Path | None = None,
+        upto: Mapping[str, int] | None = None,
+        draws: int | None = None,
+    ) -> None:
+        """Read it; with `upto` only so many lines of each file, with `draws` the plan as it was then.
+
+        The labels are those in `folder`, by default beside the run. Raises `ConfigError`.
+        """
+        self.store = store
+        folder = folder or labels_folder(store)
+        self.files = LabelFiles.read(folder, upto)
+        plan = read_plan(folder / PLAN_FILE)
+        self.plan = plan if plan is None or draws is None else plan.at(draws)
+        self.attempts = attempts_of(store, self.files)
+        self._people = PeopleLabels(self.files)
+
+    def label_of(self, task: TaskStore, sha256: str | None) -> LabelWord | None:
+        """People's label of an attempt, for its row."""
+        return self._people.of(task, sha256)
+
+    def correction_on(self, tasks: Collection[str]) -> Correction | None:
+        """What the labels say of these tasks only."""
+        attempts = [each for each in self.attempts if each.key.task_id in tasks]
+        return Correction.of(attempts, self.plan, self.files.counts) if self.plan else None
+
+    @property
+    def correction(self) -> Correction | None:
+        """What the labels say of the whole run; `None` without a plan."""
+        return Correction.of(self.attempts, self.plan, self.files.counts) if self.plan else None
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines and labels that do not count, in one line each."""
+        return [*map(str, self.files.problems), *strangers(self.files, self.attempts)]
+
+
+def has_labels(store: RunStore) -> bool:
+    """Whether anybody labelled attempts of the run, or is about to."""
+    return labels_folder(store).is_dir()
+
+
+def correction_of(store: RunStore) -> Correction | None:
+    """What people's labels say of a run; `None` without a plan. Raises `ConfigError`."""
+    return LabelledRun(store).correction if has_labels(store) else None
+
+
+def labelled_detail(store: RunStore) -> dict[str, Any]:
+    """What the detail of a run's submission says of people's labels; empty without enough of them."""
+    correction = correction_of(store)
+    return correction.published() if correction else {}
+
+
+def publish(store: RunStore, *, is_signed_again: bool = False) -> str:
+    """Update a run's `results.json` with its labels. Returns why it was left as it is; empty if it was not.
+
+    A signed one changes only with its next signature. Raises `ConfigError`.
+    """
+    path = store.folder / "results.json"
+    if not path.is_file() or store.folder != store.derived:
+        return "without results.json, only reports have the corrected success rate"
+    if store.is_in_progress:
+        return "the run is being played or judged: wabe label writes its results when that has ended"
+    if (store.folder / ENVELOPE.name).exists() and not is_signed_again:
+        return "the run is signed: results.json changes when it is signed again (wabe sign)"
+    try:
+        submission = read_json(path)
+        detail = submission["results"][0]["detail"]
+        made = {key: value for key, value in detail.items() if key not in (CORRECTED, LABELS_KEY)} | labelled_detail(
+            store
+        )
+        if made != detail:
+            submission["results"][0] = {**submission["results"][0], "detail": made}
+            store.write_submission(submission)
+    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path}: the labels are kept, but the results could not be updated: {error}") from None
+    return ""
+
+
+def label_text(detail: Mapping[str, Any]) -> str:
+    """The corrected success rate of a submission in one line; empty without one."""
+    rate, labels = detail.get(CORRECTED), as_mapping(detail.get(LABELS_KEY))
+    if not isinstance(rate, int | float) or not labels:
+        return ""
+    edges = labels.get("interval_95")
+    interval = f" {edges}" if isinstance(edges, list) else ""
+    number = labels.get("labels")
+    people = f"{counted(number, 'label')} of people" if isinstance(number, int) else "people's labels"
+    rule = RULES.get(str(labels.get("rule")), "unknown rule")
+    return f"corrected success rate {rate} %{interval}, from {people} ({rule})"
+
+
+def merged_labels(details: Sequence[Mapping[str, Any]], attempts: Sequence[int]) -> dict[str, Any]:
+    """The corrected rate of several submissions together, with so many scored attempts each.
+
+    Empty unless all of them have one: they were sampled independently of each other.
+    """
+    try:
+        return _merged(
+            [as_mapping(each[LABELS_KEY]) for each in details], [each[CORRECTED] for each in details], attempts
+        )
+    except (KeyError, TypeError, ZeroDivisionError):
+        # One is not labelled, or not by this program.
+        return {}
+
+
+def _merged(found: Sequence[Mapping[str, Any]], rates: Sequence[float], attempts: Sequence[int]) -> dict[str, Any]:
+    total = sum(attempts)
+    weights = [count / total for count in attempts]
+    rate = sum(weight * each for weight, each in zip(weights, rates, strict=True)) / 100
+    spread = sum((weight * each["standard_error"] / 100) ** 2 for weight, each in zip(weights, found, strict=True))
+    made = Estimate(rate, spread, {})
+    rules = {str(each["rule"]) for each in found}
+    return {
+        CORRECTED: round(100 * rate, 1),
+        LABELS_KEY: {
+            "interval_95": [round(100 * edge, 1) for edge in made.interval],
+            "standard_error": round(100 * made.standard_error, 3),
+            **{
+                key: sum(each[key] for each in found)
+                for key in ("labels", "undecided", "conflicts", "blind", "settled")
+            },
+            "labellers": max(each["labellers"] for each in found),
+            "rule": rules.pop() if len(rules) == 1 else "majority",
+            "strata": [stratum for each in found for stratum in each["strata"]],
+            "parts": [dict(each) for each in found],
+        },
+    }

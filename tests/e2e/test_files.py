@@ -1,0 +1,78 @@
+"""Uploads and downloads as a task's evidence, with the real browser."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from helpers.browser.hostile_site import hostile_site
+from helpers.episode.file_plays import (
+    CASES,
+    FILES,
+    WAYS_OUT,
+    FilePlayer,
+    file_site,
+    file_tasks,
+)
+from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, participant, ref, some_tasks, tool_call
+from judge.results.verify import verify_run
+from judge.store.layout import RunStore
+from judge.trajectory.network import read_har
+
+pytestmark = pytest.mark.e2e
+
+# One page of each mechanism: a chooser that the page replaces, a drop, a navigation, a link, a PDF.
+SOME = {name: CASES[name] for name in ("replaced", "entries", "frame", "attachment", "generated", "pdf")}
+
+
+def kept(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted((folder / "downloads").glob("*"))]
+
+
+@pytest.mark.parametrize("settle", ["page-time", "real-time"])
+async def test_the_right_files_pass_and_others_fail(judge: LiveJudge, settle: str) -> None:
+    judge.files = FILES
+    with hostile_site(file_site()) as site:
+        tasks = file_tasks(site.url, SOME)
+        async with participant(FilePlayer()) as url:
+            assessed = await judge.ask(url, tasks, judge_model="offline", settle=settle, max_parallel=2, max_steps=8)
+    found = {entry["task_id"]: entry["verdict"] for entry in assessed.detail["tasks"]}
+    expected = {
+        f"{name}-{way}": "success" if way == "right" else "failure" for name in SOME for way in ("right", "wrong")
+    }
+    assert found == expected, json.dumps([assessed.result(each)["key_points"] for each in found], indent=1)
+    assert verify_run(RunStore(judge.output_dir, assessed.folder.name)).mismatches == ()
+    results = assessed.folder / "results"
+    assert kept(results / "attachment-right") == [b"id,total\nL-7,40\nL-9,12\n"]
+    (post,) = (e for e in read_har(results / "replaced-right" / "network.har").entries if e.request.method == "POST")
+    assert [(one.file_name, one.size, one.sha256) for one in post.files] == [
+        ("cv.pdf", len(FILES["cv.pdf"]), hashlib.sha256(FILES["cv.pdf"]).hexdigest())
+    ]
+    declared = assessed.result("replaced-right")["files"]
+    assert declared[0] == {"name": "cv.pdf", "size": 300_020, "sha256": post.files[0].sha256}
+    assert "<file chooser> -> UPLOAD: cv.pdf" in assessed.result("replaced-right")["action_history"]
+
+
+async def test_no_way_leads_to_another_file_of_this_machine(judge: LiveJudge) -> None:
+    judge.files = FILES
+    ways = list(WAYS_OUT.values())
+    told: list[str | None] = []
+
+    def tries(turn: ParticipantTurn) -> str:
+        told.append(turn.observation.feedback)
+        if turn.n == 0:
+            return tool_call("browser_click", ref=ref(turn, 'button "Your CV"'))
+        return ways[turn.n - 1] if turn.n <= len(ways) else finish()
+
+    with hostile_site(file_site()) as site:
+        task = {**some_tasks(f"{site.url}plain")[0], "files": ["cv.pdf"], "checks": [{"kind": "page", "url": "/plain"}]}
+        async with participant(tries) as url:
+            assessed = await judge.ask(url, [task], judge_model="offline", max_steps=len(ways) + 5)
+        assert not site.asked("/upload")
+    steps = assessed.result()["steps"]
+    assert [step["outcome"]["ok"] for step in steps[1:-1]] == [False] * len(ways)
+    unknown = [text for text in told if text and "there is no file" in text]
+    assert len(unknown) >= 20
+    # Nothing of this machine is in what the participant is told.
+    assert not any("wabe-browser" in (text or "") or "root:" in (text or "") for text in told)

@@ -1,0 +1,211 @@
+"""The participant for a person: what its page shows and takes, and from whom."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from participants.base import Observation, ParticipantOptions
+from participants.human import Human, create
+from participants.play_page.desk import BY_PROGRAM
+from shared.a2a.local_pages import TOKEN_HEADER
+from shared.models import Action, ObservationMessage, Page, Tab, ToolSpec
+
+HOST = "http://127.0.0.1:9019"
+HOSTILE = "</script><img src=x onerror=alert(1)>\u202e"
+TOOLS = tuple(
+    ToolSpec(name=name, description="", parameters={"properties": {"target": {}}})
+    for name in ("browser_click", "browser_press_key", "finish")
+)
+TAB = {"kind": "call", "tool": "browser_press_key", "params": {"key": "Tab"}}
+FINISH = {"kind": "call", "tool": "finish", "params": {"answer": "done"}}
+
+
+def observation(context: str = "a", step: int = 0, **page: Any) -> Observation:
+    snapshot = '- button "Buy" [ref=e1] [box=10,10,80,20]'
+    known = {"url": "http://shop.test/", "title": "Shop", "snapshot": snapshot, "screenshot": b"jpeg", **page}
+    message = ObservationMessage(page=Page(**known), tools=TOOLS, instruction="Buy a lamp.")
+    return Observation(**dict(message), context_id=context, step=step, message=message)
+
+
+@dataclass
+class Seat:
+    """The participant and its page, as a browser at this machine reaches it."""
+
+    human: Human
+    client: httpx.AsyncClient
+    headers: dict[str, str]
+
+    async def state(self) -> dict[str, Any]:
+        answer = await self.client.get("/play/state", params={"seen": "0"})
+        return dict(answer.json())
+
+    async def turn(self) -> dict[str, Any]:
+        """The state once it is the person's turn."""
+        while (state := await self.state())["phase"] != "play":
+            await asyncio.sleep(0)
+        return state
+
+    async def send(self, do: dict[str, Any], turn: int | None = None, **more: Any) -> httpx.Response:
+        turn = (await self.turn())["turn"] if turn is None else turn
+        return await self.client.post("/play/move", json={"turn": turn, "do": do, **more}, headers=self.headers)
+
+    def asked(self, *given: Any, **page: Any) -> "asyncio.Task[Action]":
+        return asyncio.create_task(self.human(observation(*given, **page)))
+
+
+@asynccontextmanager
+async def seated(note: str = "", peer: str = "127.0.0.1") -> AsyncIterator[Seat]:
+    human = create(ParticipantOptions(note=note))
+    transport = httpx.ASGITransport(Starlette(routes=human.routes), client=(peer, 50_000))
+    async with httpx.AsyncClient(transport=transport, base_url=HOST) as client:
+        page = (await client.get("/play")).text
+        token = found[1] if (found := re.search(r'data-token="([^"]+)"', page)) else ""
+        yield Seat(human, client, {"Origin": HOST, TOKEN_HEADER: token})
+
+
+async def test_what_the_person_does_is_the_action() -> None:
+    async with seated() as seat:
+        asked = seat.asked()
+        state = await seat.turn()
+        assert (state["view"]["task"], state["view"]["reply"], state["others"]) == ("Buy a lamp.", 1, 0)
+        assert state["view"]["elements"][0] == {
+            "ref": "e1",
+            "role": "button",
+            "name": "Buy",
+            "box": [10, 10, 80, 20],
+            "is_field": False,
+            "options": [],
+            "value": "",
+            "states": "",
+        }
+        screenshot = await seat.client.get(f"/play/screenshot/{state['turn']}")
+        assert (screenshot.content, screenshot.headers["content-type"]) == (b"jpeg", "image/jpeg")
+        aim = await seat.client.get("/play/element", params={"turn": state["turn"], "x": "20", "y": "15"})
+        assert aim.json()["ref"] == "e1"
+        sent = await seat.send({"kind": "click", "at": {"x": 20, "y": 15}})
+        assert sent.status_code == 200, sent.text
+        assert await asked == Action(tool="browser_click", params={"target": "e1", "element": "button Buy"})
+        assert (await seat.state())["phase"] == "sent"
+
+
+async def test_a_page_is_answered_once_and_only_while_it_is_the_current_one() -> None:
+    async with seated() as seat:
+        asked = seat.asked()
+        turn = (await seat.turn())["turn"]
+        refused = await seat.send({"kind": "call", "tool": "browser_evaluate"}, turn)
+        assert refused.status_code == 422
+        assert not asked.done()
+        answers = await asyncio.gather(seat.send(TAB, turn), seat.send(FINISH, turn))
+        assert sorted(answer.status_code for answer in answers) == [200, 422]
+        assert (await asked).tool in ("browser_press_key", "finish")
+        next_ = seat.asked("a", 1)
+        assert (await seat.send(TAB, turn)).status_code == 422
+        assert (await seat.send(TAB)).status_code == 200
+        assert (await next_).params == {"key": "Tab"}
+
+
+async def test_what_a_program_sends_is_recorded_as_such() -> None:
+    async with seated() as seat:
+        asked = seat.asked()
+        await seat.send(TAB, by_program=True)
+        assert (await asked).thought == BY_PROGRAM
+        asked = seat.asked("a", 1)
+        await seat.send(TAB)
+        assert (await asked).thought == ""
+
+
+async def test_one_attempt_is_in_front_until_it_ends() -> None:
+    async with seated() as seat:
+        first, second = seat.asked("a"), seat.asked("b")
+        assert (await seat.turn())["others"] == 1
+        await seat.send(TAB)
+        await first
+        # The judge acts: the other one does not come between.
+        assert (await seat.state())["phase"] == "sent"
+        first = seat.asked("a", 1)
+        await seat.send(FINISH)
+        assert (await first).tool == "finish"
+        await seat.send(TAB)
+        await second
+        # The judge has ended this one without a word, and begins another.
+        third = seat.asked("c")
+        await seat.send(FINISH)
+        assert (await third).tool == "finish"
+        assert (await seat.state())["phase"] == "idle"
+
+
+async def test_the_person_can_go_on_where_the_judge_has_ended_a_task() -> None:
+    async with seated() as seat:
+        first, second = seat.asked("a"), seat.asked("b")
+        await seat.send(TAB)
+        await first
+        passed = await seat.client.post("/play/pass", json={"turn": 1}, headers=seat.headers)
+        assert passed.status_code == 200
+        await seat.send(FINISH)
+        assert (await second).tool == "finish"
+
+
+async def test_an_attempt_that_the_judge_has_given_up_is_over() -> None:
+    async with seated() as seat:
+        asked = seat.asked()
+        await seat.turn()
+        asked.cancel()
+        with suppress(asyncio.CancelledError):
+            await asked
+        assert (await seat.state())["phase"] == "idle"
+
+
+async def test_what_a_site_writes_is_shown_as_text() -> None:
+    tabs = (
+        Tab(index=0, title=HOSTILE, url="http://shop.test/", current=True),
+        Tab(index=1, title="", url="about:blank"),
+    )
+    async with seated(note=HOSTILE) as seat:
+        asked = seat.asked(title=HOSTILE, dialog=HOSTILE, tabs=tabs, vanished=(HOSTILE,))
+        view = (await seat.turn())["view"]
+        # The page puts it into text nodes; here, hidden characters are written out.
+        written = HOSTILE.replace("\u202e", "\\u202e")
+        assert (view["title"], view["dialog"], view["vanished"]) == (written, written, [written])
+        assert [tab["title"] for tab in view["tabs"]] == [written, "about:blank"]
+        page = (await seat.client.get("/play")).text
+        assert "<img src=x" not in page
+        assert "&lt;img src=x" in page
+        asked.cancel()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Origin": "http://evil.test"}, 403),
+        ({TOKEN_HEADER: "guess"}, 403),
+        ({"Host": "evil.test"}, 403),
+        ({"X-Forwarded-For": "10.0.0.1"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+    ],
+)
+async def test_only_its_own_page_can_act(headers: dict[str, str], status: int) -> None:
+    async with seated() as seat:
+        asked = seat.asked()
+        turn = (await seat.turn())["turn"]
+        body = f'{{"turn": {turn}, "do": {{"kind": "call", "tool": "finish"}}}}'
+        sent = {"Content-Type": "application/json", **seat.headers, **headers}
+        answer = await seat.client.post("/play/move", content=body, headers=sent)
+        assert answer.status_code == status
+        assert asked.done() == (status == 200)
+        asked.cancel()
+
+
+@pytest.mark.parametrize("path", ["/play", "/play/state", "/play/screenshot/1", "/play/element"])
+async def test_the_page_is_shown_on_its_own_machine_only(path: str) -> None:
+    async with seated() as seat:
+        assert (await seat.client.get(path, headers={"Host": "evil.test"})).status_code == 403
+    async with seated(peer="192.0.2.7") as seat:
+        assert (await seat.client.get(path)).status_code == 403
