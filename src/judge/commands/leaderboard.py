@@ -10,12 +10,13 @@ from rich.text import Text
 
 from judge.commands import AsJson, wide_console
 from judge.report.board import make_board
-from judge.results.leaderboard import TASK_SET, query_names
+from judge.results.leaderboard import query_names
 from judge.results.leaderboard import rows as leaderboard_rows
 from judge.results.signing import signer_of
 from shared.errors import ConfigError
 from shared.text import counted, one_line
 
+_TASK_SET = "Task Set"
 _EXCLUDED = "Excluded"
 # Shown as columns only if rows differ.
 _SETUP = frozenset(
@@ -33,7 +34,7 @@ _SETUP = frozenset(
         "Corrected by Labels",
         "Labels",
     }
-    | {TASK_SET, _EXCLUDED}
+    | {_TASK_SET, _EXCLUDED}
 )
 
 
@@ -81,12 +82,12 @@ def leaderboard(
     for path in files:
         if signer := signer_of(path):
             typer.echo(f"{path}: signed with {signer}")
-    sets = {row[columns.index(TASK_SET)] for row in rows} if TASK_SET in columns else set()
+    sets = {row[columns.index(_TASK_SET)] for row in rows} if _TASK_SET in columns else set()
     if len(sets) > 1:
-        typer.echo(f"These are {len(sets)} different task sets: compare rows with the same {TASK_SET} only.")
+        typer.echo(f"These are {len(sets)} different task sets: compare rows with the same {_TASK_SET} only.")
     left_out = {row[columns.index(_EXCLUDED)] for row in rows} if _EXCLUDED in columns else set()
     if len(left_out) > 1:
-        typer.echo(f"A row with exclusions is comparable only with rows of the same {TASK_SET} and {_EXCLUDED}.")
+        typer.echo(f"A row with exclusions is comparable only with rows of the same {_TASK_SET} and {_EXCLUDED}.")
 
 
 def _shared(columns: list[str], rows: list[tuple[Any, ...]]) -> dict[int, Any]:

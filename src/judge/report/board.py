@@ -20,7 +20,7 @@ from judge.report.output import Folder
 from judge.report.pages import Renderer
 from judge.report.pareto import chart_of_points
 from judge.results.entries import rate_of, read_entries
-from judge.results.leaderboard import TASK_SET, Placed, placed_rows
+from judge.results.leaderboard import Placed, placed_rows
 from judge.results.signing import signer_of
 from judge.results.tables import not_a_formula
 from shared.fields import as_mapping, as_mappings
@@ -121,7 +121,7 @@ def _key(placed: Placed) -> tuple[str, ...]:
     detail = as_mapping(placed.result.get("detail"))
     provenance = as_mapping(detail.get("provenance"))
     return (
-        _text(placed.values.get(TASK_SET)),
+        _text(placed.values.get("Tasks")),
         _text(placed.values.get("Decided By")),
         _text(provenance.get("max_actions")),
         _text(provenance.get("site_tools")),

@@ -46,10 +46,8 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "threads": 2,
 }
 
-# The column of what rows must have in common.
-TASK_SET = "Task Set"
-# Stands in queries whose rows are submissions, for columns that say which one.
-_PLACE, _PLACES = "/* place */", 'number AS "#", file AS "File",'
+# Stands in queries whose rows are submissions, for columns that say which one, and of which tasks.
+_PLACE, _PLACES = "/* place */", 'number AS "#", task_set AS "Tasks",'
 
 QueryRows = tuple[list[str], list[tuple[Any, ...]]]
 

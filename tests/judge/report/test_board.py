@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from helpers.paths import ROOT
 from helpers.results import JUDGE, a_result, a_submission, a_verdict
 from judge.commands.app import app
 from judge.report.board import BoardRow, groups_of, make_board, report_address
@@ -209,7 +210,16 @@ def test_the_command_writes_the_page_and_replaces_only_its_own(tmp_path: Path) -
     assert isinstance(with_query.exception, ConfigError)
 
 
+def test_the_bundled_rows_make_a_page_of_two_task_sets(tmp_path: Path) -> None:
+    files = sorted((ROOT / "leaderboard" / "examples").glob("*.json"))
+    found = groups_of(placed_rows(files, QUERIES))
+    assert {group.title: {row.name: row.success_rate for row in group.rows} for group in found} == {
+        "demo/scenario.toml": {"idle": 0.0, "random": 0.0},
+        "miniwob/scenario.toml": {"idle": 0.0, "random": 0.0},
+    }
+
+
 def test_a_page_without_submissions_says_so(tmp_path: Path) -> None:
-    empty = {"participants": {}, "results": []}
+    empty: Submission = {"participants": {}, "results": []}
     page = make_board(written(tmp_path, empty), tmp_path / "page")
     assert "No submissions yet." in page.read_text()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from pydantic import BaseModel, Field
 
@@ -45,7 +45,7 @@ _MAX_BYTES = 256_000_000
 _MAX_TEXT_CHARS = 20_000
 _MEDIA = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp", ".gif": "image/gif"}
 _NOT_IN_A_VERB = re.compile("[^A-Z]+")
-_STOP_REASONS = frozenset(StopReason.__args__)  # type: ignore[attr-defined]
+_STOP_REASONS: tuple[StopReason, ...] = get_args(StopReason)
 
 
 def write(source: Source) -> ExportedTask:
@@ -335,7 +335,9 @@ def _outcome(call: _Call | None, result: _Result, ours: Mapping[str, Any]) -> Ou
 def _end(document: _Document) -> tuple[StopReason, str | None]:
     """How it ended, and the final answer: in files of other tools, the last message without a tool call."""
     ours = document.ours
-    if (reason := ours.get("stop_reason")) in _STOP_REASONS:
+    for reason in _STOP_REASONS:
+        if reason != ours.get("stop_reason"):
+            continue
         answer = ours.get("final_answer")
         return reason, answer if isinstance(answer, str) else None
     last = document.steps[-1]
