@@ -48,6 +48,7 @@ class Comparison:
     only_first: int
     only_later: int
     changed_tasks: tuple[str, ...]
+    tasks: tuple[str, ...]
     p: float
     differences: tuple[float, ...]
     has_repeats: bool

@@ -48,8 +48,8 @@ _STYLES_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "live.html": ("report.css", "live.css"),
         "runs.html": ("report.css", "runs.css"),
-        "board.html": ("report.css", "board.css"),
         "label.html": ("report.css", "label.css"),
+        "board.html": ("report.css", "board.css"),
     }
 )
 _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -60,8 +60,8 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "compare_task.html": ("theme.js", "compare.js"),
         "live.html": ("theme.js", "live.js"),
         "runs.html": ("theme.js", "runs.js"),
-        "board.html": ("theme.js", "board.js"),
         "label.html": ("theme.js", "label.js"),
+        "board.html": ("theme.js", "board.js"),
     }
 )
 _SCRIPTS_OF_OTHERS = ("theme.js",)
