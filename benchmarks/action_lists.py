@@ -1,6 +1,6 @@
 """Plays random lists of actions, and the same actions one by one, on a page that changes under them.
 
-    python benchmarks/action_lists.py [--lists 200] [--seed 7] [--per-attempt 12]
+    python benchmarks/action_lists.py [--lists 200] [--seed 7] [--per-attempt 12] [--minutes N]
 
 The page has a form, rows with buttons, and buttons that open dialogs and tabs, reload or rename things. It renders its
 rows in three ways: elements belong to their rows, are used again for other rows, or are made anew. A list is chosen for
@@ -18,11 +18,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
@@ -47,8 +47,9 @@ PAGE = """<!doctype html><title>Order</title><h1>Order</h1>
 <label><input type=checkbox id=gift> Gift</label>
 <label>Size <select id=size><option>Small<option>Large</select></label></form>
 <ul id=rows></ul>
-<button id=add>Add</button> <button id=swap>Swap</button> <button id=clear>Clear</button> <button id=render>Render</button>
-<button id=save>Save</button> <button id=ask>Ask</button> <button id=tab>Open</button> <button id=again>Reload</button>
+<button id=add>Add</button> <button id=swap>Swap</button> <button id=clear>Clear</button>
+<button id=render>Render</button> <button id=save>Save</button>
+<button id=ask>Ask</button> <button id=tab>Open</button> <button id=again>Reload</button>
 <a href="/other">Other</a><p id=load></p><p id=state></p>
 <script>
 const MODE = new URLSearchParams(location.search).get("mode"), at = id => document.getElementById(id);
@@ -78,14 +79,15 @@ function show() {
 }
 function tell() {
   const fields = ["name", "note", "size"].map(id => at(id).value);
-  at("state").textContent = "state " + JSON.stringify([fields, at("gift").checked, rows.map(r => [r.name, r.count]), saved]);
+  const told = [fields, at("gift").checked, rows.map(r => [r.name, r.count]), saved];
+  at("state").textContent = "state " + JSON.stringify(told);
 }
 document.addEventListener("input", tell); document.addEventListener("change", tell);
 at("add").onclick = () => { rows.unshift({ name: "Sofa" + ++made, count: 1 }); show(); };
 at("swap").onclick = () => { rows.reverse(); show(); };
 at("clear").onclick = () => { rows.pop(); show(); };
 at("render").onclick = () => { at("rows").replaceChildren(); show(); };
-at("save").onclick = e => { saved++; e.target.textContent = e.target.textContent === "Save" ? "Saved" : "Save"; tell(); };
+at("save").onclick = e => { e.target.textContent = ++saved % 2 ? "Saved" : "Save"; tell(); };
 at("ask").onclick = () => { if (confirm("Sure?")) saved += 10; tell(); };
 at("tab").onclick = () => open("/other"); at("again").onclick = () => location.reload();
 show();
@@ -107,7 +109,6 @@ class Intent(NamedTuple):
 
     def on(self, page: Snapshot) -> Action | None:
         """The action on a page, if the element is there; a row is known by its first word."""
-        within = None
         if self.row:
             items = [item for item in page.find("listitem") if page.text_of(item).split()[:1] == [self.row]]
             if not items:
@@ -115,12 +116,12 @@ class Intent(NamedTuple):
             inner = [node for node in page.subtree(items[0]) if node.role == self.role and node.name == self.name]
             ref = inner[0].ref if inner else None
         else:
-            node = find_element(page, ElementQuery(role=self.role, name=self.name, within=within))
+            node = find_element(page, ElementQuery(role=self.role, name=self.name))
             # Not one whose name only contains this one.
             ref = node.ref if node is not None and node.name == self.name else None
         if ref is None:
             return None
-        more = {"text": self.value} if self.tool == "browser_type" else {}
+        more: dict[str, Any] = {"text": self.value} if self.tool == "browser_type" else {}
         more |= {"values": [self.value]} if self.tool == "browser_select_option" else {}
         return Action(tool=self.tool, params={"target": ref, **more})
 
@@ -155,8 +156,6 @@ class ListResult:
     feedback: str = ""
     states: list[str | None] = field(default_factory=list)
     why: str = ""
-    list_steps: list[int] = field(default_factory=list)
-    single_steps: list[int] = field(default_factory=list)
 
     @property
     def is_right(self) -> bool:
@@ -178,21 +177,18 @@ class Player:
         self._website = website
         self._results = results
         self._play = self._script()
-        self._message: ObservationMessage | None = None
         next(self._play)
-        # How many steps the judge has recorded before the next reply.
-        self.steps = 0
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
         return self._play.send(parse_observation(text, image, media_type))
 
-    def _script(self):  # type: ignore[no-untyped-def]
+    def _script(self) -> Generator[str, ObservationMessage, None]:
         message = yield ""
         for each in self._results:
             message = yield from self._opened(message, each.mode)
             page = parse_snapshot(message.page.snapshot)
-            actions = [intent.on(page) for intent in each.meant]
-            assert None not in actions, (each.meant, message.page.snapshot)
+            actions = [action for intent in each.meant if (action := intent.on(page))]
+            assert len(actions) == len(each.meant), (each.meant, message.page.snapshot)
             message = yield render_reply(actions)
             each.done = message.executed[0] if message.executed else 0
             each.feedback = message.feedback or ""
@@ -203,7 +199,7 @@ class Player:
             for intent in each.meant:
                 action = intent.on(parse_snapshot(message.page.snapshot))
                 each.why = stop_of(first, message) or ("gone" if action is None else "")
-                if each.why:
+                if each.why or action is None:
                     break
                 message = yield render_reply(action)
                 each.states.append(state_of(message))
@@ -212,7 +208,7 @@ class Player:
                     break
         yield render_reply(Action(tool="finish", params={"answer": "done"}))
 
-    def _opened(self, message: ObservationMessage, mode: str):  # type: ignore[no-untyped-def]
+    def _opened(self, message: ObservationMessage, mode: str) -> Generator[str, ObservationMessage, ObservationMessage]:
         while message.page.dialog is not None:
             message = yield render_reply(Action(tool="browser_handle_dialog", params={"accept": False}))
         while len(message.page.tabs) > 1:
@@ -281,7 +277,7 @@ def times_of(end: EpisodeEnd) -> tuple[list[float], list[float]]:
     return listed, single
 
 
-async def measure(lists: int, seed: int, per_attempt: int) -> int:
+async def measure(lists: int, seed: int, per_attempt: int, minutes: float) -> int:
     dice = random.Random(seed)
     results = [ListResult(dice.choice(MODES), intents(dice)) for _ in range(lists)]
     config = RunConfig.model_validate(
@@ -300,6 +296,10 @@ async def measure(lists: int, seed: int, per_attempt: int) -> int:
     with hostile_site({"/order": PAGE, "/other": OTHER}) as site, tempfile.TemporaryDirectory() as folder:
         async with browser_pool(settings) as pool:
             for at in range(0, lists, per_attempt):
+                if time.monotonic() - began > 60 * minutes:
+                    print(f"the time is up after {at} lists")
+                    del results[at:]
+                    break
                 part = results[at : at + per_attempt]
                 end = await play(site.url, pool, config, Path(folder) / str(at), part)
                 if end.stop_reason != "finished":
@@ -317,25 +317,24 @@ def told(results: list[ListResult], listed: list[float], single: list[float]) ->
     early = [each for each in results if each.is_right and each.done < each.allowed]
     whole = [each for each in results if each.is_right and each.done == len(each.meant)]
     stopped = [each for each in results if each.is_right and each.done == each.allowed < len(each.meant)]
-    print(
-        f"lists: {len(results)} with {sum(len(each.meant) for each in results)} actions; modes: {dict(Counter(each.mode for each in results))}"
+    modes, causes, delayed = (
+        dict(Counter(names))
+        for names in ((each.mode for each in results), (each.why for each in stopped), (each.mode for each in early))
     )
+    print(f"lists: {len(results)} with {sum(len(each.meant) for each in results)} actions; modes: {modes}")
     print(f"executed to the end, same state: {len(whole)}")
-    print(f"stopped where they must, same state: {len(stopped)} {dict(Counter(each.why for each in stopped))}")
-    print(
-        f"stopped earlier than they had to, same state as far as executed: {len(early)} {dict(Counter(each.mode for each in early))}"
-    )
+    print(f"stopped where they must, same state: {len(stopped)} {causes}")
+    print(f"stopped earlier than they had to, same state as far as executed: {len(early)} {delayed}")
     print(f"wrong: {len(wrong)}")
     for each in wrong[:10]:
         print(json.dumps([each.mode, each.meant, each.done, each.state, each.states, each.why, each.feedback]))
-    for each in early[:5]:
-        print(
-            "early:",
-            json.dumps([each.mode, [f"{one.name} {one.row}".strip() for one in each.meant], each.done, each.feedback]),
-        )
+    for each in early[:10]:
+        names = [f"{one.name} {one.row}".strip() for one in each.meant]
+        print("early:", json.dumps([each.mode, names, each.done, each.feedback]))
     in_list, alone = sum(listed) / len(listed), sum(single) / len(single)
+    counts = f"{len(listed)} and {len(single)} actions"
     print(
-        f"seconds per action: {in_list:.3f} in a list, {alone:.3f} one by one: ratio {in_list / alone:.2f} ({len(listed)} and {len(single)} actions)"
+        f"seconds per action: {in_list:.3f} in a list, {alone:.3f} one by one: ratio {in_list / alone:.2f} ({counts})"
     )
     return 1 if wrong else 0
 
@@ -345,5 +344,6 @@ if __name__ == "__main__":
     parser.add_argument("--lists", type=int, default=200)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--per-attempt", type=int, default=12)
+    parser.add_argument("--minutes", type=float, default=1_000_000)
     arguments = parser.parse_args()
-    sys.exit(asyncio.run(measure(arguments.lists, arguments.seed, arguments.per_attempt)))
+    sys.exit(asyncio.run(measure(arguments.lists, arguments.seed, arguments.per_attempt, arguments.minutes)))

@@ -22,8 +22,10 @@ import time
 from pathlib import Path
 from statistics import median
 
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Page
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from helpers.browser.pages import open_page
 from judge.results.corrections import CORRECTED, LABELS_KEY
 from judge.results.label_files import label_file
 from judge.results.labelling import Labelling, begin
@@ -158,11 +160,8 @@ async def main() -> None:
         shutil.copytree(options.run, copy, ignore=shutil.ignore_patterns("labels", "*.lock", "report"))
         run = run_of(copy)
         assert run is not None
-        async with async_playwright() as playwright:
-            browser = await playwright.chromium.launch()
-            page = await browser.new_page()
-            missing = await play(run, page, options.shots)
-            await browser.close()
+        async with open_page() as watched:
+            missing = await play(run, watched.page, options.shots)
         detail = json.loads((copy / "results.json").read_text())["results"][0]["detail"]
         rates = f"success rate {detail['success_rate']} %, corrected {detail.get(CORRECTED)} %"
         print(f"{rates}, {json.dumps(detail.get(LABELS_KEY))}")

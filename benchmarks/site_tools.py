@@ -1,6 +1,6 @@
 """Plays 12 tasks at the demo shop by clicks and by its own tools (WebMCP), right and wrong, in the three modes.
 
-    python benchmarks/site_tools.py [--settle page-time|real-time] [--jobs N] [--markdown FILE]
+    python benchmarks/site_tools.py [--settle page-time|real-time] [--jobs N] [--only TASK…] [--markdown FILE]
 
 `off` plays clicks, `only` plays calls of the shop's tools, and `offer` plays clicks where something is looked for and
 calls where it is put into the cart. `only, with the bug` plays the right calls at the shop whose `add_to_cart` always
@@ -384,11 +384,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--settle", default="page-time", choices=["page-time", "real-time"])
     parser.add_argument("--jobs", type=int, default=2, help="attempts at once")
+    parser.add_argument("--only", nargs="*", default=[], help="only these of the 12 tasks")
     parser.add_argument("--markdown", type=Path, help="also write the table here")
     options = parser.parse_args()
     modes: tuple[SiteToolsMode, ...] = ("off", "offer", "only")
-    walks = [Walk(mode, case, is_right) for mode in modes for is_right in (True, False) for case in CASES]
-    walks += [Walk("only", case, is_right=True, has_bug=True) for case in CASES]
+    cases = [case for case in CASES if not options.only or case.name in options.only]
+    walks = [Walk(mode, case, is_right) for mode in modes for is_right in (True, False) for case in cases]
+    walks += [Walk("only", case, is_right=True, has_bug=True) for case in cases]
     rows = asyncio.run(measure(walks, options.settle, options.jobs))
     shown = table(rows)
     print(shown)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from helpers.browser.hostile_site import hostile_site
-from helpers.episode.live_judge import ParticipantTurn, finish, live_judge, participant, ref
+from helpers.episode.live_judge import ParticipantTurn, always_no, finish, live_judge, participant, ref
 from helpers.llm.servers import ModelServer
 from judge.report.build import make_report
 from judge.results.verify import verify_run
@@ -56,7 +56,7 @@ async def test_a_list_is_played_to_where_the_page_is_replaced(tmp_path: Path, br
             }
         ],
     }
-    model = ModelServer(lambda _: "")
+    model = ModelServer(always_no)
     model.start()
     try:
         with hostile_site({"/": PAGE, "/goal": "<title>Goal</title>"}) as site:

@@ -9,9 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from judge.commands import AsJson, wide_console
+from judge.report.board import make_board
 from judge.results.leaderboard import query_names
 from judge.results.leaderboard import rows as leaderboard_rows
 from judge.results.signing import signer_of
+from shared.errors import ConfigError
 from shared.text import counted, one_line
 
 _TASK_SET = "Task Set"
@@ -45,8 +47,17 @@ def leaderboard(
         ),
     ] = None,
     as_json: AsJson = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write a static page with its data as CSV and JSON to this folder.", metavar="DIR"),
+    ] = None,
 ) -> None:
     """Show leaderboard rows from submission files. The SQL is that of a leaderboard page."""
+    if html is not None:
+        if query is not None or as_json:
+            raise ConfigError("--html does not go with --query and --json", remedy="its data has CSV and JSON")
+        typer.echo(make_board(files, html))
+        return
     columns, rows = leaderboard_rows(files, query)
     if as_json:
         objects = [dict(zip(columns, row, strict=True)) for row in rows]

@@ -77,7 +77,7 @@ def script(
             typer.echo(line, err=True)
         typer.echo("the script does not end as the attempt did; it was not written to a file", err=True)
         raise typer.Exit(EXIT_LOST)
-    decided = f"all {counted(len(played.checks), 'check')} as in the attempt" if played.checks else "the same end"
+    decided = f"{counted(len(played.checks), 'check')} decided as in the attempt" if played.checks else "the same end"
     without = "" if played.checks else "; the task has no checks, so nothing else was compared"
     typer.echo(f"played: {decided}{without}", err=True)
 

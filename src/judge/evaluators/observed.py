@@ -132,7 +132,7 @@ def sightings(recording: TrajectoryEvidence, leaves: Sequence[Leaf]) -> list[Sig
     """Where each value was observed. Raises `MissingEvidence` for a recording that does not say who wrote what."""
     if not recording.is_marked:
         raise MissingEvidence("recorded without who wrote what, so that nobody knows what was seen")
-    steps = [look for look in recording.looks if look.step is not recording.trajectory.attempt.final_look]
+    steps = list(_sent(recording))
     entered = _first_entered(recording, leaves)
     found: list[Sighting] = []
     texts: dict[int, str] = {}
@@ -149,6 +149,16 @@ def sightings(recording: TrajectoryEvidence, leaves: Sequence[Leaf]) -> list[Sig
                 break
         found.append(Sighting(leaf, seen, at))
     return found
+
+
+def _sent(recording: TrajectoryEvidence) -> Iterator[Look]:
+    """The looks that the participant was sent: without the final one, and those between the actions of a reply."""
+    replies = set[int]()
+    for look in recording.looks:
+        if look.step is recording.trajectory.attempt.final_look or look.step.of_reply in replies:
+            continue
+        replies.add(look.step.of_reply)
+        yield look
 
 
 def observed_text(look: Look) -> str:

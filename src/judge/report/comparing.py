@@ -36,7 +36,7 @@ class Comparison:
 
     `gained`: only the later run succeeded; `lost`: only the first did; with `has_repeats`: its rate rose or fell.
     `both` and `neither`: all attempts of both runs succeeded, or none. `p` is McNemar's exact two-sided p-value.
-    `differences` are the later rate minus the first one of each task in `tasks`.
+    `differences` are the later rate minus the first one of each of the `scored_tasks`.
     """
 
     shared: int
@@ -48,6 +48,7 @@ class Comparison:
     only_first: int
     only_later: int
     changed_tasks: tuple[str, ...]
+    scored_tasks: tuple[str, ...]
     p: float
     differences: tuple[float, ...]
     has_repeats: bool
@@ -120,7 +121,7 @@ def pairs_of(runs: Mapping[str, Sequence[TaskRow]]) -> tuple[RunPair, ...]:
             other,
             found,
             next(corrected) if found.paired else found.p,
-            efforts=efforts_of((one, runs[one]), (other, runs[other]), found.tasks),
+            efforts=efforts_of((one, runs[one]), (other, runs[other]), found.scored_tasks),
         )
         for one, other, found in compared
     )
@@ -135,7 +136,7 @@ def _corrected(pair: RunPair, runs: Mapping[str, LabelledRun | None]) -> Estimat
     found = []
     for letter in (pair.later, pair.first):
         labelled = runs[letter]
-        correction = labelled.correction_on(pair.comparison.tasks) if labelled else None
+        correction = labelled.correction_on(pair.comparison.scored_tasks) if labelled else None
         found.append(correction.estimate if correction else None)
     later, first = found
     return later.minus(first) if later and first else None
@@ -252,7 +253,7 @@ def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:
         only_first=len(before) - len(common),
         only_later=len(after) - len(common),
         changed_tasks=tuple(changed),
-        tasks=tuple(scored),
+        scored_tasks=tuple(scored),
         p=mcnemar_exact(len(gained), len(lost)),
         differences=tuple(float(other - one) for one, other in scored.values()),
         has_repeats=any(tally.attempts > 1 for tally in (*before.values(), *after.values())),

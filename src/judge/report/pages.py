@@ -49,6 +49,7 @@ _STYLES_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "live.html": ("report.css", "live.css"),
         "runs.html": ("report.css", "runs.css"),
         "label.html": ("report.css", "label.css"),
+        "board.html": ("report.css", "board.css"),
     }
 )
 _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -60,6 +61,7 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "live.html": ("theme.js", "live.js"),
         "runs.html": ("theme.js", "runs.js"),
         "label.html": ("theme.js", "label.js"),
+        "board.html": ("theme.js", "board.js"),
     }
 )
 _SCRIPTS_OF_OTHERS = ("theme.js",)

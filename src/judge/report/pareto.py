@@ -7,6 +7,9 @@ from judge.report.charts import WIDTH, Chart, Shape
 from judge.report.totals import Totals
 from shared.text import usd
 
+_MAX_LABELLED = 12
+_MAX_NAMED = 12
+
 
 def front_of(points: Sequence[tuple[str, float, float]]) -> tuple[str, ...]:
     """The names of points (name, cost, rate) that no other point beats: none is cheaper and at least as good."""
@@ -26,6 +29,11 @@ def pareto_chart(runs: Sequence[tuple[str, Totals]]) -> Chart | None:
             left_out.append(letter)
         else:
             points.append((letter, cost, totals.all.rate))
+    return chart_of_points(points, left_out)
+
+
+def chart_of_points(points: Sequence[tuple[str, float, float]], left_out: Sequence[str] = ()) -> Chart | None:
+    """The points (name, cost per task, rate in percent); `None` without any. Of many, only the front is labelled."""
     if not points:
         return None
     front = front_of(points)
@@ -52,17 +60,24 @@ def pareto_chart(runs: Sequence[tuple[str, Totals]]) -> Chart | None:
         title = f"{name}: {rate:.1f} %, {usd(cost)} per task"
         kind = "mark o-success" if name in front else "mark o-aborted"
         mark = {"d": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "class": kind, "transform": f"translate({x} {y})"}
-        shapes += [Shape("path", {**mark}, title=title), _text(x, y - 9, name)]
-    missing = f" Without a known cost, so not drawn: {', '.join(left_out)}." if left_out else ""
+        shapes.append(Shape("path", {**mark}, title=title))
+        if name in front or len(points) <= _MAX_LABELLED:
+            shapes.append(_text(x, y - 9, name))
+    missing = f" Without a known cost, so not drawn: {_names(left_out)}." if left_out else ""
     return Chart(
         name="pareto",
         question="What does success cost?",
-        answer=f"No other run is both cheaper and better than {', '.join(front)}.{missing}",
+        answer=f"No other run is both cheaper and better than {_names(front)}.{missing}",
         columns=("Run", "Cost per task", "Success rate", "On the front"),
         rows=tuple((name, usd(cost), f"{rate:.1f} %", "yes" if name in front else "no") for name, cost, rate in points),
         shapes=tuple(shapes),
         height=top + tall + 46,
     )
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MAX_NAMED])
+    return shown if len(names) <= _MAX_NAMED else f"{shown} and {len(names) - _MAX_NAMED} more"
 
 
 def _text(x: float, y: float, text: str, anchor: str = "middle") -> Shape:

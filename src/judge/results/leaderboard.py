@@ -5,16 +5,17 @@ integers stay integers. A template adds the published keys, so that a column tha
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from judge.records.tasks import Level
 from judge.results.entries import counts_of
 from judge.results.rows import ENTRY_COLUMNS
 from judge.results.submission import read_submissions
 from shared.errors import ConfigError
-from shared.fields import closest
+from shared.fields import as_mapping, closest
 from shared.files import read_errors, read_text
 from shared.imports import optional_package
 
@@ -45,7 +46,19 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "threads": 2,
 }
 
+# Stands in queries whose rows are submissions, for columns that say which one, and of which tasks.
+_PLACE, _PLACES = "/* place */", 'number AS "#", task_set AS "Tasks",'
+
 QueryRows = tuple[list[str], list[tuple[Any, ...]]]
+
+
+class Placed(NamedTuple):
+    """A submission's row: values of several queries by column, its file, and its result (the first of its shards)."""
+
+    values: Mapping[str, Any]
+    path: Path
+    submission: Mapping[str, Any]
+    result: Mapping[str, Any]
 
 
 def query_names() -> list[str]:
@@ -60,23 +73,58 @@ def rows(files: Sequence[Path], query: str | None = None) -> QueryRows:
     The table `results` has one row per submission. Raises `ConfigError` naming the file, the query or the missing
     package.
     """
-    with optional_package("wabe leaderboard needs DuckDB", "leaderboard"):
-        # Imported here because the import is slow.
-        import duckdb
     name = query or "overall"
     sql = _read_query(name)
     documents = [(path, submission) for path in files for submission in read_submissions(path)]
+    with _loaded(documents) as connection:
+        return _run(connection, name, sql)
+
+
+def placed_rows(files: Sequence[Path], queries: Sequence[str]) -> list[Placed]:
+    """The rows of bundled queries whose rows are submissions, joined, in the order of the first query.
+
+    Raises `ConfigError` like `rows`.
+    """
+    documents = [(path, submission) for path in files for submission in read_submissions(path)]
+    # As the queries number them: the results of all files, one after the other.
+    results = [
+        (path, submission, as_mapping(result))
+        for path, submission in documents
+        for result in submission.get("results") or ()
+    ]
+    found: dict[int, dict[str, Any]] = {}
+    with _loaded(documents) as connection:
+        for name in queries:
+            columns, values = _run(connection, name, _read_query(name).replace(_PLACE, _PLACES))
+            for row in values:
+                known = dict(zip(columns, row, strict=True))
+                found[known["#"]] = known | found.get(known["#"], {})
+    return [Placed(values, *results[number - 1]) for number, values in found.items()]
+
+
+@contextmanager
+def _loaded(documents: Sequence[tuple[Path, Mapping[str, Any]]]) -> Iterator["duckdb.DuckDBPyConnection"]:
+    """A connection with the table `results`, which reaches nothing else."""
+    with optional_package("wabe leaderboard needs DuckDB", "leaderboard"):
+        # Imported here because the import is slow.
+        import duckdb
     with duckdb.connect(":memory:", config=_LOCKED) as connection:
         # Otherwise the query could change these settings.
         connection.execute("SET lock_configuration = true")
         _load(connection, documents)
-        try:
-            cursor = connection.execute(sql)
-            if cursor is None or not cursor.description:
-                raise ConfigError(f"query {name}: it selects nothing", remedy="correct the SQL")
-            return [column[0] for column in cursor.description], cursor.fetchall()
-        except duckdb.Error as error:
-            raise ConfigError(f"query {name}: {_first_line(error)}", remedy="correct the SQL") from None
+        yield connection
+
+
+def _run(connection: "duckdb.DuckDBPyConnection", name: str, sql: str) -> QueryRows:
+    import duckdb
+
+    try:
+        cursor = connection.execute(sql)
+        if cursor is None or not cursor.description:
+            raise ConfigError(f"query {name}: it selects nothing", remedy="correct the SQL")
+        return [column[0] for column in cursor.description], cursor.fetchall()
+    except duckdb.Error as error:
+        raise ConfigError(f"query {name}: {_first_line(error)}", remedy="correct the SQL") from None
 
 
 def _read_query(name: str) -> str:

@@ -297,19 +297,6 @@ class AttemptRow:
         added=True,
         public=True,
     )
-    # Empty where they were off.
-    site_tools: str | None = column(
-        lambda it: it.attempt.site_tools if it.attempt.site_tools != "off" else None,
-        entry=True,
-        when=lambda it: it.attempt.site_tools != "off",
-        heading="Site tools",
-        added=True,
-        public=True,
-    )
-    site_tool_calls: int = column(lambda it: it.site_tool_calls, heading="Site tool calls")
-    human_label: str | None = column(lambda it: it.label, heading="Label")
-    page_actions: int = column(lambda it: it.page_actions)
-    answer_seen: bool | None = column(lambda it: answer_seen(it.verdict))
     # Only where a reply may have several actions: otherwise there are as many as steps.
     actions: int | None = column(
         lambda it: it.attempt.actions_taken if it.attempt.max_actions > 1 else None,
@@ -325,6 +312,19 @@ class AttemptRow:
         added=True,
         public=True,
     )
+    # Empty where they were off.
+    site_tools: str | None = column(
+        lambda it: it.attempt.site_tools if it.attempt.site_tools != "off" else None,
+        entry=True,
+        when=lambda it: it.attempt.site_tools != "off",
+        heading="Site tools",
+        added=True,
+        public=True,
+    )
+    site_tool_calls: int = column(lambda it: it.site_tool_calls, heading="Site tool calls")
+    human_label: str | None = column(lambda it: it.label, heading="Label")
+    page_actions: int = column(lambda it: it.page_actions)
+    answer_seen: bool | None = column(lambda it: answer_seen(it.verdict))
 
     @classmethod
     def of(cls, played: RowSource, *, max_chars: int | None = None, **more: Any) -> Self:

@@ -173,6 +173,27 @@ def test_a_recording_that_does_not_say_who_wrote_what_is_undecided(tmp_path: Pat
     assert evaluate_check(tmp_path, SEEN, [step], VALUE, rules_version=FIRST_RULES).passed is None
 
 
+def test_a_page_between_the_actions_of_one_reply_was_not_observed(tmp_path: Path) -> None:
+    pages = [RecordedStep(snapshot=PAGES[name]) for name in ("nowhere", "text", "nowhere")]
+    recorded = recorded_attempt(tmp_path, [SEEN], pages, VALUE)
+    for replies, passed in (((None, None, None), True), ((None, 0, 1), False)):
+        steps = [
+            step.model_copy(update={"reply_index": reply})
+            for step, reply in zip(recorded.attempt.steps, replies, strict=True)
+        ]
+        attempt = recorded.attempt.model_copy(update={"steps": tuple(steps)})
+        (assertion,) = evaluate(recorded.model_copy(update={"attempt": attempt}))
+        assert assertion.passed == passed
+
+
+def test_the_page_after_the_attempt_had_ended_was_not_observed(tmp_path: Path) -> None:
+    recorded = recorded_attempt(tmp_path, [SEEN], [RecordedStep(snapshot=PAGES[n]) for n in ("nowhere", "text")], VALUE)
+    *steps, last = recorded.attempt.steps
+    attempt = recorded.attempt.model_copy(update={"steps": tuple(steps), "final_look": last})
+    (assertion,) = evaluate(recorded.model_copy(update={"attempt": attempt}))
+    assert assertion.passed is False
+
+
 @pytest.mark.parametrize("keys", [{"type": "boolean", "expected": True}, {"contains": "x", "not": True}])
 def test_seen_is_refused_where_it_has_no_meaning(keys: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="seen"):

@@ -162,7 +162,7 @@ def test_a_step_names_its_reply_where_that_is_another_number() -> None:
 
 
 def test_what_was_recorded_of_a_sealed_step_stays_in_the_judge() -> None:
-    recorded = Step.model_construct(index=0)
+    recorded = Step.model_construct(index=0, url="u", title="t")
     step = StepDone.model_construct(task_id="t1", step=1, max_steps=2, action="x", executed=True, recorded=recorded)
 
     assert getattr(sealed_form(step), "recorded", "missing") is None

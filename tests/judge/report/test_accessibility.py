@@ -1,5 +1,6 @@
 """No page has anything that axe-core calls serious or critical, in light and dark."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,9 +10,10 @@ from playwright.async_api import Browser, Page
 
 from helpers.browser.pages import open_browser, serious_violations, watched_page
 from helpers.live_page import ServedPage, live_page
-from helpers.results import JUDGE, a_verdict, write_verdict_on
+from helpers.results import JUDGE, a_result, a_submission, a_verdict, write_verdict_on
 from helpers.runs import a_png, write_synthetic_run
 from judge.records.events import RunDone
+from judge.report.board import make_board
 from judge.report.build import make_report
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
@@ -46,6 +48,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_verdict_on(runs[0].task("task_001"), judge_id, a_verdict(judge=model))
     make_report([runs[0]], folder / "report")
     make_report(runs, folder / "comparison")
+    submission = a_submission(a_result("a"), a_result("b", stop_reason="environment_fault"))
+    submission["results"][0]["detail"] |= {"participant_cost_usd": 0.5, "provenance": {"identity": {"name": "<b>"}}}
+    (folder / "s.json").write_text(json.dumps(submission | {"report_url": "https://a.test/"}))
+    make_board([folder / "s.json"], folder / "board")
     return folder
 
 
@@ -66,6 +72,7 @@ async def live(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served
         "report/tasks/task_003.html",
         "comparison/index.html",
         "comparison/tasks/task_001.html",
+        "board/index.html",
     ],
 )
 async def test_a_page_of_the_report_can_be_used_by_everyone(page: Page, folder: Path, name: str) -> None:

@@ -197,7 +197,8 @@ NODES = st.lists(st.tuples(st.integers(0, 4), ROLES, NAMES, st.sampled_from(["",
 
 @given(NODES)
 def test_the_replay_participant_finds_every_element_that_a_script_names(nodes: list[tuple[int, str, str, str]]) -> None:
-    lines, depth = [], 0
+    lines: list[str] = []
+    depth = 0
     for number, (wanted, role, name, text) in enumerate(nodes, 1):
         depth = min(wanted, depth + 1) if lines else 0
         quoted = f' "{name}"'.replace('"it"', '\\"it\\"') if name else ""

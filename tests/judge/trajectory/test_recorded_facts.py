@@ -24,7 +24,8 @@ from shared.claims import ClaimedUsage
 
 RECORDED = ROOT / "tests" / "fixtures" / "recorded_facts"
 # Columns of later versions, with what attempts from before them have there.
-ADDED = {"site_tools": None, "site_tool_calls": 0}
+# Columns of later versions, as they are where nothing of them was recorded.
+ADDED = {"sealed": None, "score": None, "site_tools": None, "site_tool_calls": 0, "actions": None, "max_actions": None}
 KINDS = ("demo", "held", "safety", "miniwob", "hosted", "frozen", "shards")
 EPOCHS = ROOT / "tests" / "fixtures" / "recorded_run" / "runs" / "20261123-143450-dbeb033b"
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from pydantic import BaseModel, Field
 
@@ -45,7 +45,7 @@ _MAX_BYTES = 256_000_000
 _MAX_TEXT_CHARS = 20_000
 _MEDIA = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp", ".gif": "image/gif"}
 _NOT_IN_A_VERB = re.compile("[^A-Z]+")
-_STOP_REASONS = frozenset(StopReason.__args__)  # type: ignore[attr-defined]
+_STOP_REASONS: tuple[StopReason, ...] = get_args(StopReason)
 
 
 def write(source: Source) -> ExportedTask:
@@ -206,7 +206,7 @@ class _Document(BaseModel):
         return as_mapping((self.extra or {}).get(_OURS))
 
 
-class _Page(NamedTuple):
+class _Shown(NamedTuple):
     screenshot: str | None = None
     url: str = ""
     title: str = ""
@@ -266,7 +266,7 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
 
 
 def _steps(folder: Path, path: Path, document: _Document) -> Iterator[Step]:
-    page, index = _Page(), 0
+    page, index = _Shown(), 0
     for step in document.steps:
         if step.source != "agent":
             page = _page(folder, path, step.message, page, step.ours)
@@ -301,7 +301,7 @@ def _steps(folder: Path, path: Path, document: _Document) -> Iterator[Step]:
         yield Step(index=index, url=page.url, title=page.title, screenshot=page.screenshot)
 
 
-def _page(folder: Path, path: Path, content: object, before: _Page, ours: Mapping[str, Any]) -> _Page:
+def _page(folder: Path, path: Path, content: object, before: _Shown, ours: Mapping[str, Any]) -> _Shown:
     """The page that a message or a result shows; without an image, there is no screenshot of it."""
     url, title = (str(ours.get(key) or "") for key in ("url", "title"))
     images = [
@@ -311,12 +311,12 @@ def _page(folder: Path, path: Path, content: object, before: _Page, ours: Mappin
     ]
     names = [name for name in images if isinstance(name, str) and "://" not in name]
     if not names:
-        return _Page(None, url or before.url, title or before.title) if ours or images else before
+        return _Shown(None, url or before.url, title or before.title) if ours or images else before
     # Absolute paths refer to the recording machine.
     name = PurePosixPath(names[-1].replace("\\", "/"))
     relative = name.name if name.is_absolute() else name.as_posix()
     inside(folder, relative, source=path)
-    return _Page(relative, url, title)
+    return _Shown(relative, url, title)
 
 
 def _outcome(call: _Call | None, result: _Result, ours: Mapping[str, Any]) -> Outcome:
@@ -335,7 +335,9 @@ def _outcome(call: _Call | None, result: _Result, ours: Mapping[str, Any]) -> Ou
 def _end(document: _Document) -> tuple[StopReason, str | None]:
     """How it ended, and the final answer: in files of other tools, the last message without a tool call."""
     ours = document.ours
-    if (reason := ours.get("stop_reason")) in _STOP_REASONS:
+    for reason in _STOP_REASONS:
+        if reason != ours.get("stop_reason"):
+            continue
         answer = ours.get("final_answer")
         return reason, answer if isinstance(answer, str) else None
     last = document.steps[-1]

@@ -9,6 +9,7 @@ import io
 import json
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -39,14 +40,7 @@ _SETTINGS: Mapping[str, Any] = MappingProxyType({"max_steps": 50, "judge_method"
 def import_tasks(asked: ImportRequest) -> ImportedTasks:
     """The tasks of the file. Raises `ConfigError`."""
     path, notes = given_file(asked, _WHAT), Notes()
-    if path.suffix.lower() in (".json", ".jsonl"):
-        rows: list[object] = read_rows(path, f"give {_WHAT}")
-    else:
-        with read_errors(path, f"give {_WHAT}"):
-            text = decode(read_file(path))
-        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t"))
-        if rows and "task_summary" not in as_mapping(rows[0]):
-            raise ConfigError(f"{path}: no column task_summary", remedy=f"give {_WHAT}, with tabs between its columns")
+    rows = _rows(path)
 
     def table_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
         task_id = usable_id(row.get("id"))
@@ -54,13 +48,25 @@ def import_tasks(asked: ImportRequest) -> ImportedTasks:
         if not is_address(website):
             notes.add(f"without a website, so it begins at {_START}", task_id)
             website = _START
-        table = {"task_id": task_id, "website": website, "task": text_of(row.get("task_summary") or row.get("ques"))}
+        said = text_of(row.get("task_summary") or row.get("ques"))
+        table: dict[str, Any] = {"task_id": task_id, "website": website, "task": said}
         if points := _points(row.get("precomputed_rubric"), notes, task_id):
             table["key_points"] = points
         return table
 
     tasks = tasks_from(rows, table_of, notes, asked=asked, source=path)
     return ImportedTasks(tasks, _SETTINGS, notes=notes.lines())
+
+
+def _rows(path: Path) -> list[object]:
+    if path.suffix.lower() in (".json", ".jsonl"):
+        return read_rows(path, f"give {_WHAT}")
+    with read_errors(path, f"give {_WHAT}"):
+        text = decode(read_file(path))
+    found: list[object] = list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t"))
+    if found and "task_summary" not in as_mapping(found[0]):
+        raise ConfigError(f"{path}: no column task_summary", remedy=f"give {_WHAT}, with tabs between its columns")
+    return found
 
 
 def _points(rubric: object, notes: Notes, task_id: str) -> list[Any]:

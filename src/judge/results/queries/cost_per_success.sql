@@ -113,7 +113,8 @@ published AS MATERIALIZED (
            'is_complete', IF(problem IS NULL, NULL, FALSE),
            'attempts', COALESCE(attempts, 0) + all_tasks - COALESCE(total, 0), 'scored_attempts', COALESCE(scored, 0),
            'judge', judge, 'cost_usd', cost, 'participant_cost_usd', model_cost, 'self_recorded', self_recorded,
-           'by_level', NULL, 'by_truth', NULL, 'confidence_interval_95', NULL, 'repeats', NULL,
+           'by_level', NULL, 'by_truth', NULL, 'confidence_interval_95', NULL, 'repeats', NULL, 'labels', NULL,
+           'corrected_success_rate', NULL, 'corrected_interval_95', NULL,
            'excluded', to_json(excluded), 'tasks', to_json(COALESCE(tasks, [])),
            'shards', json_object('of', of_parts, 'problem', problem,
              'text', LEFT(concat(present, ' of ', of_parts, COALESCE('; ' || problem, '')), 300))
@@ -141,7 +142,7 @@ task_sets AS (
 ),
 costs AS (
   -- The same name as in the other queries: the participant's, if a file has no id.
-  SELECT COALESCE(
+  SELECT number, file, COALESCE(
            NULLIF(COALESCE(
              ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
            ), ''),
@@ -159,7 +160,7 @@ costs AS (
          (result ->> '/detail/shards/problem') IS NOT NULL AS is_short
   FROM entries LEFT JOIN task_sets USING (file)
 )
-SELECT id, ROUND(cost / NULLIF(successes, 0), 4) AS "USD per Success", ROUND(cost, 4) AS "USD",
+SELECT /* place */ id, ROUND(cost / NULLIF(successes, 0), 4) AS "USD per Success", ROUND(cost, 4) AS "USD",
        successes AS "Successes", scored AS "Scored", total AS "# Tasks",
        attempts > 0 AND 20 * (attempts - scored) <= attempts AND NOT is_short AS "Complete",
        attempts AS "Attempts", ROUND(model_cost / NULLIF(total, 0), 4) AS "Model USD per Task",

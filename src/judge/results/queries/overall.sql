@@ -122,7 +122,8 @@ published AS MATERIALIZED (
            'is_complete', IF(problem IS NULL, NULL, FALSE),
            'attempts', COALESCE(attempts, 0) + all_tasks - COALESCE(total, 0), 'scored_attempts', COALESCE(scored, 0),
            'judge', judge, 'cost_usd', cost, 'participant_cost_usd', model_cost, 'self_recorded', self_recorded,
-           'by_level', NULL, 'by_truth', NULL, 'confidence_interval_95', NULL, 'repeats', NULL,
+           'by_level', NULL, 'by_truth', NULL, 'confidence_interval_95', NULL, 'repeats', NULL, 'labels', NULL,
+           'corrected_success_rate', NULL, 'corrected_interval_95', NULL,
            'excluded', to_json(excluded), 'tasks', to_json(COALESCE(tasks, [])),
            'shards', json_object('of', of_parts, 'problem', problem,
              'text', LEFT(concat(present, ' of ', of_parts, COALESCE('; ' || problem, '')), 300))
@@ -191,7 +192,7 @@ left_out AS (
 ),
 stated AS (
   -- The same name as in the other queries: the participant's, if a file has no id.
-  SELECT COALESCE(
+  SELECT number, file, COALESCE(
            NULLIF(COALESCE(
              ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
            ), ''),
@@ -235,7 +236,7 @@ shown AS (
          COALESCE(made_complete, is_complete) AND COALESCE(is_complete, TRUE) AS complete
   FROM made
 )
-SELECT id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed", total AS "# Tasks",
+SELECT /* place */ id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed", total AS "# Tasks",
        ROUND(shown_rate, 1) AS "Success Rate of All", complete AS "Complete", decided AS "Decided By",
        IF(self_recorded, 'agent', 'judge') AS "Recorded By",
        played ->> 'name' AS "Name", NULLIF(concat_ws(' ', played ->> 'card_name', played ->> 'card_version'), '') AS "Agent",

@@ -1,0 +1,59 @@
+// Shows one group of comparable rows at a time, with search and sorting within it. Without scripts, all are there.
+(function () {
+  const form = document.getElementById("filters");
+  const choice = document.getElementById("group");
+  const query = document.getElementById("q");
+  const count = document.getElementById("count");
+  const earlier = document.getElementById("earlier");
+  const groups = Array.from(document.querySelectorAll("section.group"));
+  if (!groups.length) return;
+
+  function show() {
+    const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const group of groups) {
+      group.hidden = group.id !== choice.value;
+      if (group.hidden) continue;
+      const rows = Array.from(group.querySelectorAll(".board tbody tr"));
+      for (const row of rows) {
+        const text = row.cells[1].textContent.toLowerCase();
+        row.hidden = !words.every((word) => text.includes(word));
+      }
+      const found = rows.filter((row) => !row.hidden).length;
+      count.textContent = (found === rows.length ? "" : found + " of ") + rows.length + (rows.length === 1 ? " row" : " rows");
+    }
+    if (earlier) earlier.hidden = true;
+  }
+  function sort(head, column, table) {
+    const isDown = head.getAttribute("aria-sort") === "ascending";
+    Array.from(table.tHead.rows[0].cells, (other) => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", isDown ? "descending" : "ascending");
+    const key = (row) => {
+      const cell = row.cells[column];
+      return cell.dataset.v === undefined ? cell.textContent.trim().toLowerCase() : Number(cell.dataset.v);
+    };
+    const keys = new Map(Array.from(table.tBodies[0].rows, (row) => [row, key(row)]));
+    const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+    const sorted = Array.from(keys.keys()).sort((a, b) => (isDown ? -1 : 1) * order(keys.get(a), keys.get(b)));
+    table.tBodies[0].append(...sorted);
+  }
+  for (const group of groups) {
+    const table = group.querySelector(".board table");
+    Array.from(table.tHead.rows[0].cells).forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = head.textContent;
+      button.addEventListener("click", () => sort(head, column, table));
+      head.replaceChildren(button);
+    });
+  }
+  const kept = decodeURIComponent(location.hash.slice(1));
+  if (groups.some((group) => group.id === kept)) choice.value = kept;
+  form.hidden = false;
+  form.addEventListener("submit", (event) => event.preventDefault());
+  query.addEventListener("input", show);
+  choice.addEventListener("change", () => {
+    history.replaceState(null, "", "#" + choice.value);
+    show();
+  });
+  show();
+})();

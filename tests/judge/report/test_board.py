@@ -1,0 +1,225 @@
+"""The static leaderboard page: its rows, groups and data, and submissions of strangers."""
+
+import csv
+import json
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from helpers.paths import ROOT
+from helpers.results import JUDGE, a_result, a_submission, a_verdict
+from judge.commands.app import app
+from judge.report.board import BoardRow, groups_of, make_board, report_address
+from judge.results.leaderboard import placed_rows
+from judge.results.submission import Submission
+from shared.errors import ConfigError
+
+QUERIES = ("overall", "cost_per_success", "safety")
+
+
+def submitted(
+    name: str = "mine",
+    outcomes: str = "sf",
+    *,
+    tasks: str = "t",
+    scenario: str = "demo",
+    judge: Any = JUDGE,
+    detail: dict[str, Any] | None = None,
+    provenance: dict[str, Any] | None = None,
+    **top: Any,
+) -> Submission:
+    """A submission with an attempt for each letter: success, failure, aborted."""
+    results = [
+        a_result(f"{tasks}{number}", stop_reason="environment_fault")
+        if each == "a"
+        else a_result(f"{tasks}{number}", verdict=a_verdict("success" if each == "s" else "failure", judge=judge))
+        for number, each in enumerate(outcomes)
+    ]
+    identity = {"name": name, "card_name": "agent", "card_version": "1.2", "model": "m-1", "scenario": scenario}
+    made = a_submission(*results, judge=judge, provenance={"identity": identity, **(provenance or {})})
+    made["results"][0]["detail"] |= detail or {}
+    return made | top
+
+
+def written(folder: Path, *submissions: Submission) -> list[Path]:
+    paths = []
+    for number, submission in enumerate(submissions):
+        paths.append(folder / f"s{number}.json")
+        paths[-1].write_text(json.dumps(submission))
+    return paths
+
+
+def groups(folder: Path, *submissions: Submission) -> list[list[BoardRow]]:
+    return [list(group.rows) for group in groups_of(placed_rows(written(folder, *submissions), QUERIES))]
+
+
+def test_a_row_has_what_the_queries_say_and_who_played(tmp_path: Path) -> None:
+    extras = {"participant_cost_usd": 0.5, "coverage": {"full": 3, "uncertain": 1, "off_archive": 0}, "score": 0.625}
+    made = submitted("mine", "ssf", detail=extras, report_url="https://reports.test/run/1")
+    [[row]] = groups(tmp_path, made)
+    assert (row.rank, row.name, row.agent, row.model, row.id) == (1, "mine", "agent 1.2", "m-1", "id-1")
+    assert (row.success_rate, row.success_rate_of_all, row.tasks, row.complete) == (66.7, 66.7, 3, True)
+    assert row.interval is not None
+    assert row.interval[0] < 66.7 < row.interval[1]
+    assert (row.cost_per_success, row.score) == (0.25, 62.5)
+    assert (row.coverage, row.date, row.judge) == ("3 of 4 on recorded answers alone", "2023-11-14", "offline")
+    assert (row.report, row.host) == ("https://reports.test/run/1", "reports.test")
+
+
+def test_rows_are_ranked_within_their_group_and_equal_rates_share_a_rank(tmp_path: Path) -> None:
+    [rows] = groups(
+        tmp_path, *(submitted(name, outcomes) for name, outcomes in zip("abcd", ("sf", "ss", "sf", "ff"), strict=True))
+    )
+    assert [(row.name, row.rank) for row in rows] == [("b", 1), ("a", 2), ("c", 2), ("d", 4)]
+
+
+def test_an_incomplete_row_has_no_rank_and_says_why(tmp_path: Path) -> None:
+    rows = groups(tmp_path, submitted("good", "sf"), submitted("lost", "sa"))[0]
+    assert [(row.name, row.rank, row.why) for row in rows] == [
+        ("good", 1, ""),
+        ("lost", None, "1 of 2 attempts without a verdict"),
+    ]
+
+
+def test_shards_of_a_submission_are_one_row_with_what_is_missing(tmp_path: Path) -> None:
+    parts = []
+    for index in range(2):
+        shard = {"shard": {"index": index, "of": 2, "tasks": 4, "tasks_sha256": "d"}}
+        parts.append(submitted("mine", "sf", tasks=f"p{index}", provenance=shard)["results"][0])
+    whole = {"participants": {"white_agent": "id-1"}, "results": parts}
+    short = {"participants": {"white_agent": "id-2"}, "results": parts[:1]}
+    found = {row.id: row for rows in groups(tmp_path, whole, short) for row in rows}
+    row, other = found["id-1"], found["id-2"]
+    assert (row.tasks, row.success_rate, row.complete, row.why) == (4, 50.0, True, "")
+    assert row.interval is not None
+    assert (other.complete, other.rank, other.interval) == (False, None, None)
+    assert other.why == "2 of 4 attempts without a verdict; shards 1 of 2; missing: 1"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        submitted("b", tasks="u"),
+        submitted("b", judge=JUDGE.model_copy(update={"model": "openai:m"})),
+        submitted("b", provenance={"max_actions": 5}),
+        submitted("b", provenance={"site_tools": "only"}),
+        submitted("b", detail={"sealed": "9f" * 32}),
+    ],
+    ids=["task set", "judge", "actions", "site tools", "sealed"],
+)
+def test_what_cannot_be_compared_is_never_ranked_together(tmp_path: Path, other: Submission) -> None:
+    found = groups(tmp_path, submitted("a"), other)
+    assert [[row.rank for row in rows] for rows in found] == [[1], [1]]
+
+
+def test_an_earlier_version_of_a_task_set_is_archived(tmp_path: Path) -> None:
+    old, new = submitted("old", tasks="v1-"), submitted("new", tasks="v2-")
+    for entry in new["results"][0]["detail"]["tasks"]:
+        entry["task_id_with_timestamp"] = "v2_20260101_000000_000001"
+    other = submitted("other", tasks="x", scenario="miniwob")
+    found = groups_of(placed_rows(written(tmp_path, old, new, other), QUERIES))
+    assert {group.rows[0].name: group.is_earlier for group in found} == {"new": False, "other": False, "old": True}
+    assert found[-1].is_earlier
+
+
+@pytest.mark.parametrize(
+    ("value", "host"),
+    [
+        ("https://a.test/r?x=1#y", "a.test"),
+        ("https://a.test:8443/", "a.test"),
+        ("http://a.test/", ""),
+        ("javascript:alert(1)", ""),
+        ("HTTPS://a.test/", "a.test"),
+        ("https://good.test@evil.test/", ""),
+        ("https:///x", ""),
+        ("https://a.test/\u202e", ""),
+        ("https://а.test/", ""),
+        ("https://a.test/ x", ""),
+        ('https://a.test/"onclick=', ""),
+        ("https://[::1", ""),
+        ("https://a.test:99999/", ""),
+        ("https://a.test/" + "x" * 3000, ""),
+        (None, ""),
+        (["https://a.test/"], ""),
+    ],
+)
+def test_only_addresses_over_tls_are_linked_with_their_host(value: object, host: str) -> None:
+    assert report_address(value)[1] == host
+
+
+class Seen(HTMLParser):
+    """The elements of a page that could run or load anything, and the links."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.odd: list[str] = []
+        self.links: list[dict[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("img", "iframe", "object", "embed", "base") or any(name.startswith("on") for name, _ in attrs):
+            self.odd.append(tag)
+        if tag == "a":
+            self.links.append(dict(attrs))
+
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'><script>alert(1)</script>\u202e\x00=cmd()"
+
+
+def test_a_strangers_texts_stay_texts(tmp_path: Path) -> None:
+    made = submitted(
+        HOSTILE, scenario=HOSTILE, report_url="javascript:alert(1)", detail={"sealed": HOSTILE, "coverage": [1]}
+    )
+    made["participants"] = {"white_agent": HOSTILE * 200}
+    made["results"][0]["detail"]["corrected_success_rate"] = {"rate": HOSTILE}
+    good = submitted("=1+1", report_url="https://a.test/x")
+    make_board(written(tmp_path, made, good), tmp_path / "page")
+    text = (tmp_path / "page" / "index.html").read_text()
+    seen = Seen()
+    seen.feed(text)
+    assert seen.odd == []
+    outside = [link for link in seen.links if str(link["href"]).startswith("https:")]
+    assert [(link["href"], link["rel"]) for link in outside] == [("https://a.test/x", "noopener nofollow")]
+    assert "script-src 'sha256-" in unescape(text)
+    assert len(text) < 60_000
+    rows = list(csv.DictReader((tmp_path / "page" / "leaderboard.csv").read_text().splitlines()))
+    assert "'=1+1" in {row["name"] for row in rows}
+    listed = json.loads((tmp_path / "page" / "leaderboard.json").read_text())
+    assert {len(row["id"]) <= 120 for row in listed} == {True}
+
+
+def test_the_command_writes_the_page_and_replaces_only_its_own(tmp_path: Path) -> None:
+    files = list(map(str, written(tmp_path, submitted())))
+    for _ in range(2):
+        done = CliRunner().invoke(app, ["leaderboard", *files, "--html", str(tmp_path / "page")])
+        assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in (tmp_path / "page").iterdir()) == [
+        "index.html",
+        "leaderboard.csv",
+        "leaderboard.json",
+    ]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("mine")
+    refused = CliRunner().invoke(app, ["leaderboard", *files, "--html", str(tmp_path / "other")])
+    assert isinstance(refused.exception, ConfigError)
+    assert (tmp_path / "other" / "thesis.txt").read_text() == "mine"
+    with_query = CliRunner().invoke(app, ["leaderboard", *files, "--html", str(tmp_path / "page"), "--json"])
+    assert isinstance(with_query.exception, ConfigError)
+
+
+def test_the_bundled_rows_make_a_page_of_two_task_sets(tmp_path: Path) -> None:
+    files = sorted((ROOT / "leaderboard" / "examples").glob("*.json"))
+    found = groups_of(placed_rows(files, QUERIES))
+    assert {group.title: {row.name: row.success_rate for row in group.rows} for group in found} == {
+        "demo/scenario.toml": {"idle": 0.0, "random": 0.0},
+        "miniwob/scenario.toml": {"idle": 0.0, "random": 0.0},
+    }
+
+
+def test_a_page_without_submissions_says_so(tmp_path: Path) -> None:
+    empty: Submission = {"participants": {}, "results": []}
+    page = make_board(written(tmp_path, empty), tmp_path / "page")
+    assert "No submissions yet." in page.read_text()
