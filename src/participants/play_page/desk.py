@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from participants.base import Observation
-from participants.play_page.gestures import Gesture, Place, action_of, aim_at
+from participants.play_page.gestures import AimPlace, Gesture, action_of, aim_at
 from participants.play_page.views import element_view, view_of
 from shared.errors import ConfigError
 from shared.models import Action, Record
@@ -100,7 +100,7 @@ class Desk:
             self._front = next(iter(self._waiting), None)
         return self._waiting.get(self._front) if self._front else None
 
-    def aim(self, turn: int, place: Place) -> dict[str, Any] | None:
+    def aim(self, turn: int, place: AimPlace) -> dict[str, Any] | None:
         """The element that a gesture at this place is for, if it has one. Raises `ConfigError`."""
         front = self._front_turn(turn)
         node = aim_at(place, front.snapshot)

@@ -23,7 +23,7 @@ _Coordinate = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 _Pixels = Annotated[int, Field(ge=-10_000, le=10_000)]
 
 
-class Place(Record):
+class AimPlace(Record):
     """An element by its reference, or a point of the screenshot in CSS pixels; `exact`: the point itself."""
 
     ref: Annotated[str, Field(max_length=30)] | None = None
@@ -41,7 +41,7 @@ class Click(Record):
     """One or more clicks."""
 
     kind: Literal["click"]
-    at: Place
+    at: AimPlace
     button: Literal["left", "right", "middle"] = "left"
     count: int = Field(default=1, ge=1, le=3)
 
@@ -50,24 +50,24 @@ class Hover(Record):
     """The mouse is moved there."""
 
     kind: Literal["hover"]
-    at: Place
+    at: AimPlace
 
 
 class Typing(Record):
     """Text for a field, whose text it replaces, or without one for the caret."""
 
     kind: Literal["type"]
-    at: Place | None = None
+    at: AimPlace | None = None
     text: str
     submit: bool = False
     slowly: bool = False
 
 
-class Choice(Record):
+class Choosing(Record):
     """Options of a list."""
 
     kind: Literal["select"]
-    at: Place
+    at: AimPlace
     values: tuple[str, ...] = Field(min_length=1, max_length=50)
 
 
@@ -75,20 +75,20 @@ class Drag(Record):
     """From one place to another."""
 
     kind: Literal["drag"]
-    start: Place
-    end: Place
+    start: AimPlace
+    end: AimPlace
 
 
 class Wheel(Record):
     """The mouse wheel at a place, in pixels to the right and down."""
 
     kind: Literal["wheel"]
-    at: Place
+    at: AimPlace
     dx: _Pixels = 0
     dy: _Pixels = 0
 
 
-class Call(Record):
+class DirectCall(Record):
     """Any tool with its parameters, such as a key, a tab, the answer to a dialog, or the end of the task."""
 
     kind: Literal["call"]
@@ -96,14 +96,14 @@ class Call(Record):
     params: dict[str, Any] = Field(default_factory=dict)
 
 
-Gesture = Annotated[Click | Hover | Typing | Choice | Drag | Wheel | Call, Field(discriminator="kind")]
+Gesture = Annotated[Click | Hover | Typing | Choosing | Drag | Wheel | DirectCall, Field(discriminator="kind")]
 
 
 def action_of(gesture: Gesture, snapshot: Snapshot, tools: Iterable[ToolSpec]) -> Action:
     """The tool call for a gesture. Raises `ConfigError` if none of the offered tools can do it."""
     offered = {tool.name: tool.parameters.get("properties", {}) for tool in tools}
     match gesture:
-        case Call():
+        case DirectCall():
             found = Action(tool=gesture.tool, params=gesture.params)
         case Click():
             found = _click(gesture, snapshot, offered.get("browser_click", {}))
@@ -113,7 +113,7 @@ def action_of(gesture: Gesture, snapshot: Snapshot, tools: Iterable[ToolSpec]) -
             params = without_none(text=gesture.text, submit=gesture.submit or None, slowly=gesture.slowly or None)
             target = {} if gesture.at is None else _named(_element(gesture.at, snapshot), snapshot)
             found = Action(tool="browser_type", params=target | params)
-        case Choice():
+        case Choosing():
             target = _named(_element(gesture.at, snapshot), snapshot)
             found = Action(tool="browser_select_option", params=target | {"values": list(gesture.values)})
         case Drag():
@@ -126,7 +126,7 @@ def action_of(gesture: Gesture, snapshot: Snapshot, tools: Iterable[ToolSpec]) -
     return found
 
 
-def aim_at(place: Place, snapshot: Snapshot) -> Node | None:
+def aim_at(place: AimPlace, snapshot: Snapshot) -> Node | None:
     """The element that a place stands for; `None` for a point that has none, or within which the place matters."""
     if place.ref is not None:
         node = snapshot.by_ref(place.ref)
@@ -143,7 +143,7 @@ def aim_at(place: Place, snapshot: Snapshot) -> Node | None:
     return node if centre is not None and element_at(snapshot, centre) is node else None
 
 
-def _element(place: Place, snapshot: Snapshot) -> Node:
+def _element(place: AimPlace, snapshot: Snapshot) -> Node:
     if (node := aim_at(place, snapshot)) is None:
         raise ConfigError("there is no element at this point", remedy="choose one from the list")
     return node
@@ -165,7 +165,7 @@ def _click(gesture: Click, snapshot: Snapshot, known: Collection[str]) -> Action
     return Action(tool="browser_mouse_click_xy", params=_point(gesture.at, snapshot) | button | count)
 
 
-def _at(place: Place, snapshot: Snapshot, by_element: str, by_point: str) -> Action:
+def _at(place: AimPlace, snapshot: Snapshot, by_element: str, by_point: str) -> Action:
     if (node := aim_at(place, snapshot)) is not None:
         return Action(tool=by_element, params=_named(node, snapshot))
     return Action(tool=by_point, params=_point(place, snapshot))
@@ -195,7 +195,7 @@ def _wheel(gesture: Wheel, snapshot: Snapshot) -> Action:
     return Action(tool="browser_mouse_wheel", params=_point(gesture.at, snapshot) | turned)
 
 
-def _point(place: Place, snapshot: Snapshot, x: str = "x", y: str = "y") -> dict[str, Any]:
+def _point(place: AimPlace, snapshot: Snapshot, x: str = "x", y: str = "y") -> dict[str, Any]:
     point = place.point
     if point is None and place.ref is not None and (node := snapshot.by_ref(place.ref)) is not None:
         point = _centre(node, snapshot)

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from participants.play_page.desk import Desk, Move, Pass
-from participants.play_page.gestures import Place
+from participants.play_page.gestures import AimPlace
 from shared.a2a.local_pages import PAGE_HEADERS, TOKEN_HEADER, Changes, local_only
 from shared.errors import ConfigError
 from shared.pages import asset, page_policy
@@ -21,7 +21,7 @@ _OWN = "participants.play_page"
 _REFUSAL = "The page for a person who plays is shown on its own machine only, at a loopback address.\n"
 # Not longer, so that the server can stop while a page waits.
 _WAIT_S = 2.0
-_PLACE: TypeAdapter[Place] = TypeAdapter(Place)
+_PLACE: TypeAdapter[AimPlace] = TypeAdapter(AimPlace)
 
 
 def play_routes(desk: Desk, note: str) -> list[Route]:
