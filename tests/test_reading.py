@@ -37,6 +37,11 @@ OWN: Mapping[str, str] = {
     "judge/server/runs_page.py": "files whose kind was checked, sent as they are",
     "judge/commands/summary.py": "the code of installed packages",
     "judge/results/shards.py": "folders copied by `copy_file`",
+    "judge/browser/downloads.py": "a file of its own browser",
+    "judge/browser/site_tools.py": "a script of this package",
+    "judge/browser/uploads.py": "files that it creates, in a folder of its own",
+    "judge/commands/tasks_seal.py": "a file that it creates",
+    "judge/results/label_files.py": "the last byte of the file that it writes to",
     "judge/commands/states.py": "a file that it creates",
 }
 READERS = {"read_bytes", "read_text", "open_binary", "open_text"}

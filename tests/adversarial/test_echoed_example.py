@@ -85,7 +85,7 @@ def test_the_replies_that_the_guide_shows_cannot_be_carried_out(record_property:
     actions = [action for text in shown if (action := parse_reply(text).action)]
     targets = [action.params["target"] for action in actions if "target" in action.params]
     record_property("outcome", f"targets {targets}")
-    assert (len(actions), len(targets)) == (3, 2)
+    assert (len(actions), len(targets)) == (4, 2)
     assert not any(REF.fullmatch(target) for target in targets)
     both = offered_tools(SERVER_TOOLS, "both")
     assert all(isinstance(check_action(each, both, parse_snapshot(SNAPSHOT)), Complaint) for each in actions)

@@ -8,11 +8,10 @@ import pytest
 
 from helpers.interop.environments import IndexUnreachable, environment
 from helpers.results import a_result, a_step, a_verdict, write_attempt
-from judge.plugins.atif.layout import write
 from judge.records.steps import Outcome, Step
 from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory
-from judge.trajectory.formats import Source
+from judge.trajectory.formats import Source, writers
 from shared.models import Action, TokenUsage
 
 PROGRAM = Path(__file__).parent / "programs" / "read_atif.py"
@@ -38,7 +37,7 @@ def test_harbors_models_accept_what_we_export(tmp_path: Path) -> None:
         attempt = a_result(f"t{number}", steps=steps, participant_usage=TokenUsage(input=5, output=2))
         write_attempt(TaskStore(tmp_path / f"run{number}"), attempt)
         trajectory = load_trajectory(tmp_path / f"run{number}")
-        made = write(Source(f"t{number}", trajectory, a_verdict(), dict))
+        made = writers()["atif"].write(Source(f"t{number}", trajectory, a_verdict(), dict))
         paths.append(tmp_path / f"{number}.json")
         paths[-1].write_text(made.texts["trajectory.json"])
     (tmp_path / "wrong.json").write_text('{"schema_version": "ATIF-v1.8", "agent": {}, "steps": []}')

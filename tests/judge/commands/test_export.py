@@ -121,7 +121,7 @@ def test_a_format_that_is_not_known_is_refused_with_those_that_are(app: typer.Ty
     refused = CliRunner().invoke(app, ["export", "latest", "--format", "zip"]).exception
     assert isinstance(refused, ConfigError)
     assert "unknown format 'zip'" in refused.message
-    assert refused.remedy.startswith("known: online-mind2web-v2, ")
+    assert refused.remedy.startswith("known: atif, online-mind2web-v2, ")
     assert refused.remedy.endswith(", csv, jsonl, parquet, markdown, webm, gif")
 
 

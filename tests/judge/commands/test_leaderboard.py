@@ -51,6 +51,7 @@ def test_rows_are_printed_as_json(app: typer.Typer, tmp_path: Path) -> None:
         "Browser",
         "Settle",
         "Actions",
+        "Shards",
         "Excluded",
         "Corrected by Labels",
         "Labels",

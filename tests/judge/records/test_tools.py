@@ -41,6 +41,8 @@ NAMING_TOOLS = {
     "commands/look.py",
     "evaluators/rules_1/evidence.py",
     "records/tools.py",
+    # Scripts are written in the words of these tools.
+    "results/written_scripts.py",
 }
 
 

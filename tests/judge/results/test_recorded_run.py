@@ -107,7 +107,10 @@ def test_its_rows_are_unchanged_and_new_columns_come_last(folder: Path) -> None:
 @pytest.mark.parametrize("query", ["overall", "by_level"])
 def test_its_leaderboard_rows_are_unchanged(folder: Path, query: str) -> None:
     found = json.loads(invoke("leaderboard", folder / "results.json", "--query", query, "--json"))
-    assert found == read(RECORDED / "leaderboard.json")[query]
+    recorded = read(RECORDED / "leaderboard.json")[query]
+    # Columns of later versions are empty.
+    later = dict.fromkeys(["Shards", "Corrected by Labels", "Labels"]) if query == "overall" else {}
+    assert found == [row | later for row in recorded]
 
 
 def test_it_is_reported_with_the_same_table(folder: Path) -> None:

@@ -16,7 +16,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (["x"], "checks #1: 'x' is not a table"),
     (
         [{"url": "/"}],
-        "checks #1, key 'kind': missing (known: action, answer, element, fetch, page, probe, request, text)",
+        "checks #1, key 'kind': missing (known: action, answer, download, element, fetch, page, probe, request, text)",
     ),
     ([{"kind": "pages"}], "'pages' is not a kind of check (did you mean 'page'?)"),
     ([{"kind": "request"}], "key 'url': missing"),

@@ -146,7 +146,7 @@ def test_a_length_that_came_as_a_double_is_whole() -> None:
         ("[" * 100_000, "nested too deeply"),
         ("[3]", "record #1: 3 is not a table"),
         (json.dumps([RECORD, RECORD]), "record #2, key 'task_id': 'ab12_110325' is already the id of an earlier task"),
-        (json.dumps([RECORD | {"level": "Medium"}]), "did you mean 'medium'?"),
+        (json.dumps([RECORD | {"level": "mediun"}]), "did you mean 'medium'?"),
         (json.dumps([{**RECORD, "confirmed_task": None}]), "key 'task': missing"),
         (json.dumps([RECORD | {"website": "example.org"}]), "does not begin with http"),
     ],

@@ -32,6 +32,7 @@ from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatW
 from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping, as_mappings, without_none
+from shared.files import read_file
 from shared.models import Action, TokenUsage
 from shared.text import clip, split_line, without_surrogates
 
@@ -216,9 +217,8 @@ def files(folder: Path) -> list[Path]:
     """The trajectory, if the folder has one of this format: other tools use the name for other files."""
     path = folder / _FILE
     try:
-        with path.open("rb") as stream:
-            return [path] if _KNOWN.search(stream.read(_HEAD_BYTES)) else []
-    except OSError:
+        return [path] if _KNOWN.search(read_file(path, head_bytes=_HEAD_BYTES)) else []
+    except (OSError, ValueError):
         return []
 
 
