@@ -475,6 +475,7 @@ def provenance(
         "actions": config.actions,
         # As older files, which do not have it.
         **({"max_actions": config.max_actions} if config.max_actions > 1 else {}),
+        **({"site_tools": config.site_tools} if config.site_tools != "off" else {}),
         "config_checksum": settings_checksum(config.recorded()),
         **made_with(results),
         # The digest identifies the whole set of tasks in every shard of it.
