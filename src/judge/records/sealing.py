@@ -114,6 +114,8 @@ class SealedContent(Record):
     ids: dict[str, TaskId]
     canary: str
     states: dict[str, Any] = Field(default_factory=dict)
+    # In base64: for uploads.
+    files: dict[str, str] = Field(default_factory=dict)
     scripts: dict[str, str] = Field(default_factory=dict)
 
 

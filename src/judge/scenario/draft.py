@@ -92,10 +92,10 @@ class RequestDraft:
             listed = (*self.tasks, *self.excluded)
             if self.sealed is None:
                 config["tasks"] = _tables(listed, states)
+                if contents := contents_of(listed):
+                    body["files"] = {name: base64.b64encode(data).decode() for name, data in contents.items()}
             else:
                 config |= {"sealed": self.sealed, "tasks": [task.task_id for task in listed]}
-            if contents := contents_of(listed):
-                body["files"] = {name: base64.b64encode(data).decode() for name, data in contents.items()}
         if states:
             body["storage_states"] = states
         if self.headers:

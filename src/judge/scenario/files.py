@@ -5,6 +5,7 @@ A request contains the content: a judge never reads a file that a request names.
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from judge.records.checks import plain_checks
 from judge.records.files import MAX_FILE_BYTES, TaskFile, problem_with_sizes
@@ -37,11 +38,11 @@ def with_contents(task: Task, contents: Mapping[str, bytes]) -> Task:
 
 
 class FilesBeside:
-    """The files in a scenario's folder, each read once."""
+    """The files in a scenario's folder, each read once; `known` are those whose content need not be read."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, known: Mapping[str, bytes] = MappingProxyType({})) -> None:
         self._folder = folder
-        self._read: dict[str, bytes] = {}
+        self._read = dict(known)
 
     def of(self, task: Task) -> Task | Problem:
         """The task with the contents of its files, or what is wrong with one of them."""

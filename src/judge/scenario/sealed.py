@@ -1,5 +1,6 @@
 """Seals the tasks of a scenario, and opens sealed ones: see `judge.records.sealing` for the file and its encryption."""
 
+import base64
 import hashlib
 import secrets
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 from judge.records.access import read_storage_state
 from judge.records.sealing import PublicPart, PublicTask, SealedContent, SealedFile, SealedSet, SealKey, sealed_text
 from judge.records.tasks import Task
+from judge.scenario.files import contents_of
 from judge.scenario.models import Scenario, SiteEntry
 from judge.sites import origin_of
 from shared.errors import ConfigError
@@ -41,6 +43,7 @@ def seal(scenario: Scenario, toml: str, key: SealKey, *, name: str, with_sites: 
         scenario=toml,
         ids=_random_ids(scenario.task_ids),
         canary=f"wabe canary {secrets.token_hex(16)}",
+        files={name: base64.b64encode(data).decode() for name, data in contents_of(listed).items()},
         states={each: _state(folder / Path(each).expanduser()) for each in sorted(states)},
         scripts={each: _script(folder / each) for each in sorted({task.reference or "" for task in listed} - {""})},
     )

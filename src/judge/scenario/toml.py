@@ -1,9 +1,11 @@
 """Reads scenario files and selects tasks from them. Every mistake is a one-line `ConfigError`."""
 
+import base64
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_args
 
 from pydantic import TypeAdapter
@@ -46,7 +48,8 @@ def open_scenario(
     file = read_sealed(text, path)
     content = opened(file, key, path)
     try:
-        scenario = parse_scenario(content.scenario.encode(), path, today=today, now=now)
+        files = {name: base64.b64decode(data) for name, data in content.files.items()}
+        scenario = parse_scenario(content.scenario.encode(), path, today=today, now=now, files=files)
     except ConfigError:
         # The message quotes what is sealed.
         raise ConfigError(
@@ -110,11 +113,18 @@ def read_scenario_bytes(path: Path, *, what: str = "a scenario TOML file") -> by
         return read_file(path, max_bytes=MAX_FILE_BYTES)
 
 
-def parse_scenario(content: bytes, path: Path, *, today: date | None = None, now: datetime | None = None) -> Scenario:
+def parse_scenario(
+    content: bytes,
+    path: Path,
+    *,
+    today: date | None = None,
+    now: datetime | None = None,
+    files: Mapping[str, bytes] = MappingProxyType({}),
+) -> Scenario:
     """Validate the bytes of a scenario file; `path` names it in errors. Raises only `ConfigError`.
 
     Dates in tasks are relative to `today`, or else to the day of the scenario's settings, or else to that of `now`, by
-    default the present moment.
+    default the present moment. `files` are those that tasks upload, as far as they are not beside the file.
     """
     with read_errors(path, "write TOML as UTF-8: each key once, strings in quotes"):
         text = decode(content)
@@ -129,7 +139,7 @@ def parse_scenario(content: bytes, path: Path, *, today: date | None = None, now
     together = [with_site_holds(task, found.sites, sites, holds, day) for task in common]
     if any(task.is_about_days for task in together):
         found = found.model_copy(update={"config": with_today(found.config, day)})
-    beside = FilesBeside(path.parent)
+    beside = FilesBeside(path.parent, files)
     for place, task in enumerate(together):
         wrong = network_problem(task, place, found.sites, found.config)
         read = beside.of(with_site_files(task, found.sites, sites))

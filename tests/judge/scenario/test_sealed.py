@@ -33,6 +33,7 @@ task = "Show red rugs."
 level = "easy"
 reference = "replay.toml"
 storage_state = "state.json"
+files = ["cv.txt"]
 checks = [{ kind = "page", url = "/rugs" }]
 [[tasks]]
 task_id = "lamps"
@@ -47,9 +48,13 @@ STATE = {"cookies": [{"name": "s", "value": "secret-1", "domain": "shop.test", "
 def sealed_file(folder: Path, *, with_sites: bool = False) -> Path:
     (folder / "replay.toml").write_text('[[scripts]]\ntask = "Show red rugs."\nsteps = []\n')
     (folder / "state.json").write_text(json.dumps(STATE))
+    (folder / "cv.txt").write_text("rugs I like")
     scenario = parse_scenario(TOML.encode(), folder / "scenario.toml")
     path = folder / "scenario.sealed"
     path.write_text(seal(scenario, TOML, KEY, name="shops", with_sites=with_sites))
+    # Whoever opens it has the sealed file only.
+    for name in ("replay.toml", "state.json", "cv.txt"):
+        (folder / name).unlink()
     return path
 
 
@@ -99,11 +104,13 @@ def test_a_request_carries_the_file_and_the_judge_opens_it(tmp_path: Path) -> No
     text = RequestDraft.of(scenario, tasks=scenario.tasks[:1]).text()
 
     assert "rugs" not in text
+    assert "cv.txt" not in text
     asked = parse_request(text, lambda _: (), lambda sealed, today: sealed_tasks(sealed, KEY, today, {}))
 
     (task,) = asked.tasks
     assert task.task_id == scenario.tasks[0].task_id
     assert task.secrets == ("secret-1",)
+    assert [(each.name, each.data) for each in task.files] == [("cv.txt", b"rugs I like")]
     assert asked.is_sealed
 
 
@@ -171,9 +178,10 @@ def test_any_other_text_is_one_line(text: str) -> None:
 
 
 def test_tasks_of_another_version_are_not_quoted(tmp_path: Path) -> None:
-    scenario = parse_scenario(TOML.encode(), tmp_path / "scenario.toml")
     (tmp_path / "state.json").write_text(json.dumps(STATE))
     (tmp_path / "replay.toml").write_text("")
+    (tmp_path / "cv.txt").write_text("")
+    scenario = parse_scenario(TOML.encode(), tmp_path / "scenario.toml")
     text = seal(scenario, TOML.replace("kind = ", "king = "), KEY, name="shops")
 
     with pytest.raises(ConfigError) as caught:
@@ -186,6 +194,7 @@ def test_tasks_of_another_version_are_not_quoted(tmp_path: Path) -> None:
 def test_a_site_that_logs_in_by_a_form_cannot_be_sealed(tmp_path: Path) -> None:
     site = '[[sites]]\nname = "shop"\nendpoint = "https://shop.test"\nlogin = { url = "/login", password = "x" }\n'
     toml = TOML.replace("[[tasks]]", f"{site}[[tasks]]", 1)
+    (tmp_path / "cv.txt").write_text("")
 
     with pytest.raises(ConfigError, match="wabe tasks login saves the log-in"):
         seal(parse_scenario(toml.encode(), tmp_path / "scenario.toml"), toml, KEY, name="shops")
