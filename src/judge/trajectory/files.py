@@ -227,7 +227,7 @@ def own_trajectory(
     for recorded, now in zip(recorded_pages(result), recorded_pages(found), strict=True):
         if recorded.get("downloaded"):
             both = zip(recorded["downloaded"], now["downloaded"], strict=True)
-            now["downloaded"] = [each if kept["sha256"] is None else kept for each, kept in both]
+            now["downloaded"] = [each if kept.get("sha256") is None else kept for each, kept in both]
     try:
         if is_digested and (problem := next(evidence_problems(result, found), None)):
             raise TrajectoryError(f"{folder}/{problem}", remedy="resume the run to play this task again")
