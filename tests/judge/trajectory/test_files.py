@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from helpers.results import A_TRACE, a_result, a_step, write_attempt
 from judge import store
+from judge.records.files import Download
 from judge.records.ledger import Frozen, LedgerEntry, UsedArchive
 from judge.records.steps import Step
 from judge.store.layout import TaskStore
@@ -235,3 +236,11 @@ def test_what_an_attempt_on_frozen_sites_rests_on_is_part_of_the_digest(tmp_path
 
 def test_a_result_of_live_sites_does_not_mention_archives() -> None:
     assert {"frozen", "coverage"} & a_result("t1").to_json().keys() == set()
+
+
+def test_an_attempt_with_a_download_that_was_cut_is_read(tmp_path: Path) -> None:
+    cut = Download(name="big.bin", state="cut")
+    written = write_attempt(TaskStore(tmp_path / "t1"), a_result("t1", steps=(a_step(0, downloaded=(cut,)),)))
+
+    assert load_trajectory(tmp_path / "t1").attempt.steps[0].downloaded == (cut,)
+    assert written.steps[0].downloaded == (cut,)
