@@ -53,7 +53,7 @@ def typed(role: str, name: str, text: object, **params: Any) -> dict[str, Any]:
     return {"tool": "browser_type", "role": role, "name": name, "params": {"text": str(text), **params}}
 
 
-def call(name: str, **arguments: Any) -> dict[str, Any]:
+def call(name: str, /, **arguments: Any) -> dict[str, Any]:
     return {"tool": "site_tool", "params": {"name": name, "arguments": arguments}}
 
 
