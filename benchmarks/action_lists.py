@@ -160,7 +160,7 @@ class ListResult:
     @property
     def is_right(self) -> bool:
         """Whether the list's page is the oracle's after as many actions."""
-        # Under a dialog, or on another page, there is no state to see.
+        # Under a dialog, or on another page, the state cannot be seen.
         seen = self.states[self.done] if self.done < len(self.states) else "never"
         return seen == self.state
 

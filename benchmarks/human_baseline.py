@@ -53,7 +53,7 @@ def _refusal(name: object, attempts: list[Trajectory]) -> str:
         return f"its participant is {name!r}, not {HUMAN!r}"
     sent = [step.action.thought for each in attempts for step in each.steps if step.action is not None]
     if BY_PROGRAM in sent:
-        return f"a program sent {sent.count(BY_PROGRAM)} of {len(sent)} actions: it is no result of a person"
+        return f"a program sent {sent.count(BY_PROGRAM)} of {len(sent)} actions, so it is not the result of a person"
     return "" if sent else "nothing was played"
 
 

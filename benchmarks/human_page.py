@@ -1,6 +1,6 @@
 """A scripted browser plays five demo tasks on the page for people: `python benchmarks/human_page.py [--images DIR]`.
 
-It shows that the page works. The browser is no person: nothing here is a result of people.
+It shows that the page works. A scripted browser is not a person, so these are not results of people.
 """
 
 import argparse
