@@ -396,6 +396,8 @@ def test_what_the_platforms_runner_sets_reaches_the_programs_as_their_settings()
     assert {value for value in judge.values() if value.startswith("value of")} == set(given.values())
     settings = Settings.from_environ(judge)
     assert (settings.judge_model, settings.judge_method) == ("value of judge_model", "value of judge_method")
+    assert settings.seal_key is not None
+    assert settings.seal_key.get_secret_value() == "value of holdout_key"
     theirs = program_environment(scenario, "white_agent", json5(ROOT / "amber-manifest.gemini.json5"), config)
     assert theirs == {"GOOGLE_API_KEY": "theirs", "WABE_PARTICIPANT_MODEL": "m"}
 
