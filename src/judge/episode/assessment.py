@@ -16,7 +16,7 @@ from typing import Any, Literal
 from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
-from judge.episode.reset import SiteTurns
+from judge.episode.reset import ResetFailed, SiteTurns, SiteUse
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge
@@ -48,7 +48,7 @@ from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
 from shared.concurrency import for_each
-from shared.errors import Blame, SiteUnreachable, TrajectoryError
+from shared.errors import Blame, TrajectoryError
 from shared.logs import log_context
 
 _log = logging.getLogger(__name__)
@@ -227,7 +227,7 @@ class Assessment:
 
         If it acted in every attempt, it may have shut the site down, unless even a reset does not make it work again.
         """
-        works_again = has_acted and await self._sites.works_again(end.task)
+        works_again = has_acted and await self._sites.works_again(end.task, end.site_instances)
         party: Literal["participant", "site"] = "participant" if works_again else "site"
         facts = BlameFacts(fault="site_unreachable", party=party, has_acted=has_acted, works_again=works_again)
         changes: dict[str, Any] = {"blame_facts": facts}
@@ -248,12 +248,14 @@ class Assessment:
         """Play an attempt on sites in their initial state, or abort it because they could not be reset."""
         try:
             async with self._sites.turn(task, is_first=number == store.epoch == 1) as turn:
-                end = await self._play(turn.task, store, number, in_real_time=in_real_time)
-            return end.model_copy(update={"shared_state": turn.shares_state})
-        except SiteUnreachable as fault:
+                end = await self._play(turn, store, number, in_real_time=in_real_time)
+                if end.is_unreachable:
+                    self._sites.put_aside(turn.instances)
+            return end.model_copy(update={"shared_state": turn.shares_state, "site_instances": turn.instances})
+        except ResetFailed as fault:
             self._begin(store, number)
             end = self._unplayed(task, store, fault.message, blame=fault.blame, number=number)
-            return end.model_copy(update={"is_unreachable": True})
+            return end.model_copy(update={"is_unreachable": True, "site_instances": fault.instances})
 
     def _policy(self, task: Task) -> NetworkPolicy:
         return policy_of(task, self.config, self.closed)
@@ -263,7 +265,8 @@ class Assessment:
         self.emit(TaskStarted(task_id=store.name, epoch=store.epoch, attempt=number, max_steps=max_steps))
         store.begin()
 
-    async def _play(self, task: Task, store: TaskStore, number: int, *, in_real_time: bool) -> EpisodeEnd:
+    async def _play(self, turn: SiteUse, store: TaskStore, number: int, *, in_real_time: bool) -> EpisodeEnd:
+        task = turn.task
         self._begin(store, number)
         self.judge.prefetch(task)
 
@@ -305,7 +308,7 @@ class Assessment:
                 files=[each.sha256 for each in task.files if each.sha256],
                 salt=self._salt,
             ),
-            network=network_of(task, self.config, closed=self.closed, archives=self.archives, recorder=self.recorder),
+            network=network_of(task, self.config, turn.policy, archives=self.archives, recorder=self.recorder),
         )
         if self.config.meter:
             key = key_of(store.name, store.epoch)

@@ -99,7 +99,7 @@ async def test_a_log_in_that_fails_after_a_reset_is_a_fault_of_the_site(
         await logins.first({"shop"})
     async with restarts_of(scenario.sites, [], logins) as restarts:
         with pytest.raises(SiteFault, match=r"could not be reset: .*it still asks for the password") as error:
-            await restart_site(restarts[address], "a")
+            await restart_site(restarts[address], "a", {})
     assert "wrong-horse" not in str(error.value)
 
 
