@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from judge.environment.errors import CapacityReached, EpisodeFault, NotReset
 from judge.environment.host import TaskOffer
 from judge.environment.session import SessionState, StepResult
-from judge.plugins.openenv.app import Description, build_app
+from judge.plugins.openenv.app import Description, Sessions, build_app
 from judge.plugins.openenv.conversation import View
 from judge.plugins.openenv.frames import MAX_FRAME_BYTES
 from judge.plugins.openenv.offers import Offers
@@ -103,11 +103,13 @@ class FakeSessions:
 
 
 @contextlib.asynccontextmanager
-async def serving(sessions: FakeSessions, view: View | None = None, **options: Any) -> AsyncIterator[str]:
+async def serving(
+    sessions: Sessions, view: View | None = None, tasks: Sequence[TaskOffer] = TASKS, **options: Any
+) -> AsyncIterator[str]:
     """The server on loopback; gives its `host:port`."""
     app = build_app(
         sessions,
-        Offers("shop", TASKS),
+        Offers("shop", tasks),
         Description("shop", "A shop.", "1.0"),
         view=view or View(),
         **{"idle_s": 30.0, **options},

@@ -22,14 +22,28 @@ _LENGTH_BYTES = 4
 
 
 class Order(Record):
-    """What a judge's process is to do: offer a scenario at a socket. `closed` are addresses that no page may reach."""
+    """What a judge's process is to do: offer a scenario, at a socket in a folder.
+
+    `closed` are addresses that no page may reach.
+    """
 
     scenario: Path
     host: HostSettings
-    socket: Path
+    folder: Path
     closed: tuple[str, ...] = ()
     verbose: bool = False
     log_format: LogFormat = "text"
+
+
+    @property
+    def socket(self) -> Path:
+        """Where sessions are opened."""
+        return self.folder / "sessions.sock"
+
+    @property
+    def scratch(self) -> Path:
+        """The process's temporary files."""
+        return self.folder / "tmp"
 
 
 class Ready(Record):

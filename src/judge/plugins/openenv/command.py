@@ -89,7 +89,7 @@ def serve(
             level=level,
             limit=limit,
         ),
-        socket=Path(),
+        folder=Path(),
         verbose=verbose,
         log_format=log_format,
     )

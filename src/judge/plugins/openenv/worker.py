@@ -8,6 +8,7 @@ It reads its order from standard input, and writes what it offers as one line to
 import asyncio
 import contextlib
 import logging
+import shutil
 import sys
 
 from judge.browser.chromium import sweep
@@ -121,8 +122,10 @@ def main() -> int:
     settings = Settings.from_environ()
     order = Order.model_validate_json(sys.stdin.readline())
     configure_logging(verbose=order.verbose, secrets=settings.secrets, form=order.log_format)
-    # Browsers and folders of a process that was killed.
+    # What this process's predecessor left, if it was killed: first its browsers, which write more.
     sweep()
+    for left in order.scratch.iterdir():
+        shutil.rmtree(left, ignore_errors=True)
     raise_descriptor_limit()
     try:
         return run_interruptible(serve(order, settings), says=False)

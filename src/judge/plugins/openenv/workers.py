@@ -61,13 +61,14 @@ class Worker:
 
     async def start(self) -> Ready:
         """Start the process, and wait until it plays. Raises `ConfigError` if its scenario cannot be offered."""
+        self.order.scratch.mkdir(parents=True, exist_ok=True)
         process = self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "judge.plugins.openenv.worker",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env=dict(self._environ),
+            env={**self._environ, "TMPDIR": str(self.order.scratch)},
             limit=_MAX_LINE_BYTES,
             # Ctrl-C in the terminal must only reach the server, which stops its processes in order.
             start_new_session=True,
@@ -272,12 +273,12 @@ class RemoteSession:
 
 @asynccontextmanager
 async def working(order: Order, environ: Mapping[str, str], processes: int) -> AsyncIterator[tuple[Workers, Ready]]:
-    """The processes with an order, each with a socket of its own, while the body runs.
+    """The processes with an order, each with a folder of its own, while the body runs.
 
     Raises `ConfigError` if the scenario cannot be offered.
     """
     with tempfile.TemporaryDirectory(prefix="wabe-env-") as folder:
-        orders = [order.model_copy(update={"socket": Path(folder, f"{number}.sock")}) for number in range(processes)]
+        orders = [order.model_copy(update={"folder": Path(folder, str(number))}) for number in range(processes)]
         workers = [Worker(each, environ) for each in orders]
         try:
             ready = [await worker.start() for worker in workers]
