@@ -36,6 +36,7 @@ SDK_PACKAGES: dict[str, str | tuple[str, ...]] = {
     "google.genai": ("shared/llm/", "participants/computers/"),
     "anthropic": "shared/llm/",
     "openai": "shared/llm/",
+    "gymnasium": "wabe/",
     "duckdb": ("judge/results/", "judge/plugins/steps/"),
     "PIL": "shared/images.py",
     "re2": "judge/records/patterns.py",

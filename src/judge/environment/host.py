@@ -104,6 +104,11 @@ class EnvironmentHost:
         _require_instances(setup, tasks, settings.sessions)
 
     @property
+    def config(self) -> RunConfig:
+        """The settings of its attempts."""
+        return self._setup.config
+
+    @property
     def active(self) -> int:
         """How many sessions are open."""
         return len(self._sessions)
