@@ -4,10 +4,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from judge.environment.errors import EpisodeFault
-from judge.environment.session import Session, StepResult
+from judge.environment.session import StepResult
 from judge.plugins.harbor.verdict import Verdict
 from shared.models import ObservationMessage, ToolSpec
 from shared.protocol import render_observation
@@ -26,6 +26,16 @@ _BUSY = "Too many calls at once. Call one tool after another."
 _MOST_WAITING = 32
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
+
+
+class Session(Protocol):
+    """What is used of an environment's session."""
+
+    async def reset(self, task_id: str) -> StepResult: ...
+
+    async def step(self, reply: object) -> StepResult: ...
+
+    async def close(self) -> None: ...
 
 
 class Answer(NamedTuple):
@@ -131,7 +141,7 @@ class AgentEpisode:
             _log.warning("task %s: %s", self._task_id, fault)
             return
         # Isolation boundary: an internal error is a verdict as well, and no answer of a tool.
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             _log.exception("task %s", self._task_id)
             self._verdict = Verdict.of_fault(EpisodeFault("aborted", "internal", type(error).__name__))
             return

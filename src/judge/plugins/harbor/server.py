@@ -1,8 +1,9 @@
-"""The judge as an MCP server for one agent: the tools of a task over HTTP, and a socket on this machine for the verdict."""
+"""The judge as an MCP server for one agent: a task's tools over HTTP, and a socket of this machine for the verdict."""
 
 import asyncio
 import base64
 import logging
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from importlib import metadata
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 HEALTH_PATH = "/health"
 _INSTRUCTIONS = (
-    "A web browser with one task. current_page shows the task and the page; each call of another tool is one action, and"
-    " its result is the page afterwards; finish ends the task with your answer."
+    "A web browser with one task. current_page shows the task and the page; each call of another tool is one action,"
+    " and its result is the page afterwards; finish ends the task with your answer."
 )
 _MAX_VERDICT_BYTES = 100_000
 _log = logging.getLogger(__name__)
@@ -81,8 +82,8 @@ def _result(answer: Answer) -> "mcp_types.CallToolResult":
 
 
 @asynccontextmanager
-async def giving_verdicts(episode: AgentEpisode, socket: Path) -> AsyncIterator[None]:
-    """Whoever connects to this socket of this machine ends the episode, and reads its verdict as JSON.
+async def giving_verdicts(episode: AgentEpisode, path: Path) -> AsyncIterator[None]:
+    """Whoever connects to this Unix socket ends the episode, and reads its verdict as JSON.
 
     It is a file, not a port: an agent in another container reaches no file of this one. Raises `ConfigError`.
     """
@@ -94,32 +95,39 @@ async def giving_verdicts(episode: AgentEpisode, socket: Path) -> AsyncIterator[
             await writer.drain()
         writer.close()
 
-    try:
-        socket.parent.mkdir(parents=True, exist_ok=True)
-        socket.unlink(missing_ok=True)
-        server = await asyncio.start_unix_server(give, socket)
-        socket.chmod(0o600)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot listen at {socket}: {error.strerror or error}", remedy="choose a shorter --output-dir"
-        ) from None
+    server = await asyncio.start_unix_server(give, sock=_bound(path))
     try:
         yield
     finally:
         server.close()
-        socket.unlink(missing_ok=True)
+        await asyncio.to_thread(path.unlink, missing_ok=True)
 
 
-async def read_verdict(socket: Path, *, within_s: float) -> Verdict:
+def _bound(path: Path) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        made.bind(str(path))
+        path.chmod(0o600)
+    except OSError as error:
+        made.close()
+        raise ConfigError(
+            f"cannot listen at {path}: {error.strerror or error}", remedy="choose another, shorter --output-dir"
+        ) from None
+    return made
+
+
+async def read_verdict(path: Path, *, within_s: float) -> Verdict:
     """End the episode behind this socket, and read its verdict. Without an answer it is lost: that is no failure."""
     try:
         async with asyncio.timeout(within_s):
-            reader, writer = await asyncio.open_unix_connection(socket)
+            reader, writer = await asyncio.open_unix_connection(path)
             try:
                 data = await reader.read(_MAX_VERDICT_BYTES)
             finally:
                 writer.close()
         return Verdict.model_validate_json(data)
     except (OSError, TimeoutError, ValueError) as error:
-        _log.warning("%s: %s", socket, error)
+        _log.warning("%s: %s", path, error)
         return Verdict.of_fault(EpisodeFault("lost", "internal", "the judge does not answer any more"))

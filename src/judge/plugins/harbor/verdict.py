@@ -1,4 +1,4 @@
-"""The verdict of an episode, and its files: `verdict.json` always, `reward.json` only for an attempt that was scored."""
+"""The verdict of an episode and its files: `verdict.json` always, `reward.json` only if the attempt was scored."""
 
 from pathlib import Path
 from typing import Literal
