@@ -65,6 +65,10 @@ class SiteTurns:
         """Whether each attempt finds the task's sites in their initial state."""
         return not self._unreset(task)
 
+    def at_once(self, task: Task) -> int | None:
+        """How many attempts at the task can be played at once; `None` if its sites need no turns."""
+        return 1 if any(how != _STATIC for how in self._declared(task).values()) else None
+
     @asynccontextmanager
     async def turn(self, task: Task, *, is_first: bool) -> AsyncIterator[SiteUse]:
         """Reset the sites that can be reset; the body then plays the attempt. `is_first`: the task's first attempt.
