@@ -40,7 +40,7 @@ _STDOUT = Path("-")
 
 
 def _known_formats() -> tuple[str, ...]:
-    return (*writers(), *_TABLES, *FILM_FORMATS, *tasks_writers())
+    return (*writers(), *tasks_writers(), *_TABLES, *FILM_FORMATS)
 
 
 def export(

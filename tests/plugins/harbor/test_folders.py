@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from helpers.paths import ROOT
 from helpers.scenario.texts import AGENTS
 from judge.plugins.harbor.folders import compose_value, write_tasks
+from judge.records.checks import NO_CHECKS
 from judge.records.sealing import SealKey
 from judge.scenario.sealed import seal
 from judge.scenario.toml import load_scenario
@@ -30,7 +31,7 @@ website = "http://127.0.0.1:9180/"
 task = "Go there."
 checks = [{CHECK}]
 """
-SHELLCHECK = Path(sys.executable).with_name("shellcheck")
+SHELLCHECK = str(Path(sys.executable).with_name("shellcheck"))
 
 
 def a_scenario(folder: Path, text: str = TASK, name: str = "shop.toml") -> Path:
@@ -132,7 +133,7 @@ def test_file_names_and_addresses_are_escaped(tmp_path: Path, name: str) -> None
     assert config_of(folder)["metadata"]["scenario"] == f"set/{name}"
 
 
-@given(st.text(st.characters(exclude_categories=("Cs",))))
+@given(st.text())
 def test_any_text_survives_a_compose_file(text: str) -> None:
     read = yaml.safe_load(f"- {compose_value(text)}")[0]
     assert read.replace("$$", "$") == text
@@ -150,7 +151,7 @@ def test_the_judge_gets_the_variables_that_its_scenario_names(tmp_path: Path) ->
 def test_a_task_that_cannot_be_scored_is_left_out(tmp_path: Path) -> None:
     unchecked = TASK.replace('"t1"', '"t2"').replace(f"checks = [{CHECK}]", "")
     found = write_tasks(a_scenario(tmp_path / "set", TASK + unchecked), (), tmp_path / "out", NOTHING)
-    assert found == {"t1": None, "t2": "no checks, and no judge model: it cannot be scored"}
+    assert found == {"t1": None, "t2": NO_CHECKS}
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["t1"]
 
 
@@ -203,11 +204,11 @@ def test_symbolic_links_and_huge_folders_are_refused(tmp_path: Path, monkeypatch
 
 def test_the_compose_file_is_valid_by_its_specification_and_the_script_by_shellcheck(tmp_path: Path) -> None:
     folder = exported(tmp_path, name="a b$c.toml")
-    checker = Path(sys.executable).with_name("check-jsonschema")
+    checker = str(Path(sys.executable).with_name("check-jsonschema"))
     compose = folder / "environment" / "docker-compose.yaml"
     for command in (
-        [checker, "--builtin-schema", "vendor.compose-spec", compose],
-        [SHELLCHECK, folder / "tests" / "test.sh"],
+        [checker, "--builtin-schema", "vendor.compose-spec", str(compose)],
+        [SHELLCHECK, str(folder / "tests" / "test.sh")],
     ):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout

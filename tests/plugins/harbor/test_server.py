@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from judge.environment.errors import EpisodeFault
 from judge.plugins.harbor.episode import AgentEpisode
 from judge.plugins.harbor.server import build_app, giving_verdicts, read_verdict
-from judge.plugins.harbor.verdict import Verdict
+from judge.plugins.harbor.verdict import EpisodeVerdict
 from plugins.harbor.sessions import END, WrittenSession
 from shared.a2a.serving import listen, serve_app
 from shared.errors import ConfigError
@@ -61,13 +61,12 @@ async def test_an_agent_plays_over_either_kind_of_mcp(mode: str) -> None:
 
 async def test_another_client_joins_the_same_episode() -> None:
     session = WrittenSession()
-    async with served(AgentEpisode(session, "t1")) as url:
-        async with Client(f"{url}/mcp") as first:
-            await read(first, "browser_click")
-            async with Client(f"{url}/mcp") as second:
-                assert "Title: page 1" in (await read(second, "current_page"))[0]
-                await read(second, "browser_click")
-            assert "Title: page 2" in (await read(first, "current_page"))[0]
+    async with served(AgentEpisode(session, "t1")) as url, Client(f"{url}/mcp") as first:
+        await read(first, "browser_click")
+        async with Client(f"{url}/mcp") as second:
+            assert "Title: page 1" in (await read(second, "current_page"))[0]
+            await read(second, "browser_click")
+        assert "Title: page 2" in (await read(first, "current_page"))[0]
     assert session.resets == 1
 
 
@@ -134,16 +133,16 @@ async def test_without_the_judge_a_verdict_is_lost(tmp_path: Path) -> None:
 
 
 async def test_a_socket_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot listen at .* --output-dir"):
+    with pytest.raises(ConfigError, match=r"cannot listen at .* --output-dir"):
         async with giving_verdicts(AgentEpisode(WrittenSession(), "t1"), tmp_path / ("x" * 120)):
             pass
 
 
 def test_a_reward_file_exists_only_for_an_attempt_that_was_scored(tmp_path: Path) -> None:
-    Verdict.of_reward(0.0).write(tmp_path)
+    EpisodeVerdict.of_reward(0.0).write(tmp_path)
     assert json.loads((tmp_path / "reward.json").read_text()) == {"reward": 0.0}
     assert json.loads((tmp_path / "verdict.json").read_text()) == {"outcome": "scored", "reward": 0.0}
-    Verdict.of_fault(EpisodeFault("unscored", "judge model", "x" * 5000)).write(tmp_path)
+    EpisodeVerdict.of_fault(EpisodeFault("unscored", "judge model", "x" * 5000)).write(tmp_path)
     found = json.loads((tmp_path / "verdict.json").read_text())
     assert (found["outcome"], found["blame"], len(found["message"])) == ("unscored", "judge model", 2000)
     assert not (tmp_path / "reward.json").exists()

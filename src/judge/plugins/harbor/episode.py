@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from judge.environment.errors import EpisodeFault
 from judge.environment.session import StepResult
-from judge.plugins.harbor.verdict import Verdict
+from judge.plugins.harbor.verdict import EpisodeVerdict
 from shared.models import ObservationMessage, ToolSpec
 from shared.protocol import render_observation
 
@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
-class Session(Protocol):
+class PlayedSession(Protocol):
     """What is used of an environment's session."""
 
     async def reset(self, task_id: str) -> StepResult: ...
@@ -55,7 +55,7 @@ class AgentEpisode:
     executed, and the next call continues from the page after it.
     """
 
-    def __init__(self, session: Session, task_id: str) -> None:
+    def __init__(self, session: PlayedSession, task_id: str) -> None:
         self._session = session
         self._task_id = task_id
         self._turn = asyncio.Lock()
@@ -64,7 +64,7 @@ class AgentEpisode:
         # What the first observation says is said again, because a client may join later.
         self._first: ObservationMessage | None = None
         self._last: StepResult | None = None
-        self._verdict: Verdict | None = None
+        self._verdict: EpisodeVerdict | None = None
         self._is_ending = False
 
     async def tools(self) -> tuple[ToolSpec, ...]:
@@ -81,7 +81,7 @@ class AgentEpisode:
             return await self._in_turn(self._looked)
         return await self._in_turn(lambda: self._acted({"tool": name, "params": dict(arguments)}))
 
-    async def end(self) -> Verdict:
+    async def end(self) -> EpisodeVerdict:
         """The verdict. An episode that has not ended is ended as it is: without an answer, as a failure."""
         # The agent is gone, so no call that still waits is executed.
         self._is_ending = True
@@ -126,7 +126,7 @@ class AgentEpisode:
             await self._answered(self._session.step(reply))
         return self._over() if self._verdict is not None else self._answer()
 
-    async def _ended(self) -> Verdict:
+    async def _ended(self) -> EpisodeVerdict:
         await self._begin()
         while self._verdict is None:
             await self._answered(self._session.step(_NOTHING))
@@ -137,16 +137,16 @@ class AgentEpisode:
         try:
             self._last = await question
         except EpisodeFault as fault:
-            self._verdict = Verdict.of_fault(fault)
+            self._verdict = EpisodeVerdict.of_fault(fault)
             _log.warning("task %s: %s", self._task_id, fault)
             return
         # Isolation boundary: an internal error is a verdict as well, and no answer of a tool.
         except Exception as error:  # noqa: BLE001
             _log.exception("task %s", self._task_id)
-            self._verdict = Verdict.of_fault(EpisodeFault("aborted", "internal", type(error).__name__))
+            self._verdict = EpisodeVerdict.of_fault(EpisodeFault("aborted", "internal", type(error).__name__))
             return
         if self._last.done:
-            self._verdict = Verdict.of_reward(self._last.reward)
+            self._verdict = EpisodeVerdict.of_reward(self._last.reward)
 
     def _over(self) -> Answer:
         """What an agent may know of the end: whether to stop, but not what was decided."""

@@ -16,6 +16,7 @@ from typing import Any
 import jinja2
 
 from judge.judges.factory import OFFLINE
+from judge.records.checks import NO_CHECKS
 from judge.records.sealing import is_sealed
 from judge.records.tasks import Task
 from judge.scenario.frozen import on_archives
@@ -68,7 +69,7 @@ def write_tasks(scenario_file: Path, ids: Sequence[str], folder: Path, settings:
 
 def _reason_to_leave_out(task: Task, scenario: Scenario) -> str | None:
     if not task.checks and scenario.config.judge_model == OFFLINE:
-        return "no checks, and no judge model: it cannot be scored"
+        return NO_CHECKS
     return None
 
 

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from judge.environment.errors import EpisodeFault
 from judge.plugins.harbor.episode import AgentEpisode, Answer
-from judge.plugins.harbor.verdict import Verdict
+from judge.plugins.harbor.verdict import EpisodeVerdict
 from shared.a2a.serving import require_bearer
 from shared.errors import ConfigError
 
@@ -118,7 +118,7 @@ def _bound(path: Path) -> socket.socket:
     return made
 
 
-async def read_verdict(path: Path, *, within_s: float) -> Verdict:
+async def read_verdict(path: Path, *, within_s: float) -> EpisodeVerdict:
     """End the episode behind this socket, and read its verdict. Without an answer it is lost: that is no failure."""
     try:
         async with asyncio.timeout(within_s):
@@ -127,7 +127,7 @@ async def read_verdict(path: Path, *, within_s: float) -> Verdict:
                 data = await reader.read(_MAX_VERDICT_BYTES)
             finally:
                 writer.close()
-        return Verdict.model_validate_json(data)
+        return EpisodeVerdict.model_validate_json(data)
     except (OSError, TimeoutError, ValueError) as error:
         _log.warning("%s: %s", path, error)
-        return Verdict.of_fault(EpisodeFault("lost", "internal", "the judge does not answer any more"))
+        return EpisodeVerdict.of_fault(EpisodeFault("lost", "internal", "the judge does not answer any more"))

@@ -13,7 +13,7 @@ VERDICT_FILE, REWARD_FILE = "verdict.json", "reward.json"
 _MAX_MESSAGE_CHARS = 2_000
 
 
-class Verdict(Record):
+class EpisodeVerdict(Record):
     """How an episode ended. Without a `reward` it was not scored: `blame` says whose fault that is, `message` why."""
 
     outcome: Literal["scored"] | Ending
@@ -22,14 +22,14 @@ class Verdict(Record):
     message: str | None = Field(default=None, max_length=_MAX_MESSAGE_CHARS)
 
     @classmethod
-    def of_reward(cls, reward: float | None) -> "Verdict":
+    def of_reward(cls, reward: float | None) -> "EpisodeVerdict":
         """The verdict of an episode that was scored."""
         if reward is None:
             return cls.of_fault(EpisodeFault("unscored", "internal", "the episode ended without a reward"))
         return cls(outcome="scored", reward=reward)
 
     @classmethod
-    def of_fault(cls, fault: EpisodeFault) -> "Verdict":
+    def of_fault(cls, fault: EpisodeFault) -> "EpisodeVerdict":
         """The verdict of an episode that has none, through no fault of the agent."""
         return cls(outcome=fault.ending, blame=fault.party, message=str(fault)[:_MAX_MESSAGE_CHARS])
 
