@@ -12,7 +12,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -210,6 +210,18 @@ def join_lines(parts: Iterable[Path], target: Path) -> None:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def size_of(folder: Path) -> int:
+    """The bytes of all files below the folder; links are not followed, and hard links count once."""
+    sizes: dict[tuple[int, int], int] = {}
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            # A file may vanish meanwhile.
+            with suppress(OSError):
+                found = Path(parent, name).lstat()
+                sizes[found.st_dev, found.st_ino] = found.st_size
+    return sum(sizes.values())
 
 
 def require_writable(path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from judge.browser.chromium import BrowserFolder, BrowserSettings
 from judge.browser.display import virtual_display
 from judge.browser.mcp_server import McpServer
+from judge.browser.orphans import reaping_orphans
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.tools import offered_tools
 from judge.network.guard import Guard, guarding
@@ -208,10 +209,11 @@ async def browser_pool(
 ) -> AsyncIterator[BrowserPool]:
     """A pool that starts browsers on demand, and ends and removes all of them however the body ends."""
     pool = BrowserPool(settings, is_guarded=is_guarded, tasks_per_browser=tasks_per_browser)
-    try:
-        yield pool
-    finally:
-        await _despite_cancellation(pool.end)
+    async with reaping_orphans():
+        try:
+            yield pool
+        finally:
+            await _despite_cancellation(pool.end)
 
 
 async def _despite_cancellation(work: Callable[[], Awaitable[None]]) -> None:

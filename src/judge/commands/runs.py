@@ -12,12 +12,13 @@ from rich.text import Text
 from judge.commands import AsJson, OutputDir, plain_app
 from judge.commands.filters import with_filters
 from judge.results.listing import ListedRun, worked_on
-from judge.results.removal import removable, remove, size_of
+from judge.results.removal import removable, remove
 from judge.results.run_filters import read_filters
 from judge.results.run_index import RunIndex
 from judge.results.run_notes import NotesFolder
 from judge.store.layout import RunStore, output_folder, runs_in
 from shared.errors import ConfigError
+from shared.files import size_of
 from shared.text import counted, one_line
 
 _COLUMNS = ("Run", "Scenario", "Participant", "State", "Success rate")
@@ -135,12 +136,13 @@ def _cells(run: ListedRun) -> tuple[str, ...]:
         # Without it, a rate over few tasks looks like one over all.
         rate += f" ({run.scored} of {run.total} scored)"
     rate += f", {run.epochs} epochs" if run.epochs > 1 else ""
+    rate += f", {counted(run.episodes, 'episode')}" if run.episodes is not None else ""
     return run.id, run.scenario or "-", run.participant or "-", run.state, rate
 
 
 def _as_json(run: ListedRun) -> dict[str, Any]:
     listed = ("id", "scenario", "participant", "state")
-    more = ("name", "model", "revision", "epochs", "agent", "version", "judge", "tags", "note")
+    more = ("name", "model", "revision", "epochs", "episodes", "agent", "version", "judge", "tags", "note")
     return {
         "run_id": run.id,
         **{name: getattr(run, name) for name in listed},

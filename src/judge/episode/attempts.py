@@ -16,7 +16,7 @@ from typing import Any, Literal
 from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
-from judge.episode.reset import SiteTurns
+from judge.episode.reset import ResetFailed, SiteTurns, SiteUse
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge
@@ -36,7 +36,7 @@ from judge.trajectory.earlier import earlier_digests
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt
 from judge.trajectory.redaction import Redaction
-from shared.errors import Blame, SiteUnreachable, TrajectoryError
+from shared.errors import Blame, TrajectoryError
 from shared.logs import log_context
 
 _log = logging.getLogger(__name__)
@@ -193,7 +193,7 @@ class Attempts:
 
         If it acted in every attempt, it may have shut the site down, unless even a reset does not make it work again.
         """
-        works_again = has_acted and await self.setup.sites.works_again(end.task)
+        works_again = has_acted and await self.setup.sites.works_again(end.task, end.site_instances)
         party: Literal["participant", "site"] = "participant" if works_again else "site"
         facts = BlameFacts(fault="site_unreachable", party=party, has_acted=has_acted, works_again=works_again)
         changes: dict[str, Any] = {"blame_facts": facts}
@@ -212,21 +212,23 @@ class Attempts:
         """Play an attempt on sites in their initial state, or abort it because they could not be reset."""
         try:
             async with self.setup.sites.turn(self.task, is_first=number == self.store.epoch == 1) as turn:
-                end = await self._play(turn.task, number)
-            return end.model_copy(update={"shared_state": turn.shares_state})
-        except SiteUnreachable as fault:
+                end = await self._play(turn, number)
+                if end.is_unreachable:
+                    self.setup.sites.put_aside(turn.instances)
+            return end.model_copy(update={"shared_state": turn.shares_state, "site_instances": turn.instances})
+        except ResetFailed as fault:
             self._begin(number)
             end = self.unplayed(fault.message, blame=fault.blame, number=number)
-            return end.model_copy(update={"is_unreachable": True})
+            return end.model_copy(update={"is_unreachable": True, "site_instances": fault.instances})
 
     def _begin(self, number: int) -> None:
         store, max_steps = self.store, self.setup.config.max_steps
         self.emit(TaskStarted(task_id=store.name, epoch=store.epoch, attempt=number, max_steps=max_steps))
         store.begin()
 
-    async def _play(self, task: Task, number: int) -> EpisodeEnd:
+    async def _play(self, turn: SiteUse, number: int) -> EpisodeEnd:
         """Play an attempt at the task, which is logged in to its sites."""
-        setup, store = self.setup, self.store
+        setup, store, task = self.setup, self.store, turn.task
         self._begin(number)
         setup.judge.prefetch(task)
 
@@ -269,7 +271,7 @@ class Attempts:
                 files=[each.sha256 for each in task.files if each.sha256],
                 salt=setup.salt,
             ),
-            network=network_of(task, config, closed=setup.closed, archives=setup.archives, recorder=setup.recorder),
+            network=network_of(task, config, turn.policy, archives=setup.archives, recorder=setup.recorder),
         )
         if config.meter and setup.ledger is not None:
             key = key_of(store.name, store.epoch)

@@ -173,8 +173,7 @@ class _RunPages:
     def __init__(self, store: RunStore, out: Output, renderer: Renderer, folder: str = "") -> None:
         self._store, self._out, self._renderer, self._folder = store, out, renderer, folder
         self.view = read_run(store)
-        epochs = range(1, self.view.epochs + 1)
-        self._plays = {key_of(task_id, epoch): (task_id, epoch) for epoch in epochs for task_id in self.view.task_ids}
+        self._plays = {key_of(*play): play for play in self.view.plays}
         self._places = _neighbours(list(self._plays))
         self.rows: list[TaskRow] = []
 

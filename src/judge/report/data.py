@@ -32,8 +32,16 @@ from judge.results.judgings import JudgeName, Judging, judge_names, once
 from judge.results.metering import Metering
 from judge.results.rates import OUTCOMES, Rate, RowOutcome
 from judge.results.rows import MAX_TEXT_CHARS, AttemptRow, RowSource
-from judge.results.run_record import epochs_of, excluded_by_run, excluded_by_scenario, judge_id_of, task_names
+from judge.results.run_record import (
+    EPISODES,
+    epochs_of,
+    excluded_by_run,
+    excluded_by_scenario,
+    judge_id_of,
+    task_names,
+)
 from judge.results.trivial_agents import trivial_rates_of
+from judge.store.episodes import EpisodeCounts, number_of, read_counts
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import foreign_verdicts, read_result, read_steps
 from judge.trajectory.record import JUDGED_ENDS, Attempt
@@ -356,7 +364,8 @@ class TaskView:
 class RunView:
     """The data of a run itself: `run.json` unchanged (empty if missing), the participant's role, the tasks in order.
 
-    Each task is played in each of the `epochs`. The browser stores a person's labels under `label_key`.
+    Each task is played in each of the `epochs`. Of a served scenario, `episodes` are the task and number of each one
+    that is kept, and `counts` covers all. The browser stores a person's labels under `label_key`.
     """
 
     run_id: str
@@ -372,6 +381,20 @@ class RunView:
     trivial_agents: Mapping[str, Rate] = field(default_factory=dict)
     # What people say of its attempts, if anybody labelled them.
     labelled: LabelledRun | None = None
+    episodes: tuple[tuple[str, int], ...] | None = None
+    counts: EpisodeCounts | None = None
+
+    @property
+    def plays(self) -> tuple[tuple[str, int], ...]:
+        """Every task in every epoch, or in the episode in which it was played."""
+        if self.episodes is not None:
+            return self.episodes
+        return tuple((task_id, epoch) for epoch in range(1, self.epochs + 1) for task_id in self.task_ids)
+
+    @property
+    def removed(self) -> int:
+        """How many episodes were deleted."""
+        return number_of(self.counts.removed) if self.counts else 0
 
     @property
     def shared_family(self) -> str | None:
@@ -410,11 +433,12 @@ def read_run(store: RunStore) -> RunView:
     """
     record = store.read_run() or {}
     found = list(store.tasks())
+    has_episodes = bool(record.get(EPISODES))
     task_ids = task_names(store, record)
     task_ids += [task.folder.name for task in found if TASK_ID.fullmatch(task.folder.name)]
     participants = record.get("participants")
     role = next(iter(participants), "") if isinstance(participants, dict) else ""
-    epochs = max([epochs_of(record), *(task.epoch for task in found)])
+    epochs = 1 if has_episodes else max([epochs_of(record), *(task.epoch for task in found)])
     # Folders of other tools often have the same name, so theirs has a digest of the path.
     is_folder = isinstance(store, FolderStore)
     label_key = store.derived.name if is_folder else store.run_id
@@ -429,7 +453,16 @@ def read_run(store: RunStore) -> RunView:
         Metering.of(store),
         trivial_rates_of(store),
         _labelled(store),
+        tuple((task.name, task.epoch) for task in found) if has_episodes else None,
+        _counts(store),
     )
+
+
+def _counts(store: RunStore) -> EpisodeCounts | None:
+    # Damaged counts are reported by `wabe verify`.
+    with contextlib.suppress(ConfigError):
+        return read_counts(store)
+    return None
 
 
 def _labelled(store: RunStore) -> LabelledRun | None:

@@ -15,8 +15,9 @@ from judge.results.entries import TaskEntry, read_entries
 from judge.results.identity import identity_in, player
 from judge.results.judgings import plain_name
 from judge.results.run_record import epochs_of
-from judge.results.statistics import AttemptCounts, interval_95, tallies_of
+from judge.results.statistics import AttemptCounts, interval_95, success_rate, tallies_of
 from judge.results.submission import read_submissions
+from judge.store.episodes import read_counts
 from judge.store.layout import RunStore
 from judge.store.run_files import SUBMISSION
 from shared.errors import ConfigError
@@ -62,6 +63,8 @@ class ListedRun(Record):
     model: str | None = None
     revision: str | None = None
     epochs: int = 1
+    # Of a served scenario, those that were deleted included.
+    episodes: int | None = None
     tallies: dict[str, Counts] = Field(default_factory=dict)
     task_set: str = ""
     tags: tuple[str, ...] = Field(default=(), exclude=True)
@@ -129,8 +132,8 @@ def listed_run(store: RunStore) -> ListedRun:
         run = store.read_run() or {}
         record = _ListedRecord.model_validate(run)
         results = store.folder / SUBMISSION.name
-        # A run that did not finish has no results yet.
-        detail = _detail_in(read_json(results)).listed() if results.exists() else {}
+        # A run that did not finish has no results yet, and episodes have none.
+        detail = _detail_in(read_json(results)).listed() if results.exists() else _episodes(store)
     except ConfigError:
         return listed.model_copy(update={"state": "newer version"})
     except _DAMAGED:
@@ -147,6 +150,27 @@ def listed_run(store: RunStore) -> ListedRun:
         **_played_by(known, role),
     }
     return listed.model_copy(update=shown)
+
+
+def _episodes(store: RunStore) -> dict[str, Any]:
+    """What is listed of the episodes of a served scenario; empty for other runs. Raises one of `_DAMAGED`."""
+    counts = read_counts(store)
+    if counts is None:
+        return {}
+    tallies = {
+        task: AttemptCounts(
+            ended.get("success", 0), ended.get("success", 0) + ended.get("failure", 0), sum(ended.values())
+        )
+        for task, ended in counts.ended.items()
+    }
+    rate, (low, high) = success_rate(tallies.values()), interval_95(tallies.values())
+    return {
+        **({} if rate is None else {"rate": float(100 * rate), "low": 100 * low, "high": 100 * high}),
+        "scored": sum(each.scored for each in tallies.values()),
+        "total": sum(each.attempts for each in tallies.values()),
+        "episodes": counts.last,
+        "tallies": {_line(task) or "": (each.successes, each.scored, each.attempts) for task, each in tallies.items()},
+    }
 
 
 def current(run: ListedRun, store: RunStore) -> ListedRun:

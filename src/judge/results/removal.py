@@ -7,6 +7,7 @@ from pathlib import Path
 
 from judge.store.layout import RUN_ID, RunStore, link_latest, runs_in
 from shared.errors import ConfigError
+from shared.files import size_of
 from shared.text import excerpt
 
 _DOOMED = ".removed-"
@@ -32,18 +33,6 @@ def removable(output_dir: Path, run_id: str) -> RunStore:
 
 def _missing(output_dir: Path, run_id: str) -> ConfigError:
     return ConfigError(f"no run {excerpt(run_id)} under {output_dir / 'runs'}", remedy="`wabe runs` lists their ids")
-
-
-def size_of(folder: Path) -> int:
-    """The bytes of all files below the folder; links are not followed, and hard links count once."""
-    sizes: dict[tuple[int, int], int] = {}
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            # A file may vanish meanwhile.
-            with contextlib.suppress(OSError):
-                found = Path(parent, name).lstat()
-                sizes[found.st_dev, found.st_ino] = found.st_size
-    return sum(sizes.values())
 
 
 def remove(store: RunStore) -> int:

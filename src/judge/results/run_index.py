@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from judge.results.listing import ListedRun, current, listed_run, listed_submissions
 from judge.results.run_notes import NotesFolder, RunNotes
 from judge.store.layout import RUN_ID, RunStore
-from judge.store.run_files import RUN, SUBMISSION
+from judge.store.run_files import EPISODE_COUNTS, RUN, SUBMISSION
 from shared.files import read_json, write_json
 from shared.models import Record
 
@@ -23,7 +23,7 @@ from shared.models import Record
 _VERSION = 1
 _FORMAT = f"{_VERSION}: {', '.join(ListedRun.model_fields)}"
 # What is listed of a run or shard comes from these.
-_LISTED_FILES = (RUN.name, SUBMISSION.name)
+_LISTED_FILES = (RUN.name, SUBMISSION.name, EPISODE_COUNTS.name)
 # Of a folder of submissions, which may be anybody's.
 _MAX_FILES = 10_000
 _MAX_DEPTH = 4

@@ -40,6 +40,8 @@ from shared.text import excerpt, one_line
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "pydantic")
 # Settings that do not affect a result, and those that may differ when a run is resumed.
 NO_RESULT = names_of(RunConfig, lambda setting: not setting.in_checksum)
+# In the `run.json` of a served scenario, whose attempts are episodes (`judge.store.episodes`).
+EPISODES = "episodes"
 _NOT_COMPARED = names_of(RunConfig, lambda setting: not setting.compared)
 _MAX_DIFFERENCES = 20
 
@@ -168,11 +170,12 @@ def begin_run(
     judge_ids: Mapping[str, str] | None = None,
     launch: Launch | None = None,
     excluded: Sequence[Exclusion] = (),
+    has_episodes: bool = False,
 ) -> None:
     """Write `run.json` before the first task; a resumed run keeps the time of its first start.
 
     `judge_ids` names the judges of tasks that the run's own judge does not decide, such as checks beside a judge model.
-    `excluded` are the tasks that the scenario leaves out.
+    `excluded` are the tasks that the scenario leaves out. `has_episodes`: the attempts are those of a served scenario.
     Raises `ConfigError` if it cannot be written, or if the folder contains a run with another request.
     """
     asked = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
@@ -214,11 +217,13 @@ def begin_run(
         **({"earlier_judges": earlier} if earlier else {}),
         "judge_usage": before.get("judge_usage"),
         "packages": package_versions(),
+        **({EPISODES: True} if has_episodes else {}),
     }
     with write_errors(f"cannot write {store.folder}", "free some space or choose another folder"):
         store.write_run(record)
     # Last, because the link to the newest run must not point at one that never started.
-    store.create()
+    if not has_episodes:
+        store.create()
 
 
 def _earlier_judges(before: Mapping[str, Any], judge_id: str) -> list[str]:
@@ -239,7 +244,7 @@ def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
         # A run recorded by a newer version cannot be resumed.
         with contextlib.suppress(ConfigError):
             record = store.read_run() or {}
-            if record.get("schema_version") != RUN_SCHEMA or store.shards():
+            if record.get("schema_version") != RUN_SCHEMA or store.shards() or record.get(EPISODES):
                 continue
             known = as_mapping(record.get("scenario"))
             is_same = known.get("sha256") == launch.scenario_sha256
@@ -410,9 +415,12 @@ def task_set_checksum(tasks: Sequence[Task]) -> str:
 def tasks_of(store: RunStore, record: Mapping[str, Any]) -> list[TaskStore]:
     """The folders of the tasks that a `run.json` lists, epoch by epoch, whether they exist or not.
 
+    Of a served scenario, those of the episodes that were kept.
     Raises `ConfigError` for an id that is not usable as a folder name.
     """
     names = task_names(store, record)
+    if record.get(EPISODES):
+        return [task for task in store.tasks() if task.name in names]
     return [store.task(name, epoch) for epoch in range(1, epochs_of(record) + 1) for name in names]
 
 

@@ -71,9 +71,14 @@ class Versions:
 
 
 def versions_of(runs: Iterable[ListedRun]) -> list[Versions]:
-    """Every agent, scenario and judge with scored tasks of two versions or more, those played last first."""
+    """Every agent, scenario and judge with scored tasks of two versions or more, those played last first.
+
+    Episodes are left out: what played them may have learnt from one to the next.
+    """
     series: defaultdict[tuple[str, str, str], list[ListedRun]] = defaultdict(list)
     for run in runs:
+        if run.episodes is not None:
+            continue
         if run.agent and run.scenario and run.judge and any(scored for _, scored, _ in run.tallies.values()):
             series[run.agent, run.scenario, run.judge].append(run)
     found = [each for each in (Versions(names, listed) for names, listed in series.items()) if len(each) > 1]

@@ -32,6 +32,7 @@ from judge.results.processes import in_processes
 from judge.results.recomputed import Recomputation, VerdictMismatch, deciding_config, is_of_checks, notes_of
 from judge.results.rows import ENTRY_COLUMNS, EXCLUDED
 from judge.results.run_record import (
+    EPISODES,
     excluded_by_run,
     excluded_by_scenario,
     judge_id_of,
@@ -42,6 +43,7 @@ from judge.results.run_record import (
     tasks_of,
 )
 from judge.results.submission import TaskSummary, build_submission
+from judge.results.verify_episodes import EpisodeFindings
 from judge.store.layout import DOWNLOADS, OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
 from judge.trajectory.files import (
     evidence_problems,
@@ -102,6 +104,8 @@ def verify_run(store: RunStore) -> Findings:
         recomputation = Recomputation(RunConfig())
         mismatches.append(f"{error.message}: verdicts are recomputed without it")
     notes = [f"older version ({schema}): digests not recorded, not checked"] if is_older else []
+    episodes = EpisodeFindings.of(store, run, tasks) if run.get(EPISODES) else None
+    tasks = tasks if episodes is None else episodes.ended
     summaries = []
     left_out = Counter[str]()
     judge_ids = [judge_id_of(run, task.name, task.epoch) for task in tasks]
@@ -113,7 +117,7 @@ def verify_run(store: RunStore) -> Findings:
         left_out += not_made
         mismatches += [f"{task.folder.relative_to(store.folder)}{problem}" for problem in problems]
         summaries += [summary] if summary else []
-    known = {task.folder for task in tasks}
+    known = {task.folder for task in (*tasks, *(episodes.unfinished if episodes else ()))}
     strays = [task.folder.relative_to(store.folder) for task in store.tasks() if task.folder not in known]
     mismatches += [f"{folder}: not a task of run.json" for folder in strays]
     try:
@@ -122,7 +126,7 @@ def verify_run(store: RunStore) -> Findings:
         detail = as_mapping(result["detail"])
     except (OSError, ValueError, KeyError, IndexError, TypeError):
         result, detail = {}, {}
-    mismatches += _checksums(run, summaries, detail)
+    mismatches += _checksums(run, summaries, detail, is_whole=episodes is None)
     judges = {summary.judge for summary in summaries if summary.judge}
     by_checks = {judge for judge in judges if judge.method == METHOD}
     # Verdicts of checks are recomputed by the installed code, regardless of which code gave them.
@@ -135,6 +139,13 @@ def verify_run(store: RunStore) -> Findings:
         found, of_labels = _labelled(detail, store)
         mismatches += found
         notes += of_labels
+    elif episodes is not None:
+        mismatches += [
+            *episodes.mismatches,
+            *episodes.other_tasks(summaries),
+            *_interrupted(store, episodes.unfinished),
+        ]
+        notes += episodes.notes
     else:
         mismatches.append("results.json: missing or not a submission: the run is not finished")
     return Findings(
@@ -343,19 +354,34 @@ def _recomputed(differences: Iterable[VerdictMismatch]) -> Iterator[str]:
 def _attempts(folder: Path) -> Iterator[str]:
     """Compare the files of earlier attempts with their steps. An interrupted attempt may have one more file."""
     for attempt in sorted((folder / "attempts").glob("*/")):
-        try:
-            steps = [step.model_dump(mode="json") for step in read_steps(attempt / "steps.jsonl")]
-            found = with_digests(attempt, {"steps": steps})["steps"]
-        except TrajectoryError as error:
-            yield f"attempts/{attempt.name}: {error.message}"
-            continue
-        if steps != found:
-            yield f"attempts/{attempt.name}: a screenshot or snapshot is not the file that was recorded (SHA-256)"
+        yield from (f"attempts/{attempt.name}: {problem}" for problem in _unfinished(attempt))
 
 
-def _checksums(run: Mapping[str, Any], summaries: Sequence[TaskSummary], detail: Mapping[str, Any]) -> Iterator[str]:
+def _interrupted(store: RunStore, tasks: Sequence[TaskStore]) -> Iterator[str]:
+    for task in tasks:
+        yield from (f"{task.folder.relative_to(store.folder)}: {problem}" for problem in _unfinished(task.folder))
+
+
+def _unfinished(folder: Path) -> Iterator[str]:
+    """Compare the files of an attempt without a result with its steps."""
+    try:
+        steps = [step.model_dump(mode="json") for step in read_steps(folder / "steps.jsonl")]
+        found = with_digests(folder, {"steps": steps})["steps"]
+    except TrajectoryError as error:
+        yield error.message
+        return
+    if steps != found:
+        yield "a screenshot or snapshot is not the file that was recorded (SHA-256)"
+
+
+def _checksums(
+    run: Mapping[str, Any], summaries: Sequence[TaskSummary], detail: Mapping[str, Any], *, is_whole: bool
+) -> Iterator[str]:
+    """`is_whole`: there is an attempt at every task, so that these are the run's set of tasks."""
     of_results, settings = made_with(summaries), settings_checksum(as_mapping(run.get("config")))
-    made = {"task_set_checksum": of_results["task_set_checksum"], "config_checksum": settings}
+    made: dict[str, Any] = {"config_checksum": settings}
+    if is_whole:
+        made["task_set_checksum"] = of_results["task_set_checksum"]
     if run.get("decided_by"):
         entries = [TaskEntry.read(summary.entry) for summary in summaries]
         # Earlier versions counted excluded tasks as well.

@@ -1,6 +1,7 @@
 """Plans a run: applies the command line to a scenario, and checks the result before anything starts."""
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -20,6 +21,7 @@ from judge.results.run_record import (
 )
 from judge.runner.baseline import Baseline, read_baseline
 from judge.runner.configured import check_judge, configured, notes_for_another_judge
+from judge.runner.instances import placed
 from judge.runner.launch import Member
 from judge.runner.options import RunOptions
 from judge.runner.person import pages_of_people
@@ -31,7 +33,7 @@ from judge.scenario.draft import RequestDraft
 from judge.scenario.frozen import recorded_at
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import Launch, Scenario, Shard
-from judge.scenario.toml import exclusions, idle_sites, select
+from judge.scenario.toml import exclusions, idle_sites, select, tasks_about
 from judge.scenario.toml import shard as slice_of
 from judge.store.layout import RunStore
 from shared.errors import ConfigError, WabeError
@@ -61,6 +63,11 @@ class Plan:
     baseline: Baseline | None = None
     archives: Archives | None = None
     config: RunConfig | None = None
+
+    @property
+    def instances(self) -> Mapping[str, Sequence[str]]:
+        """The addresses of the sites' instances, by website."""
+        return self.config.site_instances if self.config else {}
 
     @property
     def request(self) -> str:
@@ -167,8 +174,23 @@ def _choice(start: Start, config: RunConfig, archives: Archives | None, notes: t
         require_playable(config, tasks)
     idle = idle_sites(scenario, tasks)
     members = tuple(member for member in members if member.is_agent or member.name not in idle)
+    members, config = _on_instances(start, members, config, tasks)
     tasks = with_logins(scenario, tasks, start.settings.environ)
     return PlayChoice(config, tasks, members, archives, (*notes, *expired_logins(tasks, time.time())))
+
+
+def _on_instances(
+    start: Start, members: tuple[Member, ...], config: RunConfig, tasks: Sequence[Task]
+) -> tuple[tuple[Member, ...], RunConfig]:
+    """The members with the instances of their sites, and the settings that name these."""
+    sites = start.scenario.sites
+    played = planned(tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
+    attempts = {site.endpoint: tasks_about(site.endpoint, played, config.sites) * config.epochs for site in sites}
+    # Another judge is not told of those that are started here.
+    slots = {site: min(config.max_parallel, count) for site, count in attempts.items() if start.is_recorded_here}
+    found = placed(members, sites, slots)
+    addresses = {site: each for site, each in found.addresses.items() if start.is_recorded_here or each != (site,)}
+    return found.members, config.model_copy(update={"site_instances": addresses}) if addresses else config
 
 
 def _selected(scenario: Scenario, config: RunConfig, options: RunOptions) -> tuple[tuple[Task, ...], RunConfig]:

@@ -193,6 +193,8 @@ class _RunsPage:
 
     def _running(self, run: ListedRun) -> _RunningRun:
         store = RunStore(self._output_dir, run.id)
+        if run.episodes is not None:
+            return _RunningRun(run, live_address(store), run.total or 0, None)
         done = sum((task.folder / "result.json").exists() for task in store.tasks())
         return _RunningRun(run, live_address(store), done, run.total * run.epochs if run.total else None)
 

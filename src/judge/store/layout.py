@@ -2,7 +2,8 @@
 
 Layout (contract): `runs/<run_id>/results/<task_id>/{result.json, trajectory/, snapshots/, steps.jsonl, verdicts/}`,
 `final/` if a final observation was recorded, and `downloads/` if there were any. Later epochs are in
-`runs/<run_id>/epochs/<n>/results/<task_id>/`.
+`runs/<run_id>/epochs/<n>/results/<task_id>/`, and all episodes (`judge.store.episodes`) in
+`runs/<run_id>/episodes/<n>/results/<task_id>/`.
 A shard is a run of its own in `runs/<run_id>/shards/003-of-020/`.
 Every step is flushed before the next begins; everything else is written atomically.
 """
@@ -44,7 +45,8 @@ _LINE_BREAKS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 WITHDRAWN = "withdrawn.json"
 _ATTEMPTS = "attempts"
 _EPOCHS = "epochs"
-_IN_EPOCH = re.compile(rf"/{_EPOCHS}/([1-9][0-9]{{0,2}})/results/[^/]+$")
+EPISODES = "episodes"
+_IN_EPOCH = re.compile(rf"/(?:{_EPOCHS}/([1-9][0-9]{{0,2}})|{EPISODES}/([1-9][0-9]{{0,8}}))/results/[^/]+$")
 _FINAL = "final"
 DOWNLOADS = "downloads"
 # In `verdicts`: those that a later verdict of the same judge replaced, because other code gave them.
@@ -62,9 +64,9 @@ class TaskStore:
 
     @property
     def epoch(self) -> int:
-        """The number of the epoch, from 1, derived from the folder's path."""
+        """The number of the epoch or episode, from 1, derived from the folder's path."""
         found = _IN_EPOCH.search(self.folder.as_posix())
-        return int(found[1]) if found else 1
+        return int(found[1] or found[2]) if found else 1
 
     @property
     def key(self) -> str:
@@ -240,14 +242,26 @@ class RunStore:
         return write_errors(f"cannot write under {self.output_dir}", "choose another --output-dir or free some space")
 
     def task(self, task_id: str, epoch: int = 1) -> TaskStore:
-        """The folder of one task in one epoch. Ids are validated again here, because they become paths."""
+        """The folder of one task in one epoch or episode. Ids are validated again here, because they become paths."""
         if not TASK_ID.fullmatch(task_id):
             raise WabeError(f"task id {task_id[:60]!r} is not usable as a folder name")
+        if self.has_episodes:
+            return TaskStore(self.episodes / str(epoch) / "results" / task_id)
         results = self.results if epoch == 1 else self.folder / _EPOCHS / str(epoch) / "results"
         return TaskStore(results / task_id)
 
+    @property
+    def episodes(self) -> Path:
+        """The folder of the episodes of a served scenario."""
+        return self.folder / EPISODES
+
+    @property
+    def has_episodes(self) -> bool:
+        """Whether the attempts are the episodes of a served scenario, each with one task."""
+        return self.episodes.is_dir()
+
     def tasks(self) -> Iterator[TaskStore]:
-        """Every task folder of the run, epoch by epoch, in name order."""
+        """Every task folder of the run, epoch by epoch or episode by episode, in name order."""
         for results in (self.results, *later_results(self.folder)):
             if results.is_dir():
                 for folder in sorted(results.iterdir()):
@@ -282,8 +296,9 @@ class RunStore:
 
 
 def later_results(folder: Path) -> list[Path]:
-    """The results folders of a run's epochs after the first, in order."""
-    found = [path for path in (folder / _EPOCHS).glob("*/results") if _IN_EPOCH.search(f"{path.as_posix()}/x")]
+    """The results folders of a run's epochs after the first, or of its episodes, in order."""
+    inside = (path for name in (_EPOCHS, EPISODES) for path in (folder / name).glob("*/results"))
+    found = [path for path in inside if _IN_EPOCH.search(f"{path.as_posix()}/x")]
     return sorted(found, key=lambda path: int(path.parent.name))
 
 

@@ -18,12 +18,13 @@ if sys.platform != "win32":
 _log = logging.getLogger(__name__)
 
 _MAX_HOLDER_BYTES = 300
-_LOCK_ATTEMPTS = 10
+_LOCK_POLL_S = 0.005
 
 
 @contextlib.contextmanager
-def locked(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock file `path` while the body runs. Raises `ConfigError` that names the process holding it.
+def locked(path: Path, what: str, *, wait_s: float = 0.05) -> Iterator[None]:
+    """Hold the lock file `path` while the body runs. Raises `ConfigError` that names the process holding it, if that
+    does not release it within `wait_s`.
 
     The kernel releases the lock when the process ends, however it ends. On a file system without locks (some mounted
     volumes) this logs a warning and continues without a lock.
@@ -33,7 +34,7 @@ def locked(path: Path, what: str) -> Iterator[None]:
         stream = open(path, "a+b", buffering=0, opener=_open_no_link)  # noqa: SIM115
     with stream:
         try:
-            _take_lock(stream.fileno())
+            _take_lock(stream.fileno(), wait_s)
         except BlockingIOError:
             stream.seek(0)
             holder = (stream.read(_MAX_HOLDER_BYTES) or b"").decode("utf-8", "replace").strip()
@@ -51,14 +52,14 @@ def locked(path: Path, what: str) -> Iterator[None]:
         yield
 
 
-def _take_lock(file: int) -> None:
+def _take_lock(file: int, wait_s: float) -> None:
     if sys.platform == "win32":
         return None
-    for _ in range(_LOCK_ATTEMPTS - 1):
+    for _ in range(round(wait_s / _LOCK_POLL_S) - 1):
         with contextlib.suppress(BlockingIOError):
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # A process that only checks whether the folder is in use (`is_locked`) holds the lock for an instant.
-        time.sleep(0.005)
+        time.sleep(_LOCK_POLL_S)
     return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 

@@ -51,6 +51,8 @@ LABELS = RunFile("labels/")
 ENVELOPE = RunFile("signature.dsse.json", "internal")
 # What continues the run after a stop of its judge (`judge.server.resuming`).
 RESUMING = RunFile("resuming.json", "internal")
+# How many episodes of a served scenario there were (`judge.store.episodes`).
+EPISODE_COUNTS = RunFile("episodes.json")
 # In the order in which they are uploaded: a run with results counts as complete.
 RUN_FILES = (
     RunFile("results/", begins=True),
@@ -58,6 +60,7 @@ RUN_FILES = (
     RUN,
     SUBMISSION,
     LABELS,
+    EPISODE_COUNTS,
     RunFile("report/", "derived"),
     RunFile("report-public/", "derived"),
     RunFile("export/", "derived"),

@@ -66,6 +66,7 @@ def test_a_run_is_listed_with_its_scenario_participant_state_and_success_rate(tm
             "model": None,
             "revision": None,
             "epochs": 1,
+            "episodes": None,
             "agent": "white_agent",
             "version": None,
             "judge": None,

@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 from rich.console import Console
 from starlette.applications import Starlette
 
+from judge.browser.orphans import end_with_parent
 from judge.config import RunConfig
 from judge.records.events import SHARD_STARTED, Event, RequestWarning, RunDone, RunStarted, Sink, from_wire
 from judge.results.shards import merge_shards
 from judge.runner.boundary import ERROR, EXIT_USAGE, Interrupted
 from judge.runner.follow import RunOutcome
-from judge.runner.launch import child_environ, end_with_parent, launched, log_tail
+from judge.runner.launch import child_environ, launched, log_tail
 from judge.runner.options import RunOptions, resume_command
 from judge.runner.plan import Plan, make_plan, require_as_planned
 from judge.runner.playable import require_first_pages, require_folders
@@ -161,9 +162,10 @@ def _plan(options: RunOptions, settings: Settings) -> tuple[int, Plan]:
     plan = make_plan(options.model_copy(update={"shards": None, "resume": None}), settings)
     require_shardable(plan.scenario, options, is_recorded_here=plan.store is not None)
     for site in plan.scenario.sites:
-        if site.restart or site.reset_url:
+        if site.restart or site.reset_url or site.is_played_by_instance:
+            why = "has instances" if site.is_played_by_instance else "is reset between attempts"
             raise ConfigError(
-                f"{options.scenario}: site {site.name} is reset between attempts, so shards cannot share it",
+                f"{options.scenario}: site {site.name} {why}, so shards cannot share it",
                 remedy="leave --engine ray out",
             )
     if options.resume is not None:
