@@ -6,49 +6,29 @@ is only judged. So the same function starts and resumes a run.
 
 import asyncio
 import logging
-import secrets
-import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Literal
 
 from judge.browser.session import Browser
 from judge.config import RunConfig
-from judge.episode.episode import Connect, Episode, EpisodeEnd
-from judge.episode.reset import SiteTurns
+from judge.episode.attempts import Attempts, Stage
+from judge.episode.episode import Connect
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge
-from judge.judges.rescoring import differences, is_by_this_code, judge_stored, recomputed, verdict_on_file
+from judge.judges.rescoring import differences, is_by_this_code, recomputed, verdict_on_file
 from judge.network.archives import Archives
-from judge.network.attempt import InterceptorFactory, network_of, policy_of, require_network
-from judge.network.policy import NetworkPolicy
-from judge.records.events import (
-    RunDone,
-    RunStarted,
-    Sink,
-    StepBegun,
-    StepDone,
-    TaskDone,
-    TaskJudging,
-    TaskRetried,
-    TaskStarted,
-)
-from judge.records.steps import BlameFacts, Step
-from judge.records.tasks import Task, key_of
-from judge.records.verdicts import Verdict
-from judge.results.metering import LEDGER, AttemptStart
-from judge.results.progress import with_verdict
+from judge.network.attempt import InterceptorFactory
+from judge.records.events import RunDone, RunStarted, Sink
+from judge.records.tasks import Task
+from judge.results.metering import LEDGER
 from judge.results.submission import TaskSummary
-from judge.store.bounds import bounded
 from judge.store.layout import RunStore, TaskStore
-from judge.trajectory.earlier import earlier_digests
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
-from judge.trajectory.redaction import Redaction
 from shared.concurrency import for_each
-from shared.errors import Blame, SiteUnreachable, TrajectoryError
+from shared.errors import TrajectoryError
 from shared.logs import log_context
 
 _log = logging.getLogger(__name__)
@@ -74,13 +54,17 @@ class Assessment:
     recorder: InterceptorFactory | None = None
 
     def __post_init__(self) -> None:
-        self._since = time.time()
-        holds = self.archives.holds if self.archives else lambda _: False
-        self._sites = SiteTurns(self.config, self._policy, holds)
+        self._stage = Stage(
+            self.config,
+            self.browser,
+            self.judge,
+            closed=self.closed,
+            archives=self.archives,
+            recorder=self.recorder,
+            ledger=self.store.folder / LEDGER,
+        )
         for task in self.tasks:
-            require_network(task, self.config, archives=self.archives, is_recorded=self.recorder is not None)
-        # For the digests that replace session cookies in network traces. Never stored.
-        self._salt = secrets.token_bytes(16)
+            self._stage.require(task)
 
     async def run(self) -> tuple[TaskSummary, ...]:
         """Play and judge every task that is not settled yet. Returns one `TaskSummary` per task and epoch, in order.
@@ -119,17 +103,18 @@ class Assessment:
             return await self._settled(task, store)
 
     async def _settled(self, task: Task, store: TaskStore) -> TaskSummary:
+        attempts = Attempts(self._stage, task, store, self.connect, self.emit)
         try:
-            result = await self._settle(task, store)
+            result = await self._settle(attempts)
         except OSError as error:
             # For example a full disk.
             why = f"cannot write results: {error.strerror or error}"
-            result = self._done(self._unplayed(task, store, why, blame="internal"))
+            result = attempts.done(attempts.unplayed(why, blame="internal"))
         # Isolation boundary: an internal error fails only this task.
         except Exception as error:  # noqa: BLE001
             _log.exception("task %s", store.key)
             why = f"{type(error).__name__}; see the log"
-            result = self._done(self._unplayed(task, store, why, blame="internal"))
+            result = attempts.done(attempts.unplayed(why, blame="internal"))
         return TaskSummary.of(result, self.judge.judges_of(task)[0].id)
 
     def _kept(self, task: Task, store: TaskStore) -> TaskSummary | None:
@@ -158,228 +143,26 @@ class Assessment:
         is_fit = is_same and is_true and is_current and is_by_this_code(found, judge)
         return TaskSummary.of(result, judge.id) if is_fit else None
 
-    async def _settle(self, task: Task, store: TaskStore) -> Attempt:
+    async def _settle(self, attempts: Attempts) -> Attempt:
+        task, store = attempts.task, attempts.store
         if (reason := self.config.exclude.get(task.task_id)) is not None:
             store.begin()
-            left_out = self._unplayed(task, store, reason).model_copy(update={"stop_reason": "excluded"})
+            left_out = attempts.unplayed(reason).model_copy(update={"stop_reason": "excluded"})
             store.write_result(left_out.to_json())
-            return self._done(left_out)
+            return attempts.done(left_out)
         first = store.attempts() + 1
         try:
             stored = await asyncio.to_thread(_stored, task, store)
         except TrajectoryError as error:
             _log.warning("task %s is played again: %s", store.key, error)
             stored, cause = None, f"the recorded attempt is damaged: {error.message}"
-            self._retried(store, max(1, first - 1), cause)
+            attempts.retried(max(1, first - 1), cause)
         if store.is_interrupted:
             # It uses up no retry: however often the judge is stopped, the task is played to its end.
-            self._retried(store, first - 1, "the judge was stopped during the attempt", "internal")
+            attempts.retried(first - 1, "the judge was stopped during the attempt", "internal")
         if stored is not None and not stored[0].is_aborted:
-            return await self._judge(stored[0], store)
-        last = first + self.config.max_task_retries
-        in_real_time = False
-        # For each attempt so far in which the site could be opened: whether the participant acted on it.
-        acted: list[bool] = []
-        for number in range(first, last + 1):
-            end = await self._attempt(task, store, number, in_real_time=in_real_time)
-            in_real_time |= end.needs_real_time
-            # Page time failed, which is the judge's fault, so this does not use up a retry. Only on a site that can be
-            # reset, because the failed attempt may have changed it.
-            if end.needs_real_time and self._sites.can_reset(task):
-                self._keep(end, store)
-                self._retried(store, number, f"{end.error}: now in real time", end.blame)
-                end = await self._attempt(task, store, number, in_real_time=True)
-            acted += [end.has_acted] if end.steps else []
-            if end.is_unreachable and acted:
-                end = await self._blamed(end, has_acted=all(acted))
-            # A fault of the participant's is final: such an attempt does not count as aborted.
-            if not end.is_aborted or number == last:
-                break
-            self._keep(end, store)
-            self._retried(store, number, end.error or end.stop_reason, end.blame)
-        result = _as_recorded(end, store)
-        # Written before judging, so that a crash from here on does not cost an attempt.
-        store.write_result(result.to_json())
-        if not end.is_aborted:
-            return await self._judge(result, store)
-        if task.watched:
-            result = await self._with_policies(result, store)
-            store.write_result(result.to_json())
-        return self._done(result)
-
-    def _keep(self, end: EpisodeEnd, store: TaskStore) -> None:
-        """Record the end of an attempt that is played again: it counts for policies and goals."""
-        if end.task.watched:
-            store.write_result(_as_recorded(end, store).to_json())
-
-    async def _with_policies(self, result: Attempt, store: TaskStore) -> Attempt:
-        """The attempt with what became of its policies and of its attack, from the files on disk."""
-        if not result.task.watched:
-            return result
-        trajectory = await asyncio.to_thread(load_trajectory, store.folder)
-        found = {"policies": evaluate_policies, "attack": evaluate_attack}
-        return result.model_copy(
-            update={key: await asyncio.to_thread(decide, trajectory) for key, decide in found.items()}
-        )
-
-    async def _blamed(self, end: EpisodeEnd, *, has_acted: bool) -> EpisodeEnd:
-        """The end of an attempt on a site that became unreachable after the participant had been on it.
-
-        If it acted in every attempt, it may have shut the site down, unless even a reset does not make it work again.
-        """
-        works_again = has_acted and await self._sites.works_again(end.task)
-        party: Literal["participant", "site"] = "participant" if works_again else "site"
-        facts = BlameFacts(fault="site_unreachable", party=party, has_acted=has_acted, works_again=works_again)
-        changes: dict[str, Any] = {"blame_facts": facts}
-        if works_again:
-            error = f"acted on the site in every attempt, and only a reset makes it work again: {end.error}"
-            changes |= {"stop_reason": "participant_error", "error": error, "blame": "participant"}
-        return end.model_copy(update=changes)
-
-    def _retried(self, store: TaskStore, attempt: int, cause: str, blame: str | None = None) -> None:
-        with log_context(attempt=attempt):
-            self.emit(TaskRetried(task_id=store.name, epoch=store.epoch, attempt=attempt, cause=cause, blame=blame))
-
-    async def _attempt(self, task: Task, store: TaskStore, number: int, *, in_real_time: bool) -> EpisodeEnd:
-        with log_context(attempt=number):
-            return await self._attempted(task, store, number, in_real_time=in_real_time)
-
-    async def _attempted(self, task: Task, store: TaskStore, number: int, *, in_real_time: bool) -> EpisodeEnd:
-        """Play an attempt on sites in their initial state, or abort it because they could not be reset."""
-        try:
-            async with self._sites.turn(task, is_first=number == store.epoch == 1) as turn:
-                end = await self._play(turn.task, store, number, in_real_time=in_real_time)
-            return end.model_copy(update={"shared_state": turn.shares_state})
-        except SiteUnreachable as fault:
-            self._begin(store, number)
-            end = self._unplayed(task, store, fault.message, blame=fault.blame, number=number)
-            return end.model_copy(update={"is_unreachable": True})
-
-    def _policy(self, task: Task) -> NetworkPolicy:
-        return policy_of(task, self.config, self.closed)
-
-    def _begin(self, store: TaskStore, number: int) -> None:
-        max_steps = self.config.max_steps
-        self.emit(TaskStarted(task_id=store.name, epoch=store.epoch, attempt=number, max_steps=max_steps))
-        store.begin()
-
-    async def _play(self, task: Task, store: TaskStore, number: int, *, in_real_time: bool) -> EpisodeEnd:
-        self._begin(store, number)
-        self.judge.prefetch(task)
-
-        def observed(step: Step) -> None:
-            begun = StepBegun(task_id=store.name, epoch=store.epoch, step=step.index + 1, task=task.task, url=step.url)
-            self.emit(begun)
-            if step.screenshot is not None:
-                self.judge.prefetch(task, store.folder / step.screenshot)
-
-        def stepped(step: Step) -> None:
-            line, problem = (step.outcome.line, step.outcome.message) if step.outcome else (None, "")
-            self.emit(
-                StepDone(
-                    task_id=store.name,
-                    epoch=store.epoch,
-                    step=step.index + 1,
-                    reply=0 if step.reply_index is None else step.of_reply + 1,
-                    max_steps=self.config.max_steps,
-                    action=line or f"no action: {problem}",
-                    executed=line is not None,
-                    recorded=step,
-                )
-            )
-
-        episode = Episode(
-            task,
-            self.config,
-            self.browser,
-            self.connect,
-            store,
-            number=number,
-            observed=observed,
-            stepped=stepped,
-            in_real_time=in_real_time,
-            can_replay=self._sites.can_reset(task),
-            redaction=Redaction(
-                (*self.config.secrets, *task.secrets),
-                keep=task.named_fields,
-                files=[each.sha256 for each in task.files if each.sha256],
-                salt=self._salt,
-            ),
-            network=network_of(task, self.config, closed=self.closed, archives=self.archives, recorder=self.recorder),
-        )
-        if self.config.meter:
-            key = key_of(store.name, store.epoch)
-            start = AttemptStart(attempt=episode.context_id, task=key, began=time.time(), since=self._since)
-            start.write(self.store.folder / LEDGER)
-        return await episode.run()
-
-    def _unplayed(
-        self, task: Task, store: TaskStore, why: str, *, blame: Blame | None = None, number: int = 1
-    ) -> EpisodeEnd:
-        """The end of an attempt that was aborted before it began."""
-        now = time.time()
-        return EpisodeEnd(
-            task=task,
-            steps=(),
-            stop_reason="environment_fault",
-            max_steps=self.config.max_steps,
-            error=why,
-            blame=blame,
-            number=number,
-            epoch=store.epoch,
-            started_at=now,
-            ended_at=now,
-        )
-
-    async def _judge(self, result: Attempt, store: TaskStore) -> Attempt:
-        with log_context(attempt=result.number):
-            return await self._judged(result, store)
-
-    async def _judged(self, result: Attempt, store: TaskStore) -> Attempt:
-        began = time.monotonic()
-        asking = TaskJudging(task_id=result.task.task_id, epoch=result.epoch, steps=result.steps_taken)
-        # A run has one judge: verdicts by other code, from before the run was resumed, are repeated.
-        scored = await judge_stored(
-            store, self.judge, off_site=self.config.off_site, by_this_code=True, asking=lambda: self.emit(asking)
-        )
-        # No verdict means that the folder could not be read or written, which is not a failure of the participant.
-        verdict = scored.verdict or Verdict(outcome="unscored", reason=scored.reason, judge=self.judge.info)
-        result = await self._with_policies(result, store)
-        judged = with_verdict(result, verdict).model_copy(update={"judge_s": round(time.monotonic() - began, 3)})
-        store.write_result(judged.to_json())
-        return self._done(judged)
-
-    def _done(self, result: Attempt) -> Attempt:
-        why = result.error if result.excluded is None else result.cause
-        reason = result.verdict.reason if result.verdict else why or result.stop_reason
-        with log_context(attempt=result.number):
-            self.emit(
-                TaskDone(
-                    task_id=result.task.task_id,
-                    epoch=result.epoch,
-                    outcome=result.outcome,
-                    steps=result.steps_taken,
-                    reason=reason,
-                    reason_code=result.verdict.reason_code if result.verdict else None,
-                    attacked=result.task.attack is not None,
-                    blame=result.blame,
-                )
-            )
-        return result
-
-
-def _as_recorded(end: EpisodeEnd, store: TaskStore) -> Attempt:
-    """The attempt within the limits of records; not the task, which is not foreign text and must not be cut."""
-    recorded = bounded(end).model_copy(update={"task": end.task})
-    if not end.task.watched:
-        return recorded
-    try:
-        earlier = earlier_digests(store.folder)
-    except (TrajectoryError, OSError) as error:
-        _log.warning("task %s: %s", store.key, error)
-        # Unknown, so policies stay undecided.
-        earlier = ("unreadable",)
-    return recorded.model_copy(update={"earlier_attempts": earlier})
+            return await attempts.judge(stored[0])
+        return await attempts.play(first)
 
 
 def _is_current(result: Attempt, trajectory: Trajectory) -> bool:

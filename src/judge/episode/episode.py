@@ -1,6 +1,6 @@
 """One attempt at one task: observe, ask, act and record, until the participant or a limit ends it.
 
-Retries are in `judge.episode.assessment`: within an attempt, an executed action is never repeated.
+Retries are in `judge.episode.attempts`: within an attempt, an executed action is never repeated.
 """
 
 import asyncio
