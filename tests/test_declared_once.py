@@ -183,7 +183,7 @@ def test_a_kind_of_network_is_a_class_and_its_condition_in_one_file(copy: Path, 
     add_below(networks, '    """The sites themselves."""\n', QUOTA_NETWORK)
     add_below(networks, "AttemptNetwork = LiveNetwork", " | QuotaNetwork")
     chosen = '    if task.task_id == "quota":\n        return QuotaNetwork(site, policy)\n'
-    add_below(networks, "    site, policy = config.sites.of(task), policy_of(task, config, closed)\n", chosen)
+    add_below(networks, "    site, policy = config.sites.of(task), policy or policy_of(task, config)\n", chosen)
     assert run_in(copy, PLAY_WITH_A_QUOTA, tmp_path) == [["ended_by_page", 2], ["finished", 6]]
 
 

@@ -3,6 +3,7 @@
 import itertools
 import re
 import zoneinfo
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInf
 from judge.records.attacks import Modes
 from judge.records.tasks import TaskId
 from judge.records.verdicts import CHECKS, JUDGE
-from judge.sites import RunSites, is_site, origin_of
+from judge.sites import HostPort, RunSites, is_site, origin_of, place_of
 from shared.dates import Day
 from shared.declarations import Option, Setting, names_of
 from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, did_you_mean, shown
@@ -31,6 +32,8 @@ BrowserKind = Literal["headless", "headed"]
 HeadlessKind = Literal["auto", "shell", "new"]
 # `published`: unreadable replies of the judge model count as 0 and failure, as in the published evaluator.
 Fidelity = Literal["strict", "published"]
+# What the reward of an episode is made of.
+RewardKind = Literal["outcome", "progress"]
 # With this many steps, each as large as `judge.store` allows, an attempt's `result.json` can still be read.
 MAX_STEPS = 1000
 MAX_EPOCHS = 100
@@ -143,6 +146,7 @@ class Geolocation(Table):
     longitude: float = Field(ge=-180, le=180)
 
 
+HOSTED_INSTANCES = "nothing leads a hosted browser (cdp_url) to the instances of a site"
 # Stands for the task's id in `cdp_url`.
 CDP_TASK = "{task_id}"
 # The key in `archives` for all sites of all tasks.
@@ -154,6 +158,32 @@ class FrozenSite(Table):
 
     path: Annotated[OneLine, Field(min_length=1), at_most(5000)]
     sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+
+
+# Of settings that affect no verdict.
+_OF_TRAINING: Any = MappingProxyType({"compared": False, "in_checksum": False})
+# How many attempts a run may play at once.
+MAX_PARALLEL = 64
+Instances = Annotated[tuple[Url, ...], FailFast(), Field(min_length=1), at_most(MAX_PARALLEL), AsTuple]
+
+
+def instances_problem(sites: Mapping[str, Sequence[str]], others: Iterable[str] = ()) -> Invalid | None:
+    """Why these addresses cannot be those of the websites' instances, or `None`; `others` are sites without any.
+
+    An attempt sees the website's address, so the connection to an instance has to be of the same kind.
+    """
+    websites, used = {place_of(site) for site in (*sites, *others)}, set[HostPort]()
+    for site, addresses in sites.items():
+        for address in addresses:
+            place, parts = place_of(address), urlsplit(address)
+            if place is None or parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
+                return Invalid(f"{shown(address)} is not an instance's address", "write it like http://127.0.0.1:9101")
+            if parts.scheme != urlsplit(site).scheme:
+                return Invalid(f"{shown(address)} is an instance of {shown(site)}", "use http or https for both")
+            if place in used or (place in websites and place != place_of(site)):
+                return Invalid(f"{shown(address)} is used twice", "give each instance an address of its own")
+            used.add(place)
+    return None
 
 
 # Of settings that belong to one start: they may differ on `--resume`, and affect no result.
@@ -197,7 +227,7 @@ class RunConfig(Table):
             option=Option("How many tasks run at once.", before="participant_model", is_repeated=False),
             **_OF_A_START,
         ),
-    ] = Field(default=1, ge=1, le=64)
+    ] = Field(default=1, ge=1, le=MAX_PARALLEL)
     max_task_retries: Annotated[int, Setting("further attempts after a browser, site or judge fault")] = Field(
         default=1, ge=0, le=10
     )
@@ -478,6 +508,22 @@ class RunConfig(Table):
     off_site: Annotated[
         Literal["flag", "fail", "allow"], Setting("`flag`, `fail` or `allow` actions on other sites")
     ] = "flag"
+    # Not recorded if they are the defaults, because records of older versions do not have them.
+    reward: Annotated[
+        RewardKind,
+        Setting(
+            "what an episode of a [training environment](training.md#rewards) is worth: `outcome` (1 for success, 0 for"
+            " failure) or `progress` (the share of its checks that passed, less the share that held at the first look)",
+            **_OF_TRAINING,
+        ),
+    ] = Field(default="outcome", exclude_if=lambda value: value == "outcome")
+    policy_penalty: Annotated[
+        float,
+        Setting(
+            "what each violated [policy](safety.md) takes away from that reward, which then can be as low as -1",
+            **_OF_TRAINING,
+        ),
+    ] = Field(default=0.0, ge=0, le=1, exclude_if=lambda value: not value)
     name: Annotated[
         Annotated[OneLine, at_most(200)] | None,
         Setting(
@@ -524,6 +570,18 @@ class RunConfig(Table):
             **_OF_A_START,
         ),
     ] = Field(default=None, max_length=100)
+    # Ports of the runner, as above.
+    site_instances: Annotated[
+        dict[Url, Instances],
+        Setting(
+            "by website, the addresses of its [instances](#instances), each for one"
+            " attempt at a time: browsers open the website's own address, and the judge connects them to the instance",
+            default="from `[[sites]]`",
+            host=True,
+            instead=("instances belong to sites", 'write instances = "per_slot" into [[sites]]'),
+            **_OF_A_START,
+        ),
+    ] = Field(default_factory=dict, max_length=100, exclude_if=lambda value: not value)
     archives: Annotated[
         dict[str, FrozenSite],
         Setting(
@@ -620,6 +678,12 @@ class RunConfig(Table):
         return self
 
     @model_validator(mode="after")
+    def _instances_are_apart(self) -> Self:
+        if problem := instances_problem(self.site_instances):
+            raise Invalid(problem.problem, problem.remedy, key="site_instances")
+        return self
+
+    @model_validator(mode="after")
     def _is_one_browser(self) -> Self:
         if self.browser == "headed" and self.headless != "auto":
             raise Invalid("headless does not apply to a browser with a window", "remove one of the two", key="headless")
@@ -640,6 +704,7 @@ class RunConfig(Table):
             ("browser_path", self.browser_path is not None, "cdp_url names another browser"),
             ("upstream_proxy", self.upstream_proxy is not None, "a hosted browser (cdp_url) uses its own network"),
             ("archives", bool(self.archives), "an archive cannot answer a hosted browser (cdp_url)"),
+            ("site_instances", bool(self.site_instances), HOSTED_INSTANCES),
             ("attacks", self.attacks != "off", "nothing holds back what a hosted browser (cdp_url) sends"),
             ("settle", self.settle == "page-time", "a hosted browser (cdp_url) runs in real time only"),
         ):

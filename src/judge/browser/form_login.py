@@ -73,8 +73,8 @@ async def log_in(
 
     The browser is the one of `config`, as in attempts: sites may treat another one differently, and end its session.
     An `interceptor` answers the browser's requests; those that it forwards are subject to `policy`. The pages' clock
-    begins at `clock_ms` (since 1970), if given. Its requests go through `upstream`, if given, and are then subject to
-    the policy as well.
+    begins at `clock_ms` (since 1970), if given. With a `policy`, its requests are subject to it anyway, and go where it
+    leads them; with an `upstream`, they go through that.
     Raises `LoginFailed`, which names the site but no password, and `ConfigError` without a browser or a display.
     """
     from playwright.async_api import async_playwright
@@ -86,7 +86,7 @@ async def log_in(
         options: dict[str, Any] = {}
         if interceptor:
             options = await intercepted_options(stack, interceptor, policy or NetworkPolicy(), upstream)
-        elif upstream:
+        elif upstream or policy:
             # Chromium itself cannot log in to a SOCKS proxy.
             allowed = policy or NetworkPolicy.for_websites([account.address for account in accounts])
             guard = await stack.enter_async_context(guarding(allowed, upstream=upstream))

@@ -16,7 +16,7 @@ from judge.network.guard import Guard, guarding
 from judge.network.interception import Interceptor
 from judge.network.policy import NetworkPolicy
 from judge.network.upstream_proxy import UpstreamProxy
-from shared.errors import EnvironmentFault, ParticipantError
+from shared.errors import AttemptAbandoned, EnvironmentFault, ParticipantError
 from shared.logs import log_context
 from shared.models import ToolSpec
 
@@ -130,8 +130,8 @@ class BrowserPool:
         try:
             yield slot.begin(policy, interceptor)
             is_sound = True
-        # The participant failed, and the browser works.
-        except ParticipantError:
+        # The participant failed or gave up, and the browser works.
+        except (ParticipantError, AttemptAbandoned):
             is_sound = True
             raise
         finally:

@@ -47,6 +47,7 @@ from judge.trajectory.record import CURRENT_RULES, JUDGED_ENDS, Attempt, Network
 from judge.trajectory.redaction import Redaction
 from shared.claims import ClaimedTrace, ClaimedUsage
 from shared.errors import (
+    AttemptAbandoned,
     BrowserFault,
     EnvironmentFault,
     InternalFault,
@@ -226,7 +227,7 @@ class Episode:
     def _blame_facts(self, error: WabeError | None) -> BlameFacts | None:
         """What decides who is to blame for a fault that the participant can have caused."""
         # The judge itself stalled the page's clock, so the attempt is played again in real time.
-        others = InternalFault | SiteUnreachable | ClockStalled
+        others = InternalFault | SiteUnreachable | ClockStalled | AttemptAbandoned
         is_possible = isinstance(error, EnvironmentFault) and not isinstance(error, others)
         return self._route.decide() if is_possible and self._route.has_begun else None
 

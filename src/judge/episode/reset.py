@@ -1,24 +1,26 @@
 """Resets the sites of a task before each attempt, and reports which attempts share a site's state.
 
-Attempts on a site that can be reset run one after the other, because a reset would disturb an attempt in progress.
-Static sites never change. On any other site, an attempt may find changes that another one made.
+Attempts on a site that can be reset run one after the other, because a reset would disturb an attempt in progress; with
+instances, as many at once as there are instances. Static sites never change. On any other site, an attempt may find
+changes that another one made.
 """
 
-import asyncio
+import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 
 import httpx
 
 from judge.config import RunConfig
+from judge.episode.instances import SiteInstances
 from judge.network.guard import Guard, guarding
 from judge.network.policy import NetworkPolicy
 from judge.network.upstream_proxy import UpstreamProxy
 from judge.records.access import StorageState, merged, read_storage_state
 from judge.records.tasks import Task
-from judge.sites import Origin, origin_of
+from judge.sites import Origin, origin_of, place_of
 from shared.errors import SiteFault, SiteUnreachable
 from shared.text import one_line
 from shared.tls import site_client
@@ -35,11 +37,20 @@ _SERVER_ERRORS = 500
 class SiteUse:
     """An attempt's use of its sites. `shares_state`: another attempt was played there earlier or in parallel.
 
-    `task` is the one to be played: logged in to the sites as they are now.
+    `task` is the one to be played: logged in to the sites as they are now. `policy` leads to the attempt's own
+    `instances`: by website, the address of the declared instance that it has for itself.
     """
 
     task: Task
+    policy: NetworkPolicy
     shares_state: bool
+    instances: dict[str, str] = field(default_factory=dict)
+
+
+class ResetFailed(SiteUnreachable):
+    """A site could not be reset before an attempt, which would have had these instances."""
+
+    instances: Mapping[str, str] = {}
 
 
 class SiteTurns:
@@ -58,54 +69,77 @@ class SiteTurns:
         self._is_frozen = is_frozen
         self._restarts = config.site_restarts or {}
         self._policy_for = policy_for
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._instances = SiteInstances(config.site_instances)
         self._playing: defaultdict[Origin, list[SiteUse]] = defaultdict(list)
 
     def can_reset(self, task: Task) -> bool:
         """Whether each attempt finds the task's sites in their initial state."""
         return not self._unreset(task)
 
+    def at_once(self, task: Task) -> int | None:
+        """How many attempts at the task can be played at the same time; `None` for any number."""
+        return min((self._instances.count(site) for site in self._lent_for(task)), default=None)
+
     @asynccontextmanager
     async def turn(self, task: Task, *, is_first: bool) -> AsyncIterator[SiteUse]:
         """Reset the sites that can be reset; the body then plays the attempt. `is_first`: the task's first attempt.
 
-        Raises `SiteUnreachable` if a reset fails.
+        Waits for a free instance of each site that an attempt needs for itself. Raises `ResetFailed`.
         """
-        unreset = self._unreset(task)
-        async with AsyncExitStack() as stack:
-            logins = await self._reset(task, stack)
-            turn = SiteUse(_logged_in(task, logins or ()), shares_state=bool(unreset) and not is_first)
-            for origin in unreset:
-                others = self._playing[origin]
-                others.append(turn)
-                stack.callback(others.remove, turn)
-                if len(others) > 1:
-                    for each in others:
-                        each.shares_state = True
-            yield turn
+        unreset, lent = self._unreset(task), self._lent_for(task)
+        async with self._instances.lent(lent) as instances:
+            policy = self._routed(task, instances)
+            logins = await self._reset(task, policy, instances)
+            turn = SiteUse(_logged_in(task, logins), policy, bool(unreset) and not is_first, instances)
+            with ExitStack() as stack:
+                for origin in unreset - set(map(origin_of, lent)):
+                    others = self._playing[origin]
+                    others.append(turn)
+                    stack.callback(others.remove, turn)
+                    if len(others) > 1:
+                        for each in others:
+                            each.shares_state = True
+                yield turn
 
-    async def _reset(self, task: Task, stack: AsyncExitStack) -> list[StorageState] | None:
-        """Reset what can be reset, for as long as the stack lasts. Returns new log-ins; `None` if nothing can be reset.
+    def put_aside(self, instances: Mapping[str, str]) -> None:
+        """Lend the instances of an attempt whose site could not be opened to no other one, unless they are reset."""
+        for site, address in instances.items():
+            if site not in self._config.site_resets and site not in self._restarts:
+                self._instances.put_aside(site, address)
 
-        Raises `SiteUnreachable`.
-        """
+    def _routed(self, task: Task, instances: Mapping[str, str]) -> NetworkPolicy:
+        return self._policy_for(task).routed(instances, self._instances.addresses)
+
+    async def _reset(self, task: Task, policy: NetworkPolicy, instances: Mapping[str, str]) -> list[StorageState]:
+        """Reset what can be reset. Returns new log-ins. Raises `ResetFailed`, with that instance put aside."""
         logins = []
-        resets = {site: how for site, how in self._declared(task).items() if how != _STATIC}
-        # In the same order for all tasks, to avoid deadlocks.
-        for site in sorted(resets):
-            await stack.enter_async_context(self._locks[site])
-            if site not in self._restarts:
-                await reset_site(resets[site], self._policy_for(task), UpstreamProxy.of(self._config))
-            elif login := await restart_site(resets[site], task.task_id):
-                logins.append(login)
-        return logins if resets else None
+        for site, how in sorted(self._resets(task).items()):
+            try:
+                if site not in self._restarts:
+                    await reset_site(how, policy, UpstreamProxy.of(self._config))
+                elif login := await restart_site(how, task.task_id, instances):
+                    logins.append(login)
+            except SiteUnreachable as fault:
+                if site in instances:
+                    self._instances.put_aside(site, instances[site])
+                failed = ResetFailed(fault.message, remedy=fault.remedy)
+                failed.instances = instances
+                raise failed from fault
+            if site in instances:
+                self._instances.take_back(site, instances[site])
+        return logins
 
-    async def works_again(self, task: Task) -> bool:
-        """Whether a site that was unreachable answers after another reset; false for one that cannot be reset."""
+    async def works_again(self, task: Task, instances: Mapping[str, str]) -> bool:
+        """Whether a site that was unreachable answers after another reset; false for one that cannot be reset.
+
+        `instances` are those of the attempt that could not reach it.
+        """
+        resets = self._resets(task)
         try:
-            async with AsyncExitStack() as stack:
-                is_reset = await self._reset(task, stack) is not None
-                return is_reset and await _answers(task.website, self._policy_for(task), UpstreamProxy.of(self._config))
+            async with self._instances.lent(resets.keys() | instances.keys(), instances) as lent:
+                policy = self._routed(task, lent)
+                await self._reset(task, policy, lent)
+                return bool(resets) and await _answers(task.website, policy, UpstreamProxy.of(self._config))
         except SiteFault:
             return False
 
@@ -114,6 +148,16 @@ class SiteTurns:
         area = self._config.sites.of(task)
         declared = (self._config.site_resets | self._restarts).items()
         return {site: how for site, how in declared if area.holds(site) and not self._is_frozen(site)}
+
+    def _resets(self, task: Task) -> dict[str, str]:
+        """How to reset each of them by a request."""
+        return {site: how for site, how in self._declared(task).items() if how != _STATIC}
+
+    def _lent_for(self, task: Task) -> frozenset[str]:
+        """The sites that an attempt needs for itself: those that are reset, and all with instances within its reach."""
+        own, area = self._policy_for(task).own, self._config.sites.of(task)
+        reached = {site for site in self._instances.sites if area.holds(site) or place_of(site) in own}
+        return frozenset(self._resets(task)) | {site for site in reached if not self._is_frozen(site)}
 
     def _unreset(self, task: Task) -> frozenset[Origin]:
         """The origins of the task's start pages that cannot be reset."""
@@ -144,8 +188,10 @@ def _logged_in(task: Task, logins: Sequence[StorageState]) -> Task:
     return task.model_copy(update={"storage_state": merged([*given, *logins])})
 
 
-async def restart_site(address: str, task_id: str) -> StorageState | None:
+async def restart_site(address: str, task_id: str, instances: Mapping[str, str]) -> StorageState | None:
     """Have the runner reset a site for a task. Returns the storage state if it logged in there.
+
+    `instances` are those of the attempt, by website; the runner resets this site's, and logs in by way of all.
 
     Raises `SiteUnreachable`.
     """
@@ -153,7 +199,7 @@ async def restart_site(address: str, task_id: str) -> StorageState | None:
     policy = NetworkPolicy.for_websites([address])
     try:
         async with guarding(policy) as guard, _client(guard, _RESTART_S) as client:
-            answer = await client.post(address, params={"task": task_id})
+            answer = await client.post(address, params={"task": task_id, "instances": json.dumps(instances)})
     except httpx.HTTPError as error:
         raise SiteUnreachable(f"{address[:200]}: the site could not be reset: {_reason(error)}") from None
     if not answer.is_success:

@@ -142,16 +142,16 @@ AttemptNetwork = LiveNetwork | HostedNetwork | FrozenNetwork | RecordedNetwork |
 def network_of(
     task: Task,
     config: RunConfig,
+    policy: NetworkPolicy | None = None,
     *,
-    closed: Sequence[str] = (),
     archives: Archives | None = None,
     recorder: InterceptorFactory | None = None,
 ) -> AttemptNetwork:
     """The network of a new attempt, for a task and settings that `require_network` accepts.
 
-    `closed` are the addresses of the assessment's own servers.
+    `policy` is by default the task's (`policy_of`), which leads to no instance of a site.
     """
-    site, policy = config.sites.of(task), policy_of(task, config, closed)
+    site, policy = config.sites.of(task), policy or policy_of(task, config)
     if config.cdp_url is not None:
         return HostedNetwork(site, policy, task.task_id)
     if recorder is not None:

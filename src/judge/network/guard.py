@@ -192,13 +192,14 @@ class Guard:
     async def _connect(self, place: HostPort, policy: NetworkPolicy, tls: ssl.SSLContext | None) -> Peer:
         async with asyncio.timeout(_DIAL_TIMEOUT_S):
             failure: Exception = OSError("no address")
-            for address in await self._addresses(place, policy):
+            to = policy.served_by(place)
+            for address in await self._addresses(to, policy):
                 if why := self._refuse_address(policy, place, address):
                     failure = RequestRefused(f"{place}: {why}")
                     continue
                 try:
                     # The checked address, not the name, which might now resolve to another one (DNS rebinding).
-                    return await self._opened(address, place, tls)
+                    return await self._opened(address, to.port, (tls, place.host) if tls else None)
                 except OSError as error:
                     # Report that an address was refused rather than that another one did not answer.
                     failure = failure if isinstance(failure, RequestRefused) else error
@@ -213,14 +214,15 @@ class Guard:
         infos = await asyncio.get_running_loop().run_in_executor(self._resolver, look_up)
         return [str(address[0]) for *_, address in infos]
 
-    async def _opened(self, address: str, place: HostPort, tls: ssl.SSLContext | None) -> Peer:
-        host = place.host if tls else None
+    async def _opened(self, address: str, port: int, tls: tuple[ssl.SSLContext, str] | None) -> Peer:
+        """A connection to an address; with `tls`, for the name that the certificate must have."""
+        context, host = tls or (None, None)
         if self._upstream is None:
-            streams = await asyncio.open_connection(address, place.port, limit=CHUNK, ssl=tls, server_hostname=host)
+            streams = await asyncio.open_connection(address, port, limit=CHUNK, ssl=context, server_hostname=host)
         else:
-            connected = await self._upstream.connect(address, place.port, _DIAL_TIMEOUT_S)
+            connected = await self._upstream.connect(address, port, _DIAL_TIMEOUT_S)
             try:
-                streams = await asyncio.open_connection(sock=connected, limit=CHUNK, ssl=tls, server_hostname=host)
+                streams = await asyncio.open_connection(sock=connected, limit=CHUNK, ssl=context, server_hostname=host)
             except BaseException:
                 connected.close()
                 raise
@@ -232,10 +234,14 @@ class Guard:
         A site of the scenario may be on a private address. But a name that was public before and then becomes private
         would give its page access to private hosts (DNS rebinding).
         """
-        if self._upstream is not None and self._upstream.resolves and address == place.host and ip_of(address) is None:
+        to = policy.served_by(place)
+        if self._upstream is not None and self._upstream.resolves and address == to.host and ip_of(address) is None:
             # A name, whose addresses only the proxy knows.
             return None
         why = policy.refuse_address(place, address)
+        if to != place:
+            # Named by the runner or the operator, also on this machine.
+            return why
         if why is None and place in policy.own:
             private = refuse_ip(address)
             if private is None:

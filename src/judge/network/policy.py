@@ -1,7 +1,8 @@
 """Where a browser under assessment may connect, and why it may not connect elsewhere. Pure."""
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Self
 
 from judge.sites import HostPort, ip_of, place_of
 from shared.models import Record
@@ -19,6 +20,8 @@ _METADATA_SERVICE = "a metadata service"
 _LINK_LOCAL = "a link-local address"
 _THIS_MACHINE = "this machine"
 _OWN_SERVER = "a server of the assessment itself"
+_INSTANCE = "an instance of a site, which is reached at the site's own address only"
+_PUBLIC_INSTANCE = "a public address, but instances of sites belong on this machine or on a private network"
 
 
 class NetworkPolicy(Record):
@@ -28,12 +31,19 @@ class NetworkPolicy(Record):
     services: no task needs them, and untrusted requests name sites too. `closed` are the assessment's own servers,
     the judge and the participant, which are unreachable even as a task's website.
 
+    `routes` are the places that are served by an instance for this attempt, each with that instance's place, and
+    `instances` are those of all sites and attempts: a browser reaches an instance at its site's place only. They are
+    named by the runner or the operator, so they may be on private addresses like `own`, but not on public ones, which
+    any page could reach under other names.
+
     The guard (`judge.network.guard`) resolves a name once, asks this policy about every resulting address, and connects
     to exactly the allowed address, so that a name cannot resolve to another one in between (DNS rebinding).
     """
 
     own: tuple[HostPort, ...] = ()
     closed: tuple[HostPort, ...] = ()
+    routes: tuple[tuple[HostPort, HostPort], ...] = ()
+    instances: tuple[HostPort, ...] = ()
 
     @classmethod
     def for_websites(cls, sites: Iterable[str], *, closed: Iterable[str] = ()) -> "NetworkPolicy":
@@ -44,21 +54,52 @@ class NetworkPolicy(Record):
         urls = (url for site in sites for url in ([site] if "://" in site else [f"http://{site}", f"https://{site}"]))
         return cls(own=_places(urls), closed=_places(closed))
 
+    def routed(self, routes: Mapping[str, str], instances: Iterable[str]) -> Self:
+        """The policy of an attempt for which these instances serve these sites: by a site's address, its instance's.
+
+        `instances` are the addresses of all instances, whose attempts this one must not reach. A site that is its own
+        instance needs no route.
+        """
+        found = {
+            place: to for site, address in routes.items() if (place := place_of(site)) and (to := place_of(address))
+        }
+        return self.model_copy(
+            update={
+                "routes": tuple((place, to) for place, to in found.items() if place != to),
+                "instances": tuple(each for each in _places(instances) if found.get(each) != each),
+            }
+        )
+
+    def served_by(self, place: HostPort) -> HostPort:
+        """Where connections to a place are opened: the place itself, unless an instance serves it."""
+        return dict(self.routes).get(place, place)
+
     def refuse_name(self, place: HostPort) -> str | None:
         """Why this host must not even be resolved, or `None`."""
-        if place in self.closed:
+        if place in self.closed or self.served_by(place) in self.closed:
             return _OWN_SERVER
-        return _METADATA_SERVICE if place.host in _METADATA_NAMES else None
+        if place in self.instances and place not in dict(self.routes):
+            return _INSTANCE
+        return _METADATA_SERVICE if self.served_by(place).host in _METADATA_NAMES else None
 
     def refuse_address(self, place: HostPort, address: str) -> str | None:
-        """Why a connection to `place`, which resolved to `address`, is refused, or `None`."""
-        why = refuse_ip(address)
-        same_port = [closed.host for closed in self.closed if closed.port == place.port]
-        is_local = any(host == "localhost" or refuse_ip(host) == _THIS_MACHINE for host in same_port)
-        # A server on this machine is reachable under every name and address of this machine.
-        if address in same_port or (why == _THIS_MACHINE and is_local):
+        """Why a connection to `place` is refused, or `None`. Its host, or its instance's, resolved to `address`."""
+        why, to = refuse_ip(address), self.served_by(place)
+        if _is_one_of(self.closed, to.port, address):
             return _OWN_SERVER
+        if to != place:
+            return why if refuses_always(why) else _PUBLIC_INSTANCE if why is None else None
+        if _is_one_of(self.instances, place.port, address):
+            return _INSTANCE
         return why if place not in self.own or refuses_always(why) else None
+
+
+def _is_one_of(servers: Iterable[HostPort], port: int, address: str) -> bool:
+    """Whether a port of an IP address is one of these servers, as far as that is known without looking up names."""
+    same_port = [server.host for server in servers if server.port == port]
+    is_local = any(host == "localhost" or refuse_ip(host) == _THIS_MACHINE for host in same_port)
+    # A server on this machine is reachable under every name and address of this machine.
+    return address in same_port or (refuse_ip(address) == _THIS_MACHINE and is_local)
 
 
 def _places(urls: Iterable[str]) -> tuple[HostPort, ...]:

@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from judge.config import RunConfig
 from judge.runner.person import for_a_person, note_for
-from judge.runner.ports import PORT
-from judge.scenario.models import EXAMPLES, Endpoint, ParticipantEntry, Scenario
+from judge.scenario.models import EXAMPLES, PORT, Endpoint, ParticipantEntry, Scenario
 from judge.scenario.toml import read_scenario_bytes
 from shared.errors import ConfigError
 from shared.fields import at_most, closest, did_you_mean, shown

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import shlex
+import shutil
 import signal
 import socket
 import sys
@@ -13,7 +14,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date
+from functools import reduce
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urljoin, urlsplit
 
 import httpx
@@ -24,15 +27,15 @@ from rich.text import Text
 
 from judge.browser.orphans import adopt_orphans, end_with_parent, reaping_orphans
 from judge.runner.ports import turn_at
+from judge.runner.routes import routed_client
 from judge.scenario.credentials import resolved_headers
-from judge.scenario.models import ParticipantEntry, Ready, Scenario, SiteEntry, resolved_env
+from judge.scenario.models import DATA_DIR, PORT, ParticipantEntry, Ready, Scenario, SiteEntry, resolved_env
 from shared.a2a.client import fetch_card
 from shared.concurrency import together
 from shared.errors import ConfigError, WabeError
 from shared.files import read_end, reason_of
 from shared.models import Record
 from shared.settings import Settings
-from shared.tls import site_client
 
 _READY_TIMEOUT_S = 60.0
 _RUNNING_TIMEOUT_S = 10.0
@@ -49,7 +52,8 @@ class Member(Record):
     """A site or agent of a run, started here if it has a `cmd`.
 
     An agent is up when its card can be read, a site when it answers, as `ready` says if that is given. `headers` are
-    the credentials of a participant.
+    the credentials of a participant. `site` is the name of a site, and `instance` where one of its instances listens;
+    browsers reach that at the `endpoint`.
     """
 
     name: str
@@ -59,13 +63,36 @@ class Member(Record):
     env: dict[str, str] = Field(default_factory=dict, repr=False)
     ready: Ready | None = None
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    site: str = ""
+    instance: str | None = None
+
+    @property
+    def listens_at(self) -> str:
+        """Its own address."""
+        return self.instance or self.endpoint
+
+    @property
+    def routes(self) -> dict[str, str]:
+        """What leads requests for the endpoint to the instance."""
+        return {} if self.instance is None else {self.endpoint: self.instance}
 
 
 def site_member(site: SiteEntry, env: Mapping[str, str] | None = None) -> Member:
-    """A site as a member of a run; `env` are its own variables, resolved."""
+    """A site as a member of a run, on the port of its endpoint; `env` are its own variables, resolved."""
     return Member(
-        name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False, env=dict(env or {}), ready=site.ready
+        name=site.name,
+        endpoint=site.endpoint,
+        cmd=on_port(site.cmd, site.endpoint),
+        is_agent=False,
+        env=dict(env or {}),
+        ready=site.ready,
+        site=site.name,
     )
+
+
+def on_port(cmd: str | None, address: str) -> str | None:
+    """A site's command, with the port of an address in the place of `{port}`."""
+    return cmd and cmd.replace(PORT, str(urlsplit(address).port))
 
 
 def site_members(scenario: Scenario, settings: Settings) -> list[Member]:
@@ -126,17 +153,21 @@ def child_environ(
 
 @dataclass
 class Child:
-    """A process in a session of its own, and its log."""
+    """A process in a session of its own, and its log. `data_dir` is emptied whenever it starts."""
 
     name: str
     argv: Sequence[str]
     env: Mapping[str, str] = field(repr=False)
     log: Path
+    data_dir: Path | None = None
     process: asyncio.subprocess.Process = field(init=False)
 
     async def start(self) -> None:
         """Start the process; may be called again after `stop`. Raises `ConfigError` if it cannot be started."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
+        if self.data_dir is not None:
+            shutil.rmtree(self.data_dir, ignore_errors=True)
+            self.data_dir.mkdir(parents=True)
         with self.log.open("ab") as stream:
             try:
                 self.process = await asyncio.create_subprocess_exec(
@@ -186,18 +217,23 @@ class Child:
                 await self.process.wait()
 
 
-async def start_child(name: str, cmd: str, *, env: Mapping[str, str], log: Path, scenario_dir: Path) -> Child:
+async def start_child(
+    name: str, cmd: str, *, env: Mapping[str, str], log: Path, scenario_dir: Path, data_dir: Path | None = None
+) -> Child:
     """Start `cmd`, split as a shell would but without one. Raises `ConfigError` when it cannot be started."""
+    places = {
+        "{scenario_dir}": str(scenario_dir),
+        "{scenarios}": str(Settings.from_environ(env).scenarios_folder),
+        **({DATA_DIR: str(data_dir)} if data_dir else {}),
+    }
     try:
         # Replaced after splitting, so that the folder's name may contain spaces.
-        bundled = str(Settings.from_environ(env).scenarios_folder)
-        words = shlex.split(cmd)
-        argv = [word.replace("{scenario_dir}", str(scenario_dir)).replace("{scenarios}", bundled) for word in words]
+        argv = [reduce(lambda text, place: text.replace(*place), places.items(), word) for word in shlex.split(cmd)]
     except ValueError as error:
         raise ConfigError(f"{name}: cmd {cmd[:200]!r} cannot be split: {error}", remedy="check its quotes") from None
     if not argv:
         raise ConfigError(f"{name}: cmd is empty", remedy="give a command or leave the key out")
-    child = Child(name, argv, env, log)
+    child = Child(name, argv, env, log, data_dir if DATA_DIR in cmd else None)
     await child.start()
     return child
 
@@ -217,7 +253,9 @@ async def launched(
     `is_up` is called with the name of each member that is up, `waits` with a line about a site for which this waits
     because another run has started it.
     """
-    sites = [(each.name, each.endpoint) for each in members if not each.is_agent and each.cmd is not None]
+    # Instances have ports that no other run uses.
+    started = [each for each in members if not each.is_agent and each.cmd is not None]
+    sites = [(each.name, each.endpoint) for each in started if each.instance is None]
     async with turn_at(sites, waits), _launched(members, scenario_dir, environ, logs, is_up) as children:
         yield children
 
@@ -232,10 +270,11 @@ async def _launched(
 ) -> AsyncIterator[list[Child]]:
     for member in members:
         if member.cmd is not None:
-            require_free_port(member.name, member.endpoint)
+            require_free_port(member.name, member.listens_at)
     # Orphans of a killed child become children of this process, so that `_stop_all` finds them.
     adopt_orphans()
     children: dict[str, Child] = {}
+    folders = TemporaryDirectory(prefix="wabe-site-", ignore_cleanup_errors=True)
 
     async def wait(member: Member) -> None:
         await wait_until_up(member, children.get(member.name))
@@ -246,7 +285,12 @@ async def _launched(
             if member.cmd is not None:
                 log = log_path(logs, member.name)
                 children[member.name] = await start_child(
-                    member.name, member.cmd, env={**environ, **member.env}, log=log, scenario_dir=scenario_dir
+                    member.name,
+                    member.cmd,
+                    env={**environ, **member.env},
+                    log=log,
+                    scenario_dir=scenario_dir,
+                    data_dir=None if member.is_agent else Path(folders.name, str(len(children))),
                 )
         # Several may fail at once; the user can only act on one message.
         await together(wait(member) for member in members)
@@ -255,6 +299,7 @@ async def _launched(
     finally:
         # Shielded: a second Ctrl-C must not leave processes behind.
         await asyncio.shield(_stop_all(list(children.values())))
+        folders.cleanup()
 
 
 def require_free_port(name: str, endpoint: str) -> None:
@@ -276,8 +321,7 @@ async def wait_until_up(member: Member, child: Child | None) -> None:
     timeout_s = _READY_TIMEOUT_S if child else _RUNNING_TIMEOUT_S
     last: str | None = "no answer"
     try:
-        # No proxy, because the site is on this machine.
-        async with site_client(timeout=2.0) as client, asyncio.timeout(timeout_s):
+        async with routed_client(member.routes, timeout=2.0) as client, asyncio.timeout(timeout_s):
             while True:
                 if child and child.process.returncode is not None:
                     raise _not_up(member, child, f"ended with exit code {child.process.returncode}")
@@ -304,7 +348,7 @@ async def _site_lacks(member: Member, client: httpx.AsyncClient) -> str | None:
 
 
 def _not_up(member: Member, child: Child | None, problem: str) -> ConfigError:
-    message = f"{'agent' if member.is_agent else 'site'} {member.name} at {member.endpoint} {problem}"
+    message = f"{'agent' if member.is_agent else 'site'} {member.name} at {member.listens_at} {problem}"
     if child is None:
         return ConfigError(message, remedy="start it, or give the scenario a cmd that does")
     # Show the text, not the path, because the folder of a run that never began is deleted.

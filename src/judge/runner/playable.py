@@ -5,16 +5,17 @@ from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import httpx
 
 from judge.config import RunConfig
 from judge.records.tasks import Task
 from judge.runner.launch import Member
+from judge.runner.routes import routed_client
 from judge.sites import origin_of
 from shared.concurrency import for_each
 from shared.errors import ConfigError
-from shared.tls import site_client
 
 _FOLDER_OPTIONS = ("--directory", "-d")
 _PAGE_TIMEOUT_S = 10.0
@@ -70,17 +71,19 @@ async def require_first_pages(members: Iterable[Member], tasks: Sequence[Task], 
     to anything else. Tasks with a log-in are left out, because some sites answer 404 to anyone who is not logged in.
     """
     started = {origin_of(each.endpoint): each for each in members if not each.is_agent and each.cmd is not None}
+    routes = {site: address for each in started.values() for site, address in each.routes.items()}
     first: dict[str, Task] = {}
     for task in tasks:
         if origin_of(task.website) in started and task.storage_state is None and not task.http_credentials:
             first.setdefault(task.website, task)
     missing: list[str] = []
-    # No proxy, because the site is on this machine.
-    async with site_client(headers=_navigation(config), timeout=_PAGE_TIMEOUT_S, follow_redirects=True) as client:
+    options: dict[str, Any] = {"headers": _navigation(config), "timeout": _PAGE_TIMEOUT_S, "follow_redirects": True}
+    async with routed_client({}, **options) as client, routed_client(routes, **options) as routed:
 
         async def look(url: str) -> None:
+            chosen = routed if started[origin_of(url)].routes else client
             try:
-                async with client.stream("GET", url) as response:
+                async with chosen.stream("GET", url) as response:
                     if response.status_code in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
                         missing.append(url)
             except (httpx.HTTPError, httpx.InvalidURL):

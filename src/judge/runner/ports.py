@@ -10,12 +10,10 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from judge.scenario.models import AgentEntry, Scenario
+from judge.scenario.models import PORT, AgentEntry, Scenario
 from shared.errors import ConfigError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-# Stands for the agent's port in a command that is given without one.
-PORT = "{port}"
 _PORTS = range(16_000, 32_000)
 _POLL_S = 0.2
 

@@ -20,6 +20,7 @@ from judge.network.attempt import InterceptorFactory
 from judge.records.events import Sink
 from judge.records.tasks import Task
 from judge.results.submission import TaskSummary
+from judge.runner.instances import placed, require_public_addresses
 from judge.runner.launch import Child, Member, child_environ, launched
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.ports import free_port
@@ -80,13 +81,17 @@ async def rehearsing(
     logins: LogInArchives | None = None,
     today: date | None = None,
     requires_pages: bool = True,
+    slots: int = 0,
 ) -> AsyncIterator[Rehearsal]:
     """Run these sites and players while the body runs, log in to the sites, and reset them as a run does.
 
     `config` has the settings of the attempts and their browsers. `logins` answer log-ins instead of the network, or
     record them. `today` is the day of dates in scripts, by default the scenario's. `requires_pages`: the first page of
-    each task must be there. Raises `ConfigError`.
+    each task must be there. For as many attempts at once as there are `slots`, sites have instances; without, each is
+    its own only one. Raises `ConfigError`.
     """
+    found = placed(members, scenario.sites, {site.endpoint: slots for site in scenario.sites})
+    members = found.members
     folder = scenario.path.resolve().parent
     browser_settings = BrowserSettings.from_config(config, settings)
     require_folders(members, folder)
@@ -99,15 +104,17 @@ async def rehearsing(
         async with (
             launched(members, scenario_dir=folder, environ=environ, logs=store.logs) as children,
             browser_pool(browser_settings) as pool,
-            restarts_of(scenario.sites, children, accounts) as restarts,
+            restarts_of(scenario.sites, children, accounts, found.addresses) as restarts,
         ):
+            await require_public_addresses(members)
             if requires_pages:
                 await require_first_pages(members, tasks, config)
-            states = await accounts.first({member.name for member in members})
+            states = await accounts.first({member.site for member in members}, found.addresses)
             # The others log in again after each reset.
             kept = {site: state for site, state in states.items() if site not in restarts}
             resets = {"site_resets": scenario.resets, "site_restarts": restarts or None}
-            yield Rehearsal(store, children, pool, accounts.applied(tasks, kept), config.model_copy(update=resets))
+            changes = {**resets, "site_instances": found.addresses}
+            yield Rehearsal(store, children, pool, accounts.applied(tasks, kept), config.model_copy(update=changes))
 
 
 def client_of(member: Member, config: RunConfig) -> ParticipantClient:

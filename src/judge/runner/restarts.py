@@ -5,37 +5,59 @@ The judge resets a site with a `reset_url` by itself, unless a log-in must be re
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import dataclass
+from types import MappingProxyType
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
+from pydantic import TypeAdapter, ValidationError
 
+from judge.runner.instances import at, instance_name
 from judge.runner.launch import Child, site_member, wait_until_up
+from judge.runner.routes import routed_client
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.models import SiteEntry
 from shared.errors import ConfigError
-from shared.tls import site_client
 
 _RESET_S = 30.0
+_INSTANCES: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
+_NONE: Mapping[str, Sequence[str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class _ResetSite:
+    """A site that is reset here, with the child of each of its instances that was started here, by address."""
+
+    entry: SiteEntry
+    children: Mapping[str, Child]
 
 
 @asynccontextmanager
 async def restarts_of(
-    sites: Sequence[SiteEntry], children: Sequence[Child], logins: SiteLogins | None = None
+    sites: Sequence[SiteEntry],
+    children: Sequence[Child],
+    logins: SiteLogins | None = None,
+    instances: Mapping[str, Sequence[str]] = _NONE,
 ) -> AsyncIterator[dict[str, str]]:
     """While the body runs, a POST to a site's restart address resets it. Yields these addresses by site endpoint.
 
-    Sites with `restart` have one, and those with both `reset_url` and `login`. The POST names the task
-    (`?task=…`). The answer comes once the site is up again, and is the storage state (JSON) if it was logged in to for
-    this task, or an error that says why not.
+    Sites with `restart` have one, and those with both `reset_url` and `login`. `instances` are the addresses of those
+    that sites have, by endpoint. The POST names the task (`?task=…`), and the attempt's instances by endpoint
+    (`&instances=…`, JSON), of which it resets the site's. The answer comes once the site is up again, and is the
+    storage state (JSON) if it was logged in to for this task, or an error that says why not.
     """
     running = {child.name: child for child in children}
-    by_path = {
-        f"/{place}": site
-        for place, site in enumerate(sites)
-        if (site.restart and site.name in running) or (site.reset_url and logins and logins.has(site))
-    }
+    by_path: dict[str, _ResetSite] = {}
+    for place, site in enumerate(sites):
+        names = {
+            address: instance_name(site.name, site.endpoint, address)
+            for address in instances.get(site.endpoint, (site.endpoint,))
+        }
+        found = _ResetSite(site, {address: running[name] for address, name in names.items() if name in running})
+        if (site.restart and found.children) or (site.reset_url and logins and logins.has(site)):
+            by_path[f"/{place}"] = found
     if not by_path:
         yield {}
         return
@@ -53,8 +75,7 @@ async def restarts_of(
             site = by_path.get(target.path) if target else None
             status, content = "404 Not Found", b""
             if site is not None and target is not None:
-                (task_id,) = parse_qs(target.query).get("task", [""])
-                status, content = await _again(site, running.get(site.name), logins, task_id)
+                status, content = await _answer(site, logins, parse_qs(target.query))
             head = f"HTTP/1.1 {status}\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"
             writer.write(head.encode() + content)
             await writer.drain()
@@ -62,7 +83,7 @@ async def restarts_of(
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     try:
         port = server.sockets[0].getsockname()[1]
-        yield {site.endpoint: f"http://127.0.0.1:{port}{path}" for path, site in by_path.items()}
+        yield {site.entry.endpoint: f"http://127.0.0.1:{port}{path}" for path, site in by_path.items()}
     finally:
         server.close()
         # Sites that are being restarted are about to be stopped anyway.
@@ -70,18 +91,31 @@ async def restarts_of(
             task.cancel()
 
 
-async def _again(site: SiteEntry, child: Child | None, logins: SiteLogins | None, task_id: str) -> tuple[str, bytes]:
+async def _answer(site: _ResetSite, logins: SiteLogins | None, query: Mapping[str, Sequence[str]]) -> tuple[str, bytes]:
     """The status and the content of the answer."""
+    (task_id,) = query.get("task", [""])
     try:
-        if site.restart and child is not None:
-            await child.stop()
-            await child.start()
-            await wait_until_up(site_member(site), child)
-        elif site.reset_url:
-            async with site_client(timeout=_RESET_S) as client:
-                (await client.post(site.reset_url)).raise_for_status()
-        if logins is None or not logins.has(site) or not logins.concerns(task_id):
+        lent = _INSTANCES.validate_json(query.get("instances", ["{}"])[0])
+        await _reset(site, lent)
+        if logins is None or not logins.has(site.entry) or not logins.concerns(task_id):
             return "204 No Content", b""
-        return "200 OK", json.dumps((await logins.state_of(site)).to_json()).encode()
+        return "200 OK", json.dumps((await logins.state_of(site.entry, lent)).to_json()).encode()
+    except ValidationError:
+        return "400 Bad Request", b"the instances are unreadable"
     except (ConfigError, httpx.HTTPError) as error:
         return "500 The site is not back", str(error).encode()
+
+
+async def _reset(site: _ResetSite, lent: Mapping[str, str]) -> None:
+    """Reset the instance of a site among those of an attempt. Raises `ConfigError` or `httpx.HTTPError`."""
+    entry = site.entry
+    address = lent.get(entry.endpoint, entry.endpoint)
+    if not entry.restart:
+        async with routed_client(lent, timeout=_RESET_S) as client:
+            (await client.post(entry.reset_url or "")).raise_for_status()
+    elif (child := site.children.get(address)) is None:
+        raise ConfigError(f"site {entry.name} has no instance at {address}")
+    else:
+        await child.stop()
+        await child.start()
+        await wait_until_up(at(site_member(entry), address), child)

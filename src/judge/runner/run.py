@@ -32,6 +32,7 @@ from judge.runner.follow import (
     request_assessment,
     require_admission,
 )
+from judge.runner.instances import require_public_addresses
 from judge.runner.junit import write_junit
 from judge.runner.launch import child_environ, launched, log_path, log_tail, shown_logs
 from judge.runner.live_page import live_page_of
@@ -205,8 +206,9 @@ async def _play(
             waits=progress.phase,
         ) as children,
         shown_logs(children if options.show_logs else (), console),
-        restarts_of(plan.scenario.sites if plan.store else (), children, logins) as restarts,
+        restarts_of(plan.scenario.sites if plan.store else (), children, logins, plan.instances) as restarts,
     ):
+        await require_public_addresses(plan.members)
         await require_first_pages(plan.members, plan.tasks, plan.scenario.config)
         endpoint = plan.members[-1].endpoint
         progress.live_page(await live_page_of(endpoint, settings.auth_token, wants_link=console.is_terminal))
@@ -219,7 +221,7 @@ async def _play(
         if plan.resumes and plan.store is not None:
             progress.keeps(await asyncio.to_thread(_settled, plan.store))
         # Even if each attempt repeats it, so that a failing log-in is noticed immediately.
-        states = await logins.first({member.name for member in plan.members})
+        states = await logins.first({member.site for member in plan.members}, plan.instances)
         tasks = logins.applied(plan.tasks, {site: state for site, state in states.items() if site not in restarts})
         try:
             emit: Sink = FirstTasks(progress)

@@ -1,6 +1,7 @@
 """Logs in to sites with a `login`: once they are up, and again whenever they have been reset."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from judge.browser.form_login import Account, LoginFailed, log_in
@@ -11,8 +12,12 @@ from judge.records.access import StorageState, merged, read_storage_state
 from judge.records.tasks import Task
 from judge.scenario.logins import form_login, own_part, with_addresses
 from judge.scenario.models import Scenario, SiteEntry
+from judge.sites import place_of
 from shared.errors import ConfigError
 from shared.settings import Settings
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+_NO_LISTS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 class LogInArchives(Protocol):
@@ -55,8 +60,11 @@ class SiteLogins:
         """Whether a task uses the log-ins of its sites, because it has no storage state of its own."""
         return task_id not in self._with_own
 
-    async def state_of(self, site: SiteEntry) -> StorageState:
-        """Log in to the site, which has a login. Raises `ConfigError`."""
+    async def state_of(self, site: SiteEntry, instances: Mapping[str, str] = _NONE) -> StorageState:
+        """Log in to the site, which has a login. Raises `ConfigError`.
+
+        `instances` are those, by endpoint, that the log-in is for.
+        """
         login, config = self._logins[site.name], self._scenario.config
         account = Account(site.name, login.url, login.username, login.password)
         interceptor = self._archives.log_in_at(site.endpoint, [login.password]) if self._archives else None
@@ -66,7 +74,11 @@ class SiteLogins:
         clock_ms = self._archives.clock_at(site.endpoint) if self._archives and config.settle != "real-time" else None
         upstream = UpstreamProxy.of(config) if passes_on or interceptor is None else None
         allowed = [login.url, site.endpoint, *config.sites.shared]
-        policy = NetworkPolicy.for_websites(allowed) if passes_on or upstream else None
+        places = set(map(place_of, allowed))
+        routes = {own: address for own, address in instances.items() if own != address and place_of(own) in places}
+        policy = None
+        if passes_on or upstream or routes:
+            policy = NetworkPolicy.for_websites(allowed).routed(routes, routes.values())
         try:
             state = await log_in(
                 [account],
@@ -82,14 +94,17 @@ class SiteLogins:
             raise ConfigError(message, remedy=error.remedy) from None
         return own_part(read_storage_state(state), site.endpoint, config.sites.shared)[0]
 
-    async def first(self, started: Collection[str]) -> dict[str, StorageState]:
+    async def first(
+        self, started: Collection[str], instances: Mapping[str, Sequence[str]] = _NO_LISTS
+    ) -> dict[str, StorageState]:
         """Log in to every site among those `started`, and every frozen one, that has a login; by endpoint.
 
-        Raises `ConfigError`.
+        Of `instances`, by endpoint, the first ones are used. Raises `ConfigError`.
         """
+        used = {endpoint: addresses[0] for endpoint, addresses in instances.items()}
         up = [site for site in self._scenario.sites if site.name in started or site.archive]
         sites = [site for site in up if self.has(site)]
-        return {site.endpoint: await self.state_of(site) for site in sites}
+        return {site.endpoint: await self.state_of(site, used) for site in sites}
 
     def applied(self, tasks: Sequence[Task], states: dict[str, StorageState]) -> tuple[Task, ...]:
         """The tasks with the storage states, by endpoint, of the sites whose log-ins they use."""

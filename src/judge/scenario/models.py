@@ -7,12 +7,19 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urljoin, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapter, ValidationInfo, model_validator
 
-from judge.config import AllowedSites, Reason, RunConfig
+from judge.config import (
+    HOSTED_INSTANCES,
+    MAX_PARALLEL,
+    AllowedSites,
+    Reason,
+    RunConfig,
+    instances_problem,
+)
 from judge.evaluators.kinds.fetch import MAX_FETCHES, fetches_of
 from judge.evaluators.kinds.probe import MAX_EXPRESSIONS, expressions_of
 from judge.records.access import Credentials, DeclaredLogin, DeclaredState, StateContent
@@ -53,6 +60,10 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
 )
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _REFERENCE = re.compile(r"(\$\{[^}]*\}?)")
+# Stands for the port in a command, that of an agent or of an instance of a site.
+PORT = "{port}"
+# Stands for a folder of a site's own in its command, which is empty whenever the site starts.
+DATA_DIR = "{data_dir}"
 _MAX_VARIABLES = 100
 _LOOPBACK = {"localhost", "0.0.0.0", "::1", "::"}
 
@@ -82,6 +93,17 @@ def _is_env(value: object) -> object:
         if not isinstance(text, str) or "\0" in text or not name or "=" in name or "\0" in name:
             raise Invalid(f"the variable {shown(name)} is not a string", f'write {name[:40]!a} = "value"')
     return value
+
+
+def _are_instances(value: object) -> object:
+    """Validated by hand, because pydantic's errors would name each of the three forms."""
+    is_number = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_PARALLEL
+    listed = value if isinstance(value, list | tuple) else ()
+    is_list = 1 <= len(listed) <= MAX_PARALLEL and all(isinstance(each, str) and origin_of(each) for each in listed)
+    if value != "per_slot" and not is_number and not is_list:
+        remedy = f'write instances = "per_slot", a number from 1 to {MAX_PARALLEL}, or a list of addresses'
+        raise Invalid(f"{shown(value)} is not expected here", remedy)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _is_task_id(value: str) -> str:
@@ -138,6 +160,7 @@ MAX_ATTACKS = 50
 Attacks = Annotated[tuple[Attack, ...], at_most(MAX_ATTACKS), AfterValidator(_have_attack_names_of_their_own)]
 CommandLine = Annotated[Line, at_most(4000), AfterValidator(_is_command)]
 Endpoint = Annotated[Url, AfterValidator(_is_endpoint)]
+DeclaredInstances = Annotated[Literal["per_slot"] | int | tuple[Url, ...] | None, BeforeValidator(_are_instances)]
 Role = Annotated[str, Field(min_length=1), at_most(100), AfterValidator(_is_role)]
 
 
@@ -238,7 +261,9 @@ class SiteEntry(_Process):
     initial state; `restart`: restarting `cmd` does. `storage_state` and `http_credentials` apply to each task on the
     site that has none of its own. So does `login`, which is repeated whenever the site is reset, and `hold`, after the
     task's own; `files` as well. With an `archive`, recordings answer for the site, which is then not started;
-    `archive_sha256` is the digest that the file must have.
+    `archive_sha256` is the digest that the file must have. `instances`: how many of the site are started, so that as
+    many attempts are played at once, each on an instance of its own behind the site's address: `per_slot` for as many
+    as attempts are played at once, or the addresses of those that run already. A static or recorded site needs one.
     """
 
     name: Name
@@ -246,6 +271,7 @@ class SiteEntry(_Process):
     static: bool = False
     reset_url: Url | None = None
     restart: bool = False
+    instances: DeclaredInstances = None
     ready: Ready | None = None
     archive: Annotated[Line, Field(min_length=1), at_most(1000)] | None = None
     archive_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
@@ -272,6 +298,24 @@ class SiteEntry(_Process):
         return self
 
     @model_validator(mode="after")
+    def _has_instances_that_can_run(self) -> Self:
+        if not self.is_played_by_instance:
+            return self
+        if isinstance(self.instances, tuple):
+            if self.cmd is not None:
+                raise Invalid("addresses, and a cmd", 'keep one: with a cmd, write "per_slot"', key="instances")
+            if problem := instances_problem({self.endpoint: self.instances}):
+                raise Invalid(problem.problem, problem.remedy, key="instances")
+        elif self.cmd is None:
+            raise Invalid("needs a cmd", "add it, or list the addresses of instances that run already", key="instances")
+        elif PORT not in self.cmd:
+            raise Invalid(f"needs {PORT} in cmd", f"write {PORT} in the place of the port", key="instances")
+        if self.login is not None and not self.restart and self.reset_url is None:
+            # A log-in belongs to one instance, and it is a reset that says to which attempt's.
+            raise Invalid("a login, and no reset", "add restart = true or reset_url", key="instances")
+        return self
+
+    @model_validator(mode="after")
     def _has_the_archive_of_its_digest(self) -> Self:
         if self.archive_sha256 is not None and self.archive is None:
             raise Invalid("needs an archive", "add the archive's file name, or remove it", key="archive_sha256")
@@ -291,6 +335,11 @@ class SiteEntry(_Process):
     def reset(self) -> str | None:
         """How the site is reset to its initial state, in the form of `RunConfig.site_resets`."""
         return "static" if self.static else self.reset_url
+
+    @property
+    def is_played_by_instance(self) -> bool:
+        """Whether each attempt has an instance of its own: not if nothing that it does could disturb another one."""
+        return self.instances is not None and not self.static and self.archive is None
 
 
 class TaskTable(Table):
@@ -437,6 +486,16 @@ class ScenarioFile(Table):
         for name, _, setting in settings_in(RunConfig):
             if setting.instead is not None and getattr(self.config, name):
                 raise Invalid(*setting.instead, key="config")
+        return self
+
+    @model_validator(mode="after")
+    def _has_instances_within_reach(self) -> Self:
+        sites = [site for site in self.sites if site.is_played_by_instance]
+        if sites and self.config.cdp_url is not None:
+            raise Invalid(f"site {shown(sites[0].name)}: {HOSTED_INSTANCES}", "remove one of the two", key="sites")
+        listed = {site.endpoint: site.instances for site in self.sites if isinstance(site.instances, tuple)}
+        if problem := instances_problem(listed, [site.endpoint for site in self.sites]):
+            raise Invalid(problem.problem, problem.remedy, key="sites")
         return self
 
     @model_validator(mode="after")

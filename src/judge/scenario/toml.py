@@ -18,7 +18,7 @@ from judge.scenario.files import FilesBeside, files_problem, with_site_files
 from judge.scenario.holds import network_problem, with_site_holds
 from judge.scenario.models import EXAMPLES, Reading, Scenario, ScenarioFile, divided
 from judge.scenario.sealed import with_content
-from judge.sites import origin_of
+from judge.sites import RunSites, origin_of
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
 from shared.files import decode, parse_toml, read_errors, read_file
@@ -243,18 +243,24 @@ def exclusions(options: Iterable[str], tasks: Sequence[Task], excluded: Collecti
     return found
 
 
+def tasks_about(endpoint: str, tasks: Iterable[Task], run: RunSites) -> int:
+    """How many of these tasks are about the site."""
+
+    def is_about(task: Task) -> bool:
+        starts = {origin_of(url) for url in task.start_urls}
+        return origin_of(endpoint) in starts or run.of(task).holds(endpoint)
+
+    return sum(map(is_about, tasks))
+
+
 def idle_sites(scenario: Scenario, chosen: Collection[Task]) -> frozenset[str]:
     """The names of the sites that only tasks which were not chosen are about; they need not be started.
 
     A site that no task of the scenario names stays: another site may depend on it.
     """
 
-    def is_about(task: Task, endpoint: str) -> bool:
-        starts = {origin_of(url) for url in task.start_urls}
-        return origin_of(endpoint) in starts or scenario.config.sites.of(task).holds(endpoint)
-
     def used_by(tasks: Collection[Task]) -> set[str]:
-        return {site.name for site in scenario.sites if any(is_about(task, site.endpoint) for task in tasks)}
+        return {site.name for site in scenario.sites if tasks_about(site.endpoint, tasks, scenario.config.sites)}
 
     return frozenset(used_by(scenario.tasks) - used_by(chosen))
 

@@ -15,6 +15,7 @@ from judge.browser.pool import browser_pool
 from judge.browser.traces import traced
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
+from judge.episode.instances import waiting_notes
 from judge.episode.preflight import check_config
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
@@ -337,7 +338,7 @@ class JudgeService:
         )
         # Only for trusted requests: the error messages reveal which files exist on the judge's machine.
         check_config(config, self.settings)
-        warnings = request.warnings
+        warnings = (*request.warnings, *waiting_notes(tasks, config))
         unchecked = sum(not task.checks for task in tasks)
         if config.judge_model != OFFLINE:
             # Also checked here, so that a judge without budget refuses before browsers and participant work.

@@ -108,12 +108,13 @@ class Attempt(Record):
     are those after the last step or final observation. `error` and `blame` name the cause if the participant did not
     end the attempt itself. `settle` is how pages were waited for (`judge.browser.settle`); older versions did not
     record it. `site_tools`: whether the tools that pages register were offered, and nothing else that acts (`only`).
-    `shared_state`: the site was not in its initial state, or another attempt was played there at the same
-    time. `network_missing` is why there is no network trace. `self_recorded`: the evidence comes from the agent itself.
-    `participant_usage` is the agent's usage according to a foreign layout. `rules_version`: the rules by which checks
-    are decided on this recording. `blame_facts` decided who is to blame for a fault that a participant can cause
-    (`judge.episode.blame`); older versions did not record them. `fetched` are the answers that `fetch` checks compare.
-    `frozen` is what an attempt on frozen sites rests on, with its ledger.
+    `shared_state`: the site was not in its initial state, or another attempt was played there at the same time.
+    `site_instances`: by website, the address of the instance that the attempt had for itself; its pages are recorded
+    under the website's address. `network_missing` is why there is no network trace. `self_recorded`: the evidence comes
+    from the agent itself. `participant_usage` is the agent's usage according to a foreign layout. `rules_version`: the
+    rules by which checks are decided on this recording. `blame_facts` decided who is to blame for a fault that a
+    participant can cause (`judge.episode.blame`); older versions did not record them. `fetched` are the answers that
+    `fetch` checks compare. `frozen` is what an attempt on frozen sites rests on, with its ledger.
     `policies`: what became of each of the task's; `attack`: what became of the attack that it was played with.
     `earlier_attempts` are the digests of those at the same task and epoch, which count for both; recorded for tasks
     with policies or an attack.
@@ -146,6 +147,7 @@ class Attempt(Record):
     site_tools: Annotated[str, _EVIDENCE] = omit_default("off")
     self_recorded: Annotated[bool, _EVIDENCE] = omit_default(False)
     shared_state: bool = omit_default(False)
+    site_instances: dict[str, str] = omit_default({}, max_length=100)
     rules_version: Annotated[str, _EVIDENCE] = omit_default(FIRST_RULES)
     network: Annotated[NetworkTrace | None, ResultKey(evidence=True, since="wabe-2")] = None
     network_missing: str | None = None

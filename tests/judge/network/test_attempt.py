@@ -152,8 +152,9 @@ def test_a_frozen_attempt_has_the_clock_of_its_archive_and_reaches_nothing(tmp_p
 
 def test_beside_an_archive_the_live_sites_of_a_task_can_be_reached(tmp_path: Path) -> None:
     task = a_task(allowed_sites=[LIVE[:-1]])
-    network = network_of(task, RunConfig(), closed=("http://127.0.0.1:9/",), archives=archives_at(tmp_path, SHOP))
-    assert network.policy == policy_of(task, RunConfig(), ("http://127.0.0.1:9/",)) != NetworkPolicy()
+    policy = policy_of(task, RunConfig(), ("http://127.0.0.1:9/",))
+    network = network_of(task, RunConfig(), policy, archives=archives_at(tmp_path, SHOP))
+    assert network.policy == policy != NetworkPolicy()
 
 
 def test_a_task_on_live_sites_alone_is_not_frozen(tmp_path: Path) -> None:

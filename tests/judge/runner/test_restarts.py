@@ -15,8 +15,10 @@ from judge.config import RunConfig
 from judge.episode.reset import SiteTurns, restart_site
 from judge.network.policy import NetworkPolicy
 from judge.records.tasks import Task
+from judge.runner.instances import placed
 from judge.runner.launch import Child, launched, site_member
 from judge.runner.restarts import restarts_of
+from judge.runner.routes import routed_client
 from judge.scenario.models import SiteEntry
 from shared.errors import SiteFault
 
@@ -73,8 +75,41 @@ async def test_a_site_that_does_not_start_again_is_a_fault_of_the_site(tmp_path:
         (tmp_path / "broken").touch()
         address = restarts[site.endpoint]
         with pytest.raises(SiteFault, match=r"could not be reset: site shop at .* ended with exit code 3"):
-            await restart_site(address, "t")
+            await restart_site(address, "t", {})
         assert "shop ended during the run with exit code 3" in str(children[0].crash())
+
+
+@pytest.mark.slow
+async def test_an_attempt_restarts_its_own_instance_only_and_each_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "site.py").write_text(COUNTER)
+    command = f"{sys.executable} {tmp_path / 'site.py'} {{port}} {{data_dir}}"
+    endpoint = f"http://127.0.0.1:{free_port()}"
+    keys = {"name": "shop", "endpoint": endpoint, "cmd": command, "restart": True, "instances": "per_slot"}
+    site = SiteEntry.model_validate(keys)
+    members, instances = placed([site_member(site)], [site], {endpoint: 2})
+    first, second = instances[endpoint]
+    async with (
+        launched(members, scenario_dir=tmp_path, environ={}, logs=tmp_path / "logs") as children,
+        restarts_of([site], children, instances=instances) as restarts,
+        routed_client({endpoint: first}) as one,
+        routed_client({endpoint: second}) as two,
+    ):
+        folders = [child.data_dir for child in children if child.data_dir]
+        assert len({folder for folder in folders if not any(folder.iterdir())}) == 2
+        assert [Path(child.argv[-1]) for child in children] == folders
+        for folder in folders:
+            (folder / "order").touch()
+        for client in (one, two):
+            assert (await client.get(f"{endpoint}/visit")).text == "1"
+        config = RunConfig(site_restarts=restarts, site_instances=instances)
+        sites = SiteTurns(config, lambda task: NetworkPolicy.for_websites([task.website]))
+        async with sites.turn(Task(task_id="t", website=endpoint, task="x"), is_first=False) as turn:
+            assert turn.instances == {endpoint: first}
+            assert [(await client.get(endpoint)).text for client in (one, two)] == ["0", "1"]
+            assert [[*folder.iterdir()] for folder in folders] == [[], [folders[1] / "order"]]
+        with pytest.raises(SiteFault, match=r"site shop has no instance at http://127\.0\.0\.1:1"):
+            await restart_site(restarts[endpoint], "t", {endpoint: "http://127.0.0.1:1"})
+    assert not any(folder.exists() for folder in folders)
 
 
 async def test_sites_without_restart_have_no_address(tmp_path: Path) -> None:

@@ -9,12 +9,15 @@ import pytest
 
 from helpers.browser.hostile_site import Site
 from helpers.browser.login_site import PASSWORD, USER, login_site
+from helpers.ports import free_port
 from helpers.scenario.texts import AGENTS
 from judge.config import RunConfig
 from judge.episode.reset import SiteTurns, restart_site
 from judge.network.policy import NetworkPolicy
 from judge.records.access import StorageState, read_storage_state
 from judge.records.tasks import Task
+from judge.runner.instances import placed
+from judge.runner.launch import site_members
 from judge.runner.restarts import restarts_of
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.draft import RequestDraft
@@ -88,6 +91,29 @@ async def test_a_log_in_is_repeated_whenever_the_site_is_reset(site: Site, tmp_p
 
 
 @pytest.mark.e2e
+async def test_each_attempt_is_logged_in_to_its_own_instance(site: Site, tmp_path: Path) -> None:
+    address = f"http://127.0.0.1:{free_port()}"
+    with login_site() as other:
+        both = (site, other)
+        listed = [address_of(each) for each in both]
+        more = f'reset_url = "/reset"\ninstances = {json.dumps(listed)}'
+        scenario = a_scenario(tmp_path, address, more=more)
+        _, instances = placed(site_members(scenario, SETTINGS), scenario.sites)
+        logins = SiteLogins(scenario, SETTINGS)
+        assert list(await logins.first({"shop"}, instances)) == [address]
+        assert [len(each.seen) > 0 for each in both] == [True, False]
+        async with restarts_of(scenario.sites, [], logins, instances) as restarts:
+            resets = {"site_restarts": restarts, "site_resets": {address: f"{address}/reset"}}
+            config = RunConfig(**resets, site_instances=instances)
+            turns = SiteTurns(config, lambda task: NetworkPolicy.for_websites([task.website]))
+            task = scenario.tasks[0]
+            async with turns.turn(task, is_first=True) as one, turns.turn(task, is_first=True) as two:
+                assert [turn.instances[address] for turn in (one, two)] == listed
+                found = [[await greets(each, turn.task) for each in both] for turn in (one, two)]
+                assert found == [[True, False], [False, True]]
+
+
+@pytest.mark.e2e
 async def test_a_log_in_that_fails_after_a_reset_is_a_fault_of_the_site(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,7 +125,7 @@ async def test_a_log_in_that_fails_after_a_reset_is_a_fault_of_the_site(
         await logins.first({"shop"})
     async with restarts_of(scenario.sites, [], logins) as restarts:
         with pytest.raises(SiteFault, match=r"could not be reset: .*it still asks for the password") as error:
-            await restart_site(restarts[address], "a")
+            await restart_site(restarts[address], "a", {})
     assert "wrong-horse" not in str(error.value)
 
 

@@ -23,6 +23,7 @@ from shared.errors import ConfigError
             ("upstream_proxy", "upstream_resolves"),
         ),
         ({"site_restarts": {"http://127.0.0.1:1": "http://10.0.0.1/admin"}}, ("site_restarts",)),
+        ({"site_instances": {"http://shop.example": ["http://10.0.0.1/"]}}, ("site_instances",)),
     ],
 )
 def test_settings_that_reach_the_judges_own_machine_are_recognised(

@@ -162,9 +162,10 @@ def _plan(options: RunOptions, settings: Settings) -> tuple[int, Plan]:
     plan = make_plan(options.model_copy(update={"shards": None, "resume": None}), settings)
     require_shardable(plan.scenario, options, is_recorded_here=plan.store is not None)
     for site in plan.scenario.sites:
-        if site.restart or site.reset_url:
+        if site.restart or site.reset_url or site.is_played_by_instance:
+            why = "has instances" if site.is_played_by_instance else "is reset between attempts"
             raise ConfigError(
-                f"{options.scenario}: site {site.name} is reset between attempts, so shards cannot share it",
+                f"{options.scenario}: site {site.name} {why}, so shards cannot share it",
                 remedy="leave --engine ray out",
             )
     if options.resume is not None:
