@@ -32,6 +32,8 @@ BrowserKind = Literal["headless", "headed"]
 HeadlessKind = Literal["auto", "shell", "new"]
 # `published`: unreadable replies of the judge model count as 0 and failure, as in the published evaluator.
 Fidelity = Literal["strict", "published"]
+# What the reward of an episode is made of.
+RewardKind = Literal["outcome", "progress"]
 # With this many steps, each as large as `judge.store` allows, an attempt's `result.json` can still be read.
 MAX_STEPS = 1000
 MAX_EPOCHS = 100
@@ -158,6 +160,8 @@ class FrozenSite(Table):
     sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
 
 
+# Of settings that affect no verdict.
+_OF_TRAINING: Any = MappingProxyType({"compared": False, "in_checksum": False})
 # How many attempts a run may play at once.
 MAX_PARALLEL = 64
 Instances = Annotated[tuple[Url, ...], FailFast(), Field(min_length=1), at_most(MAX_PARALLEL), AsTuple]
@@ -504,6 +508,22 @@ class RunConfig(Table):
     off_site: Annotated[
         Literal["flag", "fail", "allow"], Setting("`flag`, `fail` or `allow` actions on other sites")
     ] = "flag"
+    # Not recorded if they are the defaults, because records of older versions do not have them.
+    reward: Annotated[
+        RewardKind,
+        Setting(
+            "what an episode of a [training environment](training.md#rewards) is worth: `outcome` (1 for success, 0 for"
+            " failure) or `progress` (the share of its checks that passed, less the share that held at the first look)",
+            **_OF_TRAINING,
+        ),
+    ] = Field(default="outcome", exclude_if=lambda value: value == "outcome")
+    policy_penalty: Annotated[
+        float,
+        Setting(
+            "what each violated [policy](safety.md) takes away from that reward, which then can be as low as -1",
+            **_OF_TRAINING,
+        ),
+    ] = Field(default=0.0, ge=0, le=1, exclude_if=lambda value: not value)
     name: Annotated[
         Annotated[OneLine, at_most(200)] | None,
         Setting(

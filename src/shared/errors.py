@@ -93,6 +93,12 @@ class SiteBlocked(SiteFault):
     """The task's website answers the judge's browser with a bot wall or CAPTCHA before the participant did anything."""
 
 
+class AttemptAbandoned(EnvironmentFault):
+    """Whoever plays the attempt gave it up or disappeared: a trainer that resets, closes, or stays idle."""
+
+    blame = "user"
+
+
 class InternalFault(EnvironmentFault):
     """This machine ran out of a resource: file descriptors, memory, buffers, disk space."""
 

@@ -125,8 +125,10 @@ class Participant(Protocol):
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str: ...
 
 
-def render_observation(observation: ObservationMessage) -> str:
+def render_observation(observation: ObservationMessage, *, with_tools: bool = True) -> str:
     """The text part of a judge's message, laid out as in this module's docstring.
+
+    Without the tools, for readers that have seen them, it is shorter by about 3,000 characters and cannot be parsed.
 
     URLs are cut at `MAX_URL_CHARS`, titles at `MAX_TITLE_CHARS`, a dialog at `MAX_DIALOG_CHARS`, feedback at
     `MAX_FEEDBACK_CHARS`, a notice at `MAX_NOTICE_CHARS`; of more than `MAX_TABS` tabs the current one and the last
@@ -139,9 +141,7 @@ def render_observation(observation: ObservationMessage) -> str:
         _render_value("Executed", "{} of {}".format(*observation.executed) if observation.executed else None),
         _render_value("Feedback", observation.feedback, MAX_FEEDBACK_CHARS),
         _render_value("Notice", observation.notice, MAX_NOTICE_CHARS),
-        "Tools:",
-        render_tools(observation.tools) or None,
-        f"Reply format: {reply_format(observation.tools, observation.max_actions)}",
+        *(_rendered_tools(observation) if with_tools else ()),
         _render_value("Page", page.url, MAX_URL_CHARS),
         _render_value("Title", page.title, MAX_TITLE_CHARS),
         _render_value("Dialog", page.dialog, MAX_DIALOG_CHARS),
@@ -152,6 +152,12 @@ def render_observation(observation: ObservationMessage) -> str:
         without_surrogates(page.snapshot),
     ]
     return "\n".join(line for line in lines if line is not None)
+
+
+def _rendered_tools(observation: ObservationMessage) -> tuple[str | None, ...]:
+    tools = observation.tools
+    format_line = f"Reply format: {reply_format(tools, observation.max_actions)}"
+    return "Tools:", render_tools(tools) or None, format_line
 
 
 def reply_format(tools: Sequence[ToolSpec], max_actions: int = 1) -> str:

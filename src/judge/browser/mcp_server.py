@@ -207,7 +207,7 @@ class McpServer:
         """From now on, raise a fault if the current browser has died or was replaced."""
         found = processes.family(processes.list_processes(), self.folder)
         self._groups = frozenset(one.group for one in found)
-        self._watch.close()
+        self._unwatch()
         # A hosted browser has no process on this machine, but its server exits when the connection is lost.
         is_watched = processes.is_server if self.settings.hosted else processes.is_browser
         self._watch = processes.Watch([one.pid for one in found if is_watched(one, self.folder)])
@@ -278,20 +278,28 @@ class McpServer:
 
     async def end(self) -> None:
         """End the server, the browser and everything they started."""
-        self._watch.close()
+        if self._task is not None:
+            await self._end(self._task)
+        self._unwatch()
         self._server_watch.close()
-        if self._task is None:
-            return
+
+    def _unwatch(self) -> None:
+        # Without its server, the browser is an orphan. A hosted one's watch is that of the server.
+        if self.settings.hosted is None:
+            self._watch.reap()
+        self._watch.close()
+
+    async def _end(self, task: asyncio.Task[None]) -> None:
         self._stop.set()
         if self._fault is None and not self._unanswered:
             # A server that exits by itself writes its compile cache. A faulty one is not given time for that.
-            await asyncio.wait({self._task}, timeout=_GRACE_S)
+            await asyncio.wait({task}, timeout=_GRACE_S)
         is_clean = await processes.end_family(self.folder, self._groups)
-        if not self._task.done():
+        if not task.done():
             # The client ends when it notices that the server is gone.
-            await asyncio.wait({self._task}, timeout=_UNWIND_S)
-            self._task.cancel()
-            await asyncio.wait({self._task}, timeout=_UNWIND_S)
+            await asyncio.wait({task}, timeout=_UNWIND_S)
+            task.cancel()
+            await asyncio.wait({task}, timeout=_UNWIND_S)
             is_clean = await processes.end_family(self.folder, self._groups)
         if not is_clean:
             _log.error("processes of a browser survive: %s", self.folder)

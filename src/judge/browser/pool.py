@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from judge.browser.chromium import BrowserFolder, BrowserSettings
 from judge.browser.display import virtual_display
 from judge.browser.mcp_server import McpServer
+from judge.browser.orphans import reaping_orphans
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.tools import offered_tools
 from judge.network.guard import Guard, guarding
 from judge.network.interception import Interceptor
 from judge.network.policy import NetworkPolicy
 from judge.network.upstream_proxy import UpstreamProxy
-from shared.errors import EnvironmentFault, ParticipantError
+from shared.errors import AttemptAbandoned, EnvironmentFault, ParticipantError
 from shared.logs import log_context
 from shared.models import ToolSpec
 
@@ -129,8 +130,8 @@ class BrowserPool:
         try:
             yield slot.begin(policy, interceptor)
             is_sound = True
-        # The participant failed, and the browser works.
-        except ParticipantError:
+        # The participant failed or gave up, and the browser works.
+        except (ParticipantError, AttemptAbandoned):
             is_sound = True
             raise
         finally:
@@ -208,10 +209,11 @@ async def browser_pool(
 ) -> AsyncIterator[BrowserPool]:
     """A pool that starts browsers on demand, and ends and removes all of them however the body ends."""
     pool = BrowserPool(settings, is_guarded=is_guarded, tasks_per_browser=tasks_per_browser)
-    try:
-        yield pool
-    finally:
-        await _despite_cancellation(pool.end)
+    async with reaping_orphans():
+        try:
+            yield pool
+        finally:
+            await _despite_cancellation(pool.end)
 
 
 async def _despite_cancellation(work: Callable[[], Awaitable[None]]) -> None:

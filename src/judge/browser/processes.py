@@ -101,6 +101,12 @@ class Watch:
         ended = self._poll.poll(0) if self._poll else not all(process.is_running() for process in self._processes)
         return not self._is_one_gone and not ended
 
+    def reap(self) -> None:
+        """Reap those that this process has adopted, because nobody else would. Only for what it has not started."""
+        for handle in self._handles:
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOHANG)
+
     def close(self) -> None:
         """Release the handles."""
         while self._handles:
@@ -118,22 +124,11 @@ def kill_family(folder: Path, known_groups: frozenset[int] = frozenset()) -> lis
 
 async def end_family(folder: Path, known_groups: frozenset[int]) -> bool:
     """Kill the browser's processes until none is left. False if any survives for more than a second."""
-    orphans: set[int] = set()
     for _ in range(_END_TRIES):
         found = kill_family(folder, known_groups)
         # Helpers that were just starting have lost their parents and are only found by group.
         known_groups |= {process.group for process in found}
         if not found:
-            _reap(orphans)
             return True
-        # The server is asyncio's child, which reaps it itself.
-        orphans |= {process.pid for process in found if not is_server(process, folder)}
         await asyncio.sleep(_END_POLL_S)
     return False
-
-
-def _reap(pids: Iterable[int]) -> None:
-    """Reap orphans that this process has adopted (as init in a container does), because no other process would."""
-    for pid in pids:
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from judge.browser.session import Browser
 from judge.config import RunConfig
-from judge.episode.attempts import Attempts, Stage
+from judge.episode.attempts import Attempts, AttemptSetup
 from judge.episode.episode import Connect
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
@@ -54,7 +54,7 @@ class Assessment:
     recorder: InterceptorFactory | None = None
 
     def __post_init__(self) -> None:
-        self._stage = Stage(
+        self._setup = AttemptSetup(
             self.config,
             self.browser,
             self.judge,
@@ -64,7 +64,7 @@ class Assessment:
             ledger=self.store.folder / LEDGER,
         )
         for task in self.tasks:
-            self._stage.require(task)
+            self._setup.require(task)
 
     async def run(self) -> tuple[TaskSummary, ...]:
         """Play and judge every task that is not settled yet. Returns one `TaskSummary` per task and epoch, in order.
@@ -103,7 +103,7 @@ class Assessment:
             return await self._settled(task, store)
 
     async def _settled(self, task: Task, store: TaskStore) -> TaskSummary:
-        attempts = Attempts(self._stage, task, store, self.connect, self.emit)
+        attempts = Attempts(self._setup, task, store, self.connect, self.emit)
         try:
             result = await self._settle(attempts)
         except OSError as error:

@@ -6,6 +6,7 @@ Used by assessments, which play each task once and in order, and by environments
 import asyncio
 import logging
 import secrets
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -16,13 +17,14 @@ from typing import Any, Literal
 from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
+from judge.episode.first_page import OPEN_TO_LOSS, loss_of
 from judge.episode.reset import ResetFailed, SiteTurns, SiteUse
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge
-from judge.judges.rescoring import judge_stored
+from judge.judges.rescoring import Scored, judge_stored
 from judge.network.archives import Archives
-from judge.network.attempt import InterceptorFactory, network_of, policy_of, require_network
+from judge.network.attempt import AttemptNetwork, InterceptorFactory, network_of, policy_of, require_network
 from judge.network.policy import NetworkPolicy
 from judge.records.events import Sink, StepBegun, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
 from judge.records.steps import BlameFacts, Step
@@ -31,10 +33,10 @@ from judge.records.verdicts import Verdict
 from judge.results.metering import AttemptStart
 from judge.results.progress import with_verdict
 from judge.store.bounds import bounded
-from judge.store.layout import TaskStore
+from judge.store.layout import VERDICTS, TaskStore
 from judge.trajectory.earlier import earlier_digests
 from judge.trajectory.files import load_trajectory
-from judge.trajectory.record import Attempt
+from judge.trajectory.record import JUDGED_ENDS, Attempt
 from judge.trajectory.redaction import Redaction
 from shared.errors import Blame, TrajectoryError
 from shared.logs import log_context
@@ -43,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Stage:
+class AttemptSetup:
     """What attempts are played with, and judged by. Attempts that are played at the same time share one.
 
     `browser` lends browsers (`judge.browser.pool.BrowserPool.browser`). `closed` are the addresses of the judge's own
@@ -84,7 +86,7 @@ class Attempts:
     `in_real_time`: page time is known not to work for the task's sites; set as soon as that is found.
     """
 
-    stage: Stage
+    setup: AttemptSetup
     task: Task
     store: TaskStore
     connect: Connect
@@ -97,7 +99,7 @@ class Attempts:
 
         `first` is the number of the first attempt. `may_retry` is asked before each further one.
         """
-        task, store, config = self.task, self.store, self.stage.config
+        task, store, config = self.task, self.store, self.setup.config
         last = first + config.max_task_retries
         # For each attempt so far in which the site could be opened: whether the participant acted on it.
         acted: list[bool] = []
@@ -105,7 +107,7 @@ class Attempts:
             end = await self._attempt(number)
             # Page time failed, which is the judge's fault, so this does not use up a retry. Only on a site that can be
             # reset, because the failed attempt may have changed it.
-            if end.needs_real_time and self.stage.sites.can_reset(task) and may_retry():
+            if end.needs_real_time and self.setup.sites.can_reset(task) and may_retry():
                 self._keep(end)
                 self.retried(number, f"{end.error}: now in real time", end.blame)
                 end = await self._attempt(number)
@@ -139,7 +141,7 @@ class Attempts:
             task=self.task,
             steps=(),
             stop_reason="environment_fault",
-            max_steps=self.stage.config.max_steps,
+            max_steps=self.setup.config.max_steps,
             error=why,
             blame=blame,
             number=number,
@@ -193,7 +195,7 @@ class Attempts:
 
         If it acted in every attempt, it may have shut the site down, unless even a reset does not make it work again.
         """
-        works_again = has_acted and await self.stage.sites.works_again(end.task, end.site_instances)
+        works_again = has_acted and await self.setup.sites.works_again(end.task, end.site_instances)
         party: Literal["participant", "site"] = "participant" if works_again else "site"
         facts = BlameFacts(fault="site_unreachable", party=party, has_acted=has_acted, works_again=works_again)
         changes: dict[str, Any] = {"blame_facts": facts}
@@ -211,32 +213,64 @@ class Attempts:
     async def _attempted(self, number: int) -> EpisodeEnd:
         """Play an attempt on sites in their initial state, or abort it because they could not be reset."""
         try:
-            async with self.stage.sites.turn(self.task, is_first=number == self.store.epoch == 1) as turn:
+            async with self.setup.sites.turn(self.task, is_first=number == self.store.epoch == 1) as turn:
                 end = await self._play(turn, number)
+                end = end.model_copy(update={"shared_state": turn.shares_state, "site_instances": turn.instances})
+                end = await self._unless_lost(turn, end)
                 if end.is_unreachable:
-                    self.stage.sites.put_aside(turn.instances)
-            return end.model_copy(update={"shared_state": turn.shares_state, "site_instances": turn.instances})
+                    self.setup.sites.put_aside(turn.instances)
+            return end.model_copy(update={"shared_state": turn.shares_state})
         except ResetFailed as fault:
             self._begin(number)
             end = self.unplayed(fault.message, blame=fault.blame, number=number)
             return end.model_copy(update={"is_unreachable": True, "site_instances": fault.instances})
 
+    async def _unless_lost(self, turn: SiteUse, end: EpisodeEnd) -> EpisodeEnd:
+        """The end of an attempt; aborted if it failed on a site that has been lost meanwhile. Who is to blame for that
+        is decided as for a site that cannot be opened.
+        """
+        # An archive answers always, and a recorder is not to record more.
+        is_live = end.frozen is None and self.setup.recorder is None
+        if not (is_live and end.may_be_lost and end.stop_reason in OPEN_TO_LOSS and await self._has_failed(end)):
+            return end
+        is_paged = end.settle == "page-time"
+        network = self._network(turn)
+        fault = await loss_of(turn.task, self.setup.config, network, self.setup.browser, is_page_time=is_paged)
+        if fault is None:
+            return end
+        error = f"the site was lost during the attempt: {fault.message}"
+        changes = {"stop_reason": "environment_fault", "error": error, "blame": fault.blame, "is_unreachable": True}
+        lost = end.model_copy(update=changes)
+        # An aborted attempt has no verdict.
+        shutil.rmtree(self.store.folder / VERDICTS, ignore_errors=True)
+        self.store.write_result(_as_recorded(lost, self.store).to_json())
+        return lost
+
+    async def _has_failed(self, end: EpisodeEnd) -> bool:
+        if end.stop_reason not in JUDGED_ENDS:
+            return True
+        result = _as_recorded(end, self.store)
+        # Judging reads the files.
+        self.store.write_result(result.to_json())
+        scored = await self._scored(result)
+        return scored.verdict is not None and scored.verdict.outcome == "failure"
+
     def _begin(self, number: int) -> None:
-        store, max_steps = self.store, self.stage.config.max_steps
+        store, max_steps = self.store, self.setup.config.max_steps
         self.emit(TaskStarted(task_id=store.name, epoch=store.epoch, attempt=number, max_steps=max_steps))
         store.begin()
 
     async def _play(self, turn: SiteUse, number: int) -> EpisodeEnd:
         """Play an attempt at the task, which is logged in to its sites."""
-        stage, store, task = self.stage, self.store, turn.task
+        setup, store, task = self.setup, self.store, turn.task
         self._begin(number)
-        stage.judge.prefetch(task)
+        setup.judge.prefetch(task)
 
         def observed(step: Step) -> None:
             begun = StepBegun(task_id=store.name, epoch=store.epoch, step=step.index + 1, task=task.task, url=step.url)
             self.emit(begun)
             if step.screenshot is not None:
-                stage.judge.prefetch(task, store.folder / step.screenshot)
+                setup.judge.prefetch(task, store.folder / step.screenshot)
 
         def stepped(step: Step) -> None:
             line, problem = (step.outcome.line, step.outcome.message) if step.outcome else (None, "")
@@ -246,56 +280,63 @@ class Attempts:
                     epoch=store.epoch,
                     step=step.index + 1,
                     reply=0 if step.reply_index is None else step.of_reply + 1,
-                    max_steps=stage.config.max_steps,
+                    max_steps=setup.config.max_steps,
                     action=line or f"no action: {problem}",
                     executed=line is not None,
                     recorded=step,
                 )
             )
 
-        config = stage.config
+        config = setup.config
         episode = Episode(
             task,
             config,
-            stage.browser,
+            setup.browser,
             self.connect,
             store,
             number=number,
             observed=observed,
             stepped=stepped,
             in_real_time=self.in_real_time,
-            can_replay=stage.sites.can_reset(task),
+            can_replay=setup.sites.can_reset(task),
             redaction=Redaction(
                 (*config.secrets, *task.secrets),
                 keep=task.named_fields,
                 files=[each.sha256 for each in task.files if each.sha256],
-                salt=stage.salt,
+                salt=setup.salt,
             ),
-            network=network_of(task, config, turn.policy, archives=stage.archives, recorder=stage.recorder),
+            network=self._network(turn),
         )
-        if config.meter and stage.ledger is not None:
+        if config.meter and setup.ledger is not None:
             key = key_of(store.name, store.epoch)
-            start = AttemptStart(attempt=episode.context_id, task=key, began=time.time(), since=stage.since)
-            start.write(stage.ledger)
+            start = AttemptStart(attempt=episode.context_id, task=key, began=time.time(), since=setup.since)
+            start.write(setup.ledger)
         return await episode.run()
 
-    async def _judged(self, result: Attempt) -> Attempt:
-        began = time.monotonic()
-        stage, store = self.stage, self.store
+    def _network(self, turn: SiteUse) -> AttemptNetwork:
+        setup = self.setup
+        return network_of(turn.task, setup.config, turn.policy, archives=setup.archives, recorder=setup.recorder)
+
+    async def _scored(self, result: Attempt) -> Scored:
+        """The verdict on a recorded attempt. One that was given before is not asked for again."""
         asking = TaskJudging(task_id=result.task.task_id, epoch=result.epoch, steps=result.steps_taken)
         # A run has one judge: verdicts by other code, from before the run was resumed, are repeated.
-        scored = await judge_stored(
-            store,
-            stage.judge,
-            off_site=stage.config.off_site,
+        return await judge_stored(
+            self.store,
+            self.setup.judge,
+            off_site=self.setup.config.off_site,
             by_this_code=True,
             asking=lambda: self.emit(asking),
         )
+
+    async def _judged(self, result: Attempt) -> Attempt:
+        began = time.monotonic()
+        scored = await self._scored(result)
         # No verdict means that the folder could not be read or written, which is not a failure of the participant.
-        verdict = scored.verdict or Verdict(outcome="unscored", reason=scored.reason, judge=stage.judge.info)
+        verdict = scored.verdict or Verdict(outcome="unscored", reason=scored.reason, judge=self.setup.judge.info)
         result = await self._with_policies(result)
         judged = with_verdict(result, verdict).model_copy(update={"judge_s": round(time.monotonic() - began, 3)})
-        store.write_result(judged.to_json())
+        self.store.write_result(judged.to_json())
         return self.done(judged)
 
 

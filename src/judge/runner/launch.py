@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ctypes
 import hashlib
 import os
 import re
@@ -26,6 +25,7 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
+from judge.browser.orphans import adopt_orphans, end_with_parent, reaping_orphans
 from judge.runner.ports import turn_at
 from judge.runner.routes import routed_client
 from judge.scenario.credentials import resolved_headers
@@ -45,17 +45,7 @@ _LOG_TAIL_BYTES = 16_384
 # Not for participants: anyone with access to Redis can change the judge model's replies, and with the key the tasks are
 # open.
 _JUDGE_ONLY = ("WABE_REDIS_URL", "WABE_SEAL_KEY")
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
-# From <linux/prctl.h>; Python has no names for these.
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
 _SIGNAL_NAMES = {member.value: member.name for member in signal.Signals}
-
-
-def end_with_parent() -> None:
-    """Run in a child before its program starts: makes the kernel end it if this process is killed."""
-    if _LIBC:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Member(Record):
@@ -281,9 +271,8 @@ async def _launched(
     for member in members:
         if member.cmd is not None:
             require_free_port(member.name, member.listens_at)
-    if _LIBC:
-        # Orphans of a killed child become children of this process, so that `_stop_all` finds them.
-        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # Orphans of a killed child become children of this process, so that `_stop_all` finds them.
+    adopt_orphans()
     children: dict[str, Child] = {}
     folders = TemporaryDirectory(prefix="wabe-site-", ignore_cleanup_errors=True)
 
@@ -305,7 +294,8 @@ async def _launched(
                 )
         # Several may fail at once; the user can only act on one message.
         await together(wait(member) for member in members)
-        yield list(children.values())
+        async with reaping_orphans():
+            yield list(children.values())
     finally:
         # Shielded: a second Ctrl-C must not leave processes behind.
         await asyncio.shield(_stop_all(list(children.values())))
@@ -371,7 +361,7 @@ async def _stop_all(children: list[Child]) -> None:
     for child in reversed(children):
         await child.stop()
     # Killing a process makes its children ours, so repeat until none is left.
-    for _ in range(20 if _LIBC else 0):
+    for _ in range(20 if sys.platform == "linux" else 0):
         found = psutil.Process().children(recursive=True)
         if not found:
             break

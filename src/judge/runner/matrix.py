@@ -21,11 +21,11 @@ from typing import Any
 from pydantic import ValidationError
 from rich.console import Console
 
+from judge.browser.orphans import end_with_parent
 from judge.records.sealing import SealKey
 from judge.results.run_record import is_finished
 from judge.runner.agents import agents_of, label_of, line_ups
 from judge.runner.boundary import EXIT_LOST, Interrupted
-from judge.runner.launch import end_with_parent
 from judge.runner.matrix_table import figures_of, print_table
 from judge.runner.options import DEFAULT_OUTPUT_DIR, RunOptions
 from judge.runner.plan import make_plan

@@ -76,7 +76,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class _Choice:
+class PlayChoice:
     """What is to be played, and how. `members` are without the sites that no task needs."""
 
     config: RunConfig
@@ -108,15 +108,26 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
     return replace(plan, baseline=baseline)
 
 
-def _plan(options: RunOptions, settings: Settings, today: date | None = None, now: datetime | None = None) -> Plan:
-    """`today` is the day of a run that has begun before, `now` the moment at which its frozen sites were recorded."""
+def choose(
+    options: RunOptions, settings: Settings, today: date | None = None, now: datetime | None = None
+) -> tuple[Start, PlayChoice]:
+    """What is started, and which tasks are played with which settings. Nothing is read of any run.
+
+    `today` is the day of a run that has begun before, `now` the moment at which its frozen sites were recorded. Raises
+    `ConfigError`.
+    """
     start = start_of(options, settings, today, now)
     config = _config(start)
     archives = open_archives(config)
     undecided = archives if today is None and now is None else None
     if recorded := recorded_at(start.scenario, undecided):
-        return _plan(options, settings, now=recorded)
-    choice = _choice(start, config, archives, _day_notes(config) if undecided else ())
+        return choose(options, settings, now=recorded)
+    return start, _choice(start, config, archives, _day_notes(config) if undecided else ())
+
+
+def _plan(options: RunOptions, settings: Settings, today: date | None = None) -> Plan:
+    """`today` is the day of a run that has begun before."""
+    start, choice = choose(options, settings, today)
     if not start.is_recorded_here:
         return _planned(start, choice, None)
     place = _place(start, choice)
@@ -148,14 +159,14 @@ def _day_notes(config: RunConfig) -> tuple[str, ...]:
     return (f"dates are relative to {config.today}, because {why}: play them apart, or set today in [config]",)
 
 
-def _choice(start: Start, config: RunConfig, archives: Archives | None, notes: tuple[str, ...]) -> _Choice:
+def _choice(start: Start, config: RunConfig, archives: Archives | None, notes: tuple[str, ...]) -> PlayChoice:
     """The tasks, with their log-ins, and the settings for them. Raises `ConfigError`."""
     scenario, members = start.scenario, start.members
     notes += () if start.is_ours else notes_for_another_judge(scenario)
     notes += tuple(pages_of_people(scenario))
     config = pinned(config, archives) if archives else config
     if not scenario.tasks:
-        return _Choice(config, (), members, archives, notes)
+        return PlayChoice(config, (), members, archives, notes)
     tasks, config = _selected(scenario, config, start.options)
     if archives:
         archives.check(tasks)
@@ -165,7 +176,7 @@ def _choice(start: Start, config: RunConfig, archives: Archives | None, notes: t
     members = tuple(member for member in members if member.is_agent or member.name not in idle)
     members, config = _on_instances(start, members, config, tasks)
     tasks = with_logins(scenario, tasks, start.settings.environ)
-    return _Choice(config, tasks, members, archives, (*notes, *expired_logins(tasks, time.time())))
+    return PlayChoice(config, tasks, members, archives, (*notes, *expired_logins(tasks, time.time())))
 
 
 def _on_instances(
@@ -195,7 +206,7 @@ def _selected(scenario: Scenario, config: RunConfig, options: RunOptions) -> tup
     return tasks, config
 
 
-def _place(start: Start, choice: _Choice) -> _RunTarget:
+def _place(start: Start, choice: PlayChoice) -> _RunTarget:
     """The folder of the run, and the part of it that is played here."""
     launch, tasks, config = launch_of(start, choice.members), choice.tasks, choice.config
     if start.options.shards is not None:
@@ -210,7 +221,7 @@ def _place(start: Start, choice: _Choice) -> _RunTarget:
     return _RunTarget(store, resumes, launch, tasks)
 
 
-def _planned(start: Start, choice: _Choice, place: _RunTarget | None) -> Plan:
+def _planned(start: Start, choice: PlayChoice, place: _RunTarget | None) -> Plan:
     """The plan of a run that is recorded in a place here, or by a judge elsewhere."""
     config = choice.config if place is None else choice.config.model_copy(update={"run_id": place.store.run_id})
     tasks = choice.tasks if place is None else place.tasks

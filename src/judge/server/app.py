@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from judge.browser.chromium import sweep
+from judge.browser.orphans import adopt_orphans
 from judge.records.events import RESUME_TOKEN_KEY
 from judge.server.limits import ServiceLimits
 from judge.server.live import LiveHub, live_routes
@@ -54,6 +55,8 @@ def serve_judge(
     version = metadata.version("wabe")
     # Remove browsers and folders that a killed judge has left behind.
     sweep()
+    # Browsers whose server was killed; `judge.browser.pool` reaps them.
+    adopt_orphans()
     raise_descriptor_limit()
     descriptors = descriptors_for_work()
     if descriptors < _MIN_DESCRIPTORS:

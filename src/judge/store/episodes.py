@@ -82,7 +82,7 @@ def read_counts(run: RunStore) -> EpisodeCounts | None:
     except (OSError, ValueError, ValidationError) as error:
         raise ConfigError(
             f"{path}: not readable as the counts of episodes: {str(error)[:200]}",
-            remedy="move it away: what is on disk is then counted anew",
+            remedy="move it away: what is on disk is then counted again",
         ) from None
 
 

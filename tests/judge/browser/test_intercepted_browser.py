@@ -172,11 +172,13 @@ async def test_in_page_time_every_clock_begins_where_it_is_set_and_the_next_task
             assert time.strftime("document %Y-%m-%d", time.gmtime()) in page.snapshot
 
 
-async def test_the_judges_own_requests_are_answered_as_well() -> None:
+async def test_the_judges_own_requests_are_answered_as_well_also_at_addresses() -> None:
     interceptor = Answering(lambda request: answer(f"to {request.url}", "text/plain"))
-    async with browser_pool(browser_settings()) as pool, pool.browser(POLICY, interceptor) as browser:
+    hosts = ("shop.example", "203.0.113.7", "203.0.113.7:8443", "[2001:db8::7]", "[2001:db8::7]:8443")
+    policy = NetworkPolicy.for_websites([f"https://{host}/" for host in hosts])
+    async with browser_pool(browser_settings()) as pool, pool.browser(policy, interceptor) as browser:
         await browser.open("https://shop.example/", "page-time")
-        for url in ("https://shop.example/api", "http://shop.example/api"):
+        for url in ("http://shop.example/api", *(f"https://{host}/api" for host in hosts)):
             found = await browser.fetch(url, None)
             assert (found.status, found.body) == (200, f"to {url}")
 

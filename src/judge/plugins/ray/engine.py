@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 from rich.console import Console
 from starlette.applications import Starlette
 
+from judge.browser.orphans import end_with_parent
 from judge.config import RunConfig
 from judge.records.events import SHARD_STARTED, Event, RequestWarning, RunDone, RunStarted, Sink, from_wire
 from judge.results.shards import merge_shards
 from judge.runner.boundary import ERROR, EXIT_USAGE, Interrupted
 from judge.runner.follow import RunOutcome
-from judge.runner.launch import child_environ, end_with_parent, launched, log_tail
+from judge.runner.launch import child_environ, launched, log_tail
 from judge.runner.options import RunOptions, resume_command
 from judge.runner.plan import Plan, make_plan, require_as_planned
 from judge.runner.playable import require_first_pages, require_folders

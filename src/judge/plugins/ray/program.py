@@ -18,8 +18,8 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from judge.browser.orphans import end_with_parent
 from judge.records.events import SHARD_STARTED
-from judge.runner.launch import end_with_parent
 from shared.settings import Settings
 
 # Four tasks at once keep two cores and 3 GB busy (deploy/).
