@@ -34,7 +34,6 @@ class Order(Record):
     verbose: bool = False
     log_format: LogFormat = "text"
 
-
     @property
     def socket(self) -> Path:
         """Where sessions are opened."""

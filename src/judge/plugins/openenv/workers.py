@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
+from judge.browser.orphans import end_with_parent
 from judge.environment.errors import CapacityReached, EpisodeFault, NotReset
 from judge.environment.session import SessionState, StepResult, reply_text
 from judge.plugins.openenv.calls import (
@@ -31,7 +32,6 @@ from judge.plugins.openenv.calls import (
     receive,
     send,
 )
-from judge.runner.launch import end_with_parent
 from shared.errors import WabeError
 from shared.text import counted, without_surrogates
 
