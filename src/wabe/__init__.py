@@ -3,25 +3,27 @@
 Build a participant, which is one async function:
     serve             answer a judge's requests over A2A
     Decide            the type of the function
-    Observation       what it receives: the task and the page
-    Page              the page in it: address, snapshot, screenshot
+    Observation, Page    what it receives: the task and the page (address, snapshot, screenshot)
     Action            what it returns: one tool with its parameters
 
 Read what was recorded:
     load_run, Run     a run as tables, by its folder, its id or "latest"
-    load_trajectory   one attempt, in any layout that WABE reads
-    Trajectory        such an attempt: task, steps, files
+    load_trajectory, Trajectory    one attempt, in any layout that WABE reads: task, steps, files
     Task, Step        what was asked, and one observation with its action
 
 Judge stored trajectories again:
     score, Scored     by checks or a judge model; the result for one attempt
-    Verdict           the verdict in it
-    RunConfig         the settings for it, such as the judge model
+    Verdict, RunConfig    the verdict in it; the settings for it, such as the judge model
     parse_score, parse_status    how judge models' replies are read
 
 Record an agent that brings its own browser:
     record, Recorder  begin a run of it
     Recording         one attempt, written step by step
+
+Train on a scenario's tasks:
+    environment, EnvironmentSession    one session: reset, step, state, close
+    environments, EnvironmentHost      several sessions at once
+    StepResult, EpisodeFault           the answer to a step, and an end without a reward
 
 Errors:
     WabeError         the base of all errors that are raised on purpose
@@ -44,6 +46,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from judge.config import RunConfig as RunConfig
+    from judge.environment.errors import EpisodeFault as EpisodeFault
+    from judge.environment.host import EnvironmentHost as EnvironmentHost
+    from judge.environment.session import EnvironmentSession as EnvironmentSession
+    from judge.environment.session import StepResult as StepResult
     from judge.judges.rescoring import Scored as Scored
     from judge.parsing import parse_score as parse_score
     from judge.parsing import parse_status as parse_status
@@ -60,6 +66,8 @@ if TYPE_CHECKING:
     from shared.errors import WabeError as WabeError
     from shared.models import Action as Action
     from shared.models import Page as Page
+    from wabe.environments import environment as environment
+    from wabe.environments import environments as environments
     from wabe.recording import Recorder as Recorder
     from wabe.recording import Recording as Recording
     from wabe.recording import record as record
@@ -73,6 +81,9 @@ _HOMES = MappingProxyType(
         "Action": "shared.models",
         "ConfigError": "shared.errors",
         "Decide": "participants.base",
+        "EnvironmentHost": "judge.environment.host",
+        "EnvironmentSession": "judge.environment.session",
+        "EpisodeFault": "judge.environment.errors",
         "Observation": "participants.base",
         "Page": "shared.models",
         "Recorder": "wabe.recording",
@@ -81,11 +92,14 @@ _HOMES = MappingProxyType(
         "RunConfig": "judge.config",
         "Scored": "judge.judges.rescoring",
         "Step": "judge.records.steps",
+        "StepResult": "judge.environment.session",
         "Task": "judge.records.tasks",
         "Trajectory": "judge.trajectory.record",
         "TrajectoryError": "shared.errors",
         "Verdict": "judge.records.verdicts",
         "WabeError": "shared.errors",
+        "environment": "wabe.environments",
+        "environments": "wabe.environments",
         "load_run": "wabe.runs",
         "load_trajectory": "judge.store",
         "parse_score": "judge.parsing",

@@ -71,9 +71,7 @@ async def test_endless_redirects_a_bad_certificate_and_a_forbidden_port_are_site
     assert len({task for task in asyncio.all_tasks() if not task.done()} - before) < 10
 
 
-async def test_a_site_that_goes_down_on_the_way_is_a_site_fault(
-    judge: LiveJudge, dice: random.Random
-) -> None:
+async def test_a_site_that_goes_down_on_the_way_is_a_site_fault(judge: LiveJudge, dice: random.Random) -> None:
     strike = dice.randrange(3)
     with hostile_site() as site:
         url = site.url

@@ -18,6 +18,7 @@ class EpisodeFault(WabeError):
         super().__init__(": ".join(filter(None, (ending, blame, why))))
         self.ending: Ending = ending
         self.party = blame
+        self.why = why
 
 
 class CapacityReached(ConfigError):

@@ -41,7 +41,8 @@ class HostSettings(Record):
     """How a scenario is offered. `config` are settings of `[config]` that are to differ from the scenario's.
 
     `task`, `level` and `limit` choose among the tasks as those options of `wabe run` do. `idle_s`: an episode without
-    a reply for so long is abandoned. `record`: the output folder in which episodes are kept; by default, none is.
+    a reply for so long is abandoned. `record`: the output folder in which episodes are recorded, of which the newest
+    `keep` are kept, in at most `keep_bytes`; by default, none is.
     """
 
     sessions: Annotated[int, Field(ge=1, le=64)] = 1
@@ -49,6 +50,8 @@ class HostSettings(Record):
     images: bool = False
     idle_s: Annotated[float, Field(gt=0)] = 600.0
     record: Path | None = None
+    keep: Annotated[int, Field(ge=0)] = 1_000
+    keep_bytes: Annotated[int, Field(ge=0)] = 5_000_000_000
     task: tuple[str, ...] = ()
     level: Level | None = None
     limit: Annotated[int | None, Field(ge=1)] = None
@@ -102,6 +105,11 @@ class EnvironmentHost:
         # Tasks on sites for which page time does not work.
         self._in_real_time: set[str] = set()
         _require_instances(setup, tasks, settings.sessions)
+
+    @property
+    def config(self) -> RunConfig:
+        """The settings of its attempts."""
+        return self._setup.config
 
     @property
     def active(self) -> int:

@@ -3,27 +3,31 @@
 import itertools
 import logging
 import shutil
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from judge.config import CONFIG, RunConfig
-from judge.environment.host import EnvironmentHost, HostSettings, training_config, untimed
+from judge.environment.host import EnvironmentHost, Episodes, HostSettings, training_config, untimed
 from judge.episode.attempts import AttemptSetup
 from judge.episode.preflight import check_config
+from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
 from judge.network.attempt import require_networks
 from judge.network.upstream_proxy import require_upstream
 from judge.records.checks import NO_CHECKS
 from judge.records.sealing import is_sealed
 from judge.records.tasks import Task
+from judge.results.episode_runs import recorded_episodes
 from judge.runner.options import RunOptions
+from judge.runner.place import launch_of
 from judge.runner.plan import PlayChoice, choose
-from judge.runner.rehearsal import rehearsing
+from judge.runner.rehearsal import Rehearsal, rehearsing
 from judge.runner.start import Start
 from judge.scenario.toml import idle_sites, read_scenario_bytes
+from judge.store.episodes import Retention
 from judge.store.layout import TaskStore
 from shared.errors import ConfigError
 from shared.settings import Settings
@@ -67,10 +71,11 @@ async def open_host(
     for note in choice.notes:
         _log.warning("%s", note)
     idle = idle_sites(start.scenario, tasks)
-    members = [member for member in choice.members if not member.is_agent and member.name not in idle]
-    async with rehearsing(start.scenario, found, config, members, tasks, logins=choice.archives) as stands:
-        judge = open_judge(stands.config, found, cache_dir=None)
-        try:
+    # Without the instances of a run's sites: there are as many as there are sessions.
+    members = [member for member in start.members if not member.is_agent and member.name not in idle]
+    playing = rehearsing(start.scenario, found, config, members, tasks, logins=choice.archives, slots=host.sessions)
+    async with playing as stands, _judging(stands.config, found) as judge:
+        with _episodes(stands, host, judge, start) as episodes:
             setup = AttemptSetup(
                 untimed(stands.config),
                 stands.pool.browser,
@@ -81,7 +86,7 @@ async def open_host(
             opened = EnvironmentHost(
                 setup,
                 stands.tasks,
-                Unrecorded(stands.store.results),
+                episodes,
                 host,
                 name=_name(start),
                 version=version("wabe"),
@@ -91,8 +96,31 @@ async def open_host(
                 yield opened
             finally:
                 await opened.aclose()
-        finally:
-            await judge.aclose()
+
+
+@asynccontextmanager
+async def _judging(config: RunConfig, settings: Settings) -> AsyncIterator[Judge]:
+    judge = open_judge(config, settings, cache_dir=None)
+    try:
+        yield judge
+    finally:
+        await judge.aclose()
+
+
+@contextmanager
+def _episodes(stands: Rehearsal, host: HostSettings, judge: Judge, start: Start) -> Iterator[Episodes]:
+    """Where the episodes are recorded. Raises `ConfigError`."""
+    if host.record is None:
+        yield Unrecorded(stands.store.results)
+        return
+    # Nobody plays in the place of the trainer.
+    launch = launch_of(start, start.members).model_copy(update={"participants": {}})
+    kept = Retention(host.keep, host.keep_bytes)
+    recorded = recorded_episodes(
+        host.record, config=stands.config, tasks=stands.tasks, judge=judge, launch=launch, retention=kept
+    )
+    with recorded as episodes:
+        yield episodes
 
 
 class Unrecorded:

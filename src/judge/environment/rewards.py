@@ -14,7 +14,8 @@ from judge.trajectory.record import Attempt, Trajectory
 
 _log = logging.getLogger(__name__)
 # Only the judge's operator may read why: the reason quotes the task's checks.
-_WITHHELD = "it could not be judged; the environment's log says why"
+_SEE_LOG = "the environment's log says why"
+_WITHHELD = f"it could not be judged; {_SEE_LOG}"
 
 
 def reward_of(attempt: Attempt, folder: Path, config: RunConfig) -> float:
@@ -22,6 +23,9 @@ def reward_of(attempt: Attempt, folder: Path, config: RunConfig) -> float:
 
     Blocks. Raises `EpisodeFault` if the attempt was not scored, and `TrajectoryError` if its files cannot be read.
     """
+    if attempt.is_aborted and attempt.blame == "internal":
+        _log.warning("task %s: %s", attempt.task.task_id, attempt.error)
+        raise EpisodeFault("aborted", "internal", _SEE_LOG)
     if attempt.is_aborted:
         if attempt.stop_reason == "site_blocked":
             raise EpisodeFault("blocked", attempt.blame, attempt.error or "")

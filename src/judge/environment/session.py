@@ -224,7 +224,8 @@ def reply_text(reply: object) -> str:
 def action_schema() -> dict[str, Any]:
     """The JSON schema of an action, with exactly one required key: clients put a reply that is no action into it."""
     return {
-        "title": "Action",
+        # Not "Action", by which verifiers knows a server of MCP tools.
+        "title": "BrowserAction",
         "type": "object",
         "properties": {
             "tool": {"type": "string", "description": "A tool's name, as the first observation lists them"},

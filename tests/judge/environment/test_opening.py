@@ -5,12 +5,16 @@ from pathlib import Path
 import psutil
 import pytest
 import tomli
+from typer.testing import CliRunner
 
 from helpers.scenario.copies import scenario_on_free_ports
+from judge.commands.app import app
 from judge.environment.errors import EpisodeFault
 from judge.environment.host import HostSettings
 from judge.environment.opening import open_host
 from judge.environment.session import EnvironmentSession
+from judge.store.episodes import read_counts
+from judge.store.layout import runs_in
 from shared.errors import ConfigError
 
 FINISH = {"tool": "finish", "params": {"answer": "done"}}
@@ -46,7 +50,7 @@ async def played(session: EnvironmentSession, task_id: str, *replies: object) ->
 async def test_episodes_on_the_demo_shop_in_two_sessions(tmp_path: Path) -> None:
     scenario = scenario_on_free_ports("demo", tmp_path)
     scenario.write_text(scenario.read_text() + on_ports_of(scenario, UNSCORABLE))
-    async with open_host(scenario, HostSettings(sessions=2)) as host:
+    async with open_host(scenario, HostSettings(sessions=2, record=tmp_path / "kept")) as host:
         offered = [task.task_id for task in host.tasks]
         assert "deal_of_the_day" in offered
         assert not {"unscorable", "over"} & {*offered}
@@ -68,6 +72,15 @@ async def test_episodes_on_the_demo_shop_in_two_sessions(tmp_path: Path) -> None
         with pytest.raises(EpisodeFault, match=r"^aborted: browser: "):
             await first.step(go)
         assert await played(first, "deal_of_the_day", go, FINISH) == 1.0
+        await first.reset("oak_desks")
+    (run,) = runs_in(tmp_path / "kept")
+    counts = read_counts(run)
+    assert counts is not None
+    assert counts.ended == {
+        "deal_of_the_day": {"failure": 1, "success": 2, "aborted": 1},
+        "oak_desks": {"failure": 1, "aborted": 1},
+    }
+    assert CliRunner().invoke(app, ["verify", str(run.folder)]).exit_code == 0
 
 
 async def test_a_scenario_without_a_task_that_can_be_scored_is_refused(tmp_path: Path) -> None:
