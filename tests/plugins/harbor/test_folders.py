@@ -90,7 +90,7 @@ def test_only_the_judges_folder_says_what_a_task_is_checked_for(tmp_path: Path) 
     }
     assert files >= {"task.toml", "instruction.md", "environment/docker-compose.yaml", "tests/test.sh"}
     judge = judge_of(folder)
-    assert judge["volumes"] == ["./judge:/scenario:ro"]
+    assert (judge["volumes"], judge["working_dir"]) == (["./judge:/scenario:ro"], "/scenario")
     assert judge["command"][-2:] == ["--", "/scenario/shop.toml"]
     # Otherwise Harbor may share the network namespace of the agent with it.
     assert judge["networks"] == {"default": {}}
@@ -187,6 +187,12 @@ def test_a_sealed_task_set_is_refused(tmp_path: Path) -> None:
 def test_what_is_outside_of_the_scenarios_folder_cannot_be_copied(tmp_path: Path, change: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         exported(tmp_path, change + TASK)
+
+
+def test_files_that_the_scenario_names_must_be_in_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text('{"cookies": [], "origins": []}')
+    with pytest.raises(ConfigError, match=r"state\.json"):
+        exported(tmp_path, TASK + 'storage_state = "../state.json"\n')
 
 
 def test_symbolic_links_and_huge_folders_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
