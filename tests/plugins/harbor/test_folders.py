@@ -148,6 +148,14 @@ def test_the_judge_gets_the_variables_that_its_scenario_names(tmp_path: Path) ->
     assert judge_of(tmp_path / "more" / "t1")["environment"] == ["GEMINI_API_KEY", "GOOGLE_API_KEY", "SHOP_KEY"]
 
 
+@pytest.mark.parametrize(("actions", "sends_images"), [("refs", False), ("both", True), ("coordinates", True)])
+def test_an_agent_that_may_point_at_the_screenshot_sees_it(tmp_path: Path, actions: str, *, sends_images: bool) -> None:
+    path = a_scenario(tmp_path / "set")
+    path.write_text(path.read_text().replace("[config]\n", f'[config]\nactions = "{actions}"\n'))
+    write_tasks(path, (), tmp_path / "out", NOTHING)
+    assert ("--images" in judge_of(tmp_path / "out" / "t1")["command"]) == sends_images
+
+
 def test_a_task_that_cannot_be_scored_is_left_out(tmp_path: Path) -> None:
     unchecked = TASK.replace('"t1"', '"t2"').replace(f"checks = [{CHECK}]", "")
     found = write_tasks(a_scenario(tmp_path / "set", TASK + unchecked), (), tmp_path / "out", NOTHING)

@@ -146,6 +146,8 @@ def _instruction_values(task: Task, scenario: Scenario) -> dict[str, Any]:
 def _compose_values(task: Task, scenario: Scenario, argument: str) -> dict[str, Any]:
     # As one word, because an id may begin with a dash.
     command = ["wabe", "harbor", "serve", f"--task={task.task_id}", "--host=0.0.0.0", f"--port={PORT}"]
+    # Points of the screenshot can only be named by an agent that sees it.
+    command += ["--images"] if scenario.config.actions != "refs" else []
     command += [f"--sha256={scenario.source_checksum}", "--", argument]
     return {
         # Without a local part, which no image's tag may have.
