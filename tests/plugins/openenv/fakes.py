@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from judge.environment.errors import CapacityReached, EpisodeFault, NotReset
 from judge.environment.host import TaskOffer
 from judge.environment.session import SessionState, StepResult
-from judge.plugins.openenv.app import Description, Sessions, build_app
+from judge.plugins.openenv.app import EnvironmentDescription, Sessions, build_app
 from judge.plugins.openenv.conversation import View
 from judge.plugins.openenv.frames import MAX_FRAME_BYTES
 from judge.plugins.openenv.offers import Offers
@@ -110,7 +110,7 @@ async def serving(
     app = build_app(
         sessions,
         Offers("shop", tasks),
-        Description("shop", "A shop.", "1.0"),
+        EnvironmentDescription("shop", "A shop.", "1.0"),
         view=view or View(),
         **{"idle_s": 30.0, **options},
     )

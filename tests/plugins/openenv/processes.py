@@ -8,11 +8,11 @@ from typing import Any
 
 from helpers.environment.scripted import hosting
 from judge.environment.host import EnvironmentHost, HostSettings
-from judge.plugins.openenv.calls import Order
+from judge.plugins.openenv.calls import WorkerOrder
 from judge.plugins.openenv.worker import play_session
 from judge.plugins.openenv.workers import Worker, Workers
 
-ORDER = Order(scenario=Path("shop.toml"), host=HostSettings(sessions=2), folder=Path())
+ORDER = WorkerOrder(scenario=Path("shop.toml"), host=HostSettings(sessions=2), folder=Path())
 
 
 class Playing:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from judge.plugins.openenv.conversation import Conversation, View
+from judge.plugins.openenv.conversation import ClientConversation, View
 from judge.plugins.openenv.offers import Offers
 from plugins.openenv.fakes import CLICK, JPEG, TASKS, FakeSessions, Script, a_message, a_page, an_end, fault
 from shared.protocol import render_observation
@@ -12,7 +12,7 @@ from shared.protocol import render_observation
 
 async def talk(*questions: dict[str, Any], script: tuple[Script, ...] = (), view: View | None = None) -> list[Any]:
     """The answers to questions, as values."""
-    conversation = Conversation(await FakeSessions(script).open(), Offers("shop", TASKS), view or View())
+    conversation = ClientConversation(await FakeSessions(script).open(), Offers("shop", TASKS), view or View())
     answers = [await conversation.answer(json.dumps(question)) for question in questions]
     return [answer and json.loads(answer) for answer in answers]
 
@@ -86,7 +86,7 @@ async def test_close_has_no_answer_and_the_rest_has() -> None:
 )
 async def test_reset_takes_a_task_by_id_by_index_or_by_seed(data: dict[str, Any], expected: Any) -> None:
     session = await FakeSessions().open()
-    await Conversation(session, Offers("shop", TASKS), View()).answer(json.dumps({"type": "reset", "data": data}))
+    await ClientConversation(session, Offers("shop", TASKS), View()).answer(json.dumps({"type": "reset", "data": data}))
     assert session.calls == [("reset", expected)]
 
 
@@ -94,7 +94,7 @@ async def test_resets_without_a_choice_go_through_the_tasks_in_order_over_all_se
     offers, sessions = Offers("shop", TASKS), FakeSessions()
     one, two = await sessions.open(), await sessions.open()
     for session in (one, two, one, two):
-        await Conversation(session, offers, View()).answer('{"type": "reset"}')
+        await ClientConversation(session, offers, View()).answer('{"type": "reset"}')
     assert [call[1][0] for call in one.calls] == ["first", "third"]
     assert [call[1][0] for call in two.calls] == ["second", "first"]
 

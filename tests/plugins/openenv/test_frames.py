@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.plugins.openenv.frames import Ask, Refused, Reset, Rpc, Step, error_frame, read_frame, rpc_refusal
+from judge.plugins.openenv.frames import Ask, PolicyReply, Refused, Reset, Rpc, error_frame, read_frame, rpc_refusal
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
@@ -34,7 +34,7 @@ def test_any_text_is_understood_or_refused_with_a_code(text: str) -> None:
 
 @given(JSON)
 def test_whatever_a_policy_writes_is_a_reply(action: Any) -> None:
-    assert isinstance(read_frame(json.dumps({"type": "step", "data": action})), Step)
+    assert isinstance(read_frame(json.dumps({"type": "step", "data": action})), PolicyReply)
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_whatever_a_policy_writes_is_a_reply(action: Any) -> None:
     ],
 )
 def test_an_action_that_python_cannot_read_is_a_reply_and_not_an_error(action: str) -> None:
-    assert isinstance(read_frame(f'{{"type": "step", "data": {action}}}'), Step)
+    assert isinstance(read_frame(f'{{"type": "step", "data": {action}}}'), PolicyReply)
 
 
 def test_an_action_is_a_tool_call() -> None:
     action = {"tool": "browser_click", "params": {"target": "e1"}}
-    assert read_frame(json.dumps({"type": "step", "data": action})) == Step(action)
+    assert read_frame(json.dumps({"type": "step", "data": action})) == PolicyReply(action)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_an_action_is_a_tool_call() -> None:
     ],
 )
 def test_a_text_that_a_client_put_into_the_one_required_field_is_the_reply_itself(tool: Any, reply: Any) -> None:
-    assert read_frame(json.dumps({"type": "step", "data": {"tool": tool}})) == Step(reply)
+    assert read_frame(json.dumps({"type": "step", "data": {"tool": tool}})) == PolicyReply(reply)
 
 
 def test_the_arguments_of_reset_are_read_and_others_ignored() -> None:
@@ -93,7 +93,7 @@ def test_the_arguments_of_reset_are_read_and_others_ignored() -> None:
         ('"step"', "VALIDATION_ERROR"),
         ("{}", "UNKNOWN_TYPE"),
         ('{"type": ["step"]}', "UNKNOWN_TYPE"),
-        ('{"type": "Step", "data": {}}', "UNKNOWN_TYPE"),
+        ('{"type": "PolicyReply", "data": {}}', "UNKNOWN_TYPE"),
         ('{"type": "step"}', "VALIDATION_ERROR"),
         ('{"type": "step", "data": {}, "id": 1}', "VALIDATION_ERROR"),
         ('{"type": "reset", "data": []}', "VALIDATION_ERROR"),

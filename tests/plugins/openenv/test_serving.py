@@ -8,12 +8,15 @@ from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 from websockets.asyncio.client import ClientConnection
 
 from helpers.ports import free_port
 from helpers.runner.commands import RunningCommand, command, listening, run_command
 from helpers.scenario.copies import ports_of, scenario_on_free_ports
+from judge.commands.app import app as wabe
 from plugins.openenv.fakes import ask, dial
+from shared.errors import ConfigError
 
 FINISH = {"tool": "finish", "params": {"answer": "done"}}
 RESET = {"task_id": "deal_of_the_day"}
@@ -105,21 +108,27 @@ async def test_episodes_in_two_processes_and_nothing_is_left_of_them(tmp_path: P
 
 
 @pytest.mark.slow
-def test_mistakes_are_one_line(tmp_path: Path) -> None:
-    scenario = scenario_on_free_ports("demo", tmp_path)
-    sealed = tmp_path / "held-out.sealed"
-    sealed.write_text('{"schema_version": "wabe-sealed-1"}')
-    resettable = tmp_path / "reset.toml"
-    resettable.write_text(scenario.read_text().replace("static = true", 'reset_url = "/reset"'))
-    for arguments, words in (
-        ((scenario, "--host", "0.0.0.0"), "set WABE_AUTH_TOKEN"),
-        ((sealed,), "a sealed task set is for evaluation only"),
-        ((scenario, "--processes", "2"), "2 processes for 1 session"),
-        ((resettable, "--sessions", "2", "--processes", "2"), "whose site is reset"),
-    ):
-        ended = run_command(tmp_path / "temp", "wabe", "env", "serve", *arguments, "--port", str(free_port()))
-        errors = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
-        assert (ended.code, len(errors)) == (2, 1), ended.stderr
-        assert words in errors[0]
-        assert "Traceback" not in ended.stderr
-        assert (ended.left_processes, ended.left_files) == ({}, [])
+def test_a_mistake_that_a_judges_process_finds_is_one_line(tmp_path: Path) -> None:
+    resettable = scenario_on_free_ports("demo", tmp_path)
+    resettable.write_text(resettable.read_text().replace("static = true", 'reset_url = "/reset"'))
+    options = ("--port", str(free_port()), "--sessions", "2", "--processes", "2")
+    ended = run_command(tmp_path / "temp", "wabe", "env", "serve", resettable, *options)
+    [error] = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
+    assert "2 sessions, but only 1 at once" in error
+    assert "Traceback" not in ended.stderr
+    assert (ended.code, ended.left_processes, ended.left_files) == (2, {}, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--host", "0.0.0.0"), "other machines could open sessions"),
+        (("--processes", "2"), "2 processes for 1 session"),
+    ],
+)
+def test_options_that_cannot_be_served_are_refused(
+    options: tuple[str, ...], problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WABE_AUTH_TOKEN", raising=False)
+    with pytest.raises(ConfigError, match=problem):
+        CliRunner().invoke(wabe, ["env", "serve", "demo", *options], catch_exceptions=False)

@@ -24,7 +24,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from judge.environment.errors import CapacityReached
 from judge.environment.session import action_schema
-from judge.plugins.openenv.conversation import Conversation, Session, View
+from judge.plugins.openenv.conversation import ClientConversation, View, WireSession
 from judge.plugins.openenv.frames import error_frame, observation_schema, rpc_refusal, state_schema
 from judge.plugins.openenv.offers import NoSuchTask, Offers, UnknownSplit
 from shared.a2a.local_pages import local_only
@@ -56,13 +56,13 @@ class Sessions(Protocol):
     @property
     def health(self) -> Literal["healthy", "degraded", "unhealthy"]: ...
 
-    async def open(self) -> Session:
+    async def open(self) -> WireSession:
         """A new session. Raises `CapacityReached`."""
         ...
 
 
 @dataclass(frozen=True)
-class Description:
+class EnvironmentDescription:
     """What `/metadata` says of the environment."""
 
     name: str
@@ -88,7 +88,7 @@ class _RangeBody(_Body):
 def build_app(
     sessions: Sessions,
     offers: Offers,
-    about: Description,
+    about: EnvironmentDescription,
     *,
     view: View,
     idle_s: float,
@@ -105,7 +105,7 @@ def build_app(
     bearer = [Middleware(require_bearer, token=auth_token, public=(HEALTH_PATH,))] if auth_token else []
     routes: list[BaseRoute] = [
         WebSocketRoute("/ws", sockets.serve, middleware=[*guards, Middleware(_no_pages)]),
-        *_Pages(sessions, offers, about, view).routes(guards),
+        *_HttpPages(sessions, offers, about, view).routes(guards),
     ]
     return Starlette(routes=routes, middleware=bearer, max_body_size=_MAX_BODY_BYTES)
 
@@ -143,13 +143,13 @@ class _Sockets:
             await _close(socket, _INTERNAL)
             return
         try:
-            code, reason = await self._converse(socket, Conversation(session, self.offers, self.view))
+            code, reason = await self._converse(socket, ClientConversation(session, self.offers, self.view))
         finally:
             # Before the socket is closed, so that a client that has seen it close finds a free session.
             await asyncio.shield(session.close())
         await _close(socket, code, reason)
 
-    async def _converse(self, socket: WebSocket, conversation: Conversation) -> tuple[int, str]:
+    async def _converse(self, socket: WebSocket, conversation: ClientConversation) -> tuple[int, str]:
         """Answer until the client leaves or breaks a rule. Returns the code and the reason for the close frame."""
         incoming = asyncio.create_task(socket.receive())
         answering: asyncio.Task[str | None] | None = None
@@ -205,10 +205,10 @@ async def _close(socket: WebSocket, code: int, reason: str = "") -> None:
             await socket.close(code, reason)
 
 
-class _Pages:
+class _HttpPages:
     """What is read over HTTP."""
 
-    def __init__(self, sessions: Sessions, offers: Offers, about: Description, view: View) -> None:
+    def __init__(self, sessions: Sessions, offers: Offers, about: EnvironmentDescription, view: View) -> None:
         self._sessions = sessions
         self._offers = offers
         self._about = about

@@ -21,7 +21,7 @@ from shared.models import ObservationMessage, Record
 _LENGTH_BYTES = 4
 
 
-class Order(Record):
+class WorkerOrder(Record):
     """What a judge's process is to do: offer a scenario, at a socket in a folder.
 
     `closed` are addresses that no page may reach.
@@ -45,7 +45,7 @@ class Order(Record):
         return self.folder / "tmp"
 
 
-class Ready(Record):
+class WorkerReady(Record):
     """The process's first line: what it offers."""
 
     kind: Literal["ready"] = "ready"
@@ -76,11 +76,13 @@ class Unusable(Record):
         return ConfigError(self.problem, remedy=self.remedy, key=self.key, location=self.location, message=self.message)
 
 
-FIRST_LINE: TypeAdapter[Ready | Unusable] = TypeAdapter(Annotated[Ready | Unusable, Field(discriminator="kind")])
+FIRST_LINE: TypeAdapter[WorkerReady | Unusable] = TypeAdapter(
+    Annotated[WorkerReady | Unusable, Field(discriminator="kind")]
+)
 
 
 class ResetCall(Record):
-    """`Session.reset`."""
+    """`EnvironmentSession.reset`."""
 
     kind: Literal["reset"] = "reset"
     task_id: str | None
@@ -89,14 +91,14 @@ class ResetCall(Record):
 
 
 class StepCall(Record):
-    """`Session.step`, with the reply as text."""
+    """`EnvironmentSession.step`, with the reply as text."""
 
     kind: Literal["step"] = "step"
     reply: str
 
 
-Call = ResetCall | StepCall
-CALL: TypeAdapter[Call] = TypeAdapter(Annotated[Call, Field(discriminator="kind")])
+SessionCall = ResetCall | StepCall
+CALL: TypeAdapter[SessionCall] = TypeAdapter(Annotated[SessionCall, Field(discriminator="kind")])
 
 
 class Seen(Record):

@@ -11,8 +11,8 @@ import typer
 from judge.commands import Command, plain_app
 from judge.commands.run import scenario_file
 from judge.environment.host import HostSettings
-from judge.plugins.openenv.app import Description, build_app
-from judge.plugins.openenv.calls import Order
+from judge.plugins.openenv.app import EnvironmentDescription, build_app
+from judge.plugins.openenv.calls import WorkerOrder
 from judge.plugins.openenv.conversation import View
 from judge.plugins.openenv.frames import MAX_FRAME_BYTES
 from judge.plugins.openenv.offers import Offers
@@ -76,7 +76,7 @@ def serve(
         )
     if processes > sessions:
         raise ConfigError(f"{processes} processes for {counted(sessions, 'session')}", remedy="give fewer --processes")
-    order = Order(
+    order = WorkerOrder(
         scenario=scenario_file(scenario, settings.bundled_scenarios),
         host=HostSettings(
             sessions=sessions,
@@ -99,7 +99,7 @@ def serve(
 
 
 async def _serve(
-    order: Order, settings: Settings, host: str, port: int, processes: int, view: View, idle_s: float
+    order: WorkerOrder, settings: Settings, host: str, port: int, processes: int, view: View, idle_s: float
 ) -> int:
     sock = listen(host, port)
     address = address_of(host, sock.getsockname()[1])
@@ -114,7 +114,7 @@ async def _serve(
             app = build_app(
                 workers,
                 Offers(ready.name, ready.tasks),
-                Description(ready.name, ready.description, ready.version),
+                EnvironmentDescription(ready.name, ready.description, ready.version),
                 view=view,
                 idle_s=idle_s,
                 auth_token=settings.auth_token,
@@ -125,7 +125,7 @@ async def _serve(
 
 
 @contextlib.asynccontextmanager
-async def _sites(order: Order, settings: Settings) -> AsyncIterator[dict[str, str]]:
+async def _sites(order: WorkerOrder, settings: Settings) -> AsyncIterator[dict[str, str]]:
     """The scenario's sites, started once for all processes. Gives what these then have in their environment."""
     chosen = order.host
     options = RunOptions(

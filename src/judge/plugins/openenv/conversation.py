@@ -11,10 +11,10 @@ from judge.environment.session import SessionState, StepResult
 from judge.plugins.openenv.frames import (
     Ask,
     Picture,
+    PolicyReply,
     Refused,
     Reset,
     Rpc,
-    Step,
     error_frame,
     observation_frame,
     read_frame,
@@ -28,7 +28,7 @@ from shared.models import ObservationMessage, Record, ToolSpec
 _log = logging.getLogger(__name__)
 
 
-class Session(Protocol):
+class WireSession(Protocol):
     """An attempt that a client plays: `judge.environment.session.EnvironmentSession`, here or in another process."""
 
     async def reset(
@@ -50,10 +50,10 @@ class View(Record):
 
 
 @dataclass
-class Conversation:
+class ClientConversation:
     """Answers the frames of one client, one after another."""
 
-    session: Session
+    session: WireSession
     offers: Offers
     view: View
     _tools: tuple[ToolSpec, ...] | None = None
@@ -79,7 +79,7 @@ class Conversation:
             _log.exception("a session failed")
             return error_frame("EXECUTION_ERROR", f"aborted: internal: {type(error).__name__}; see the server's log")
 
-    async def _done(self, asked: Reset | Step | Ask) -> str:
+    async def _done(self, asked: Reset | PolicyReply | Ask) -> str:
         if isinstance(asked, Ask):
             return state_frame(self.session.state())
         if isinstance(asked, Reset):

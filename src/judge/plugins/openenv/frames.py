@@ -49,7 +49,7 @@ class Reset(BaseModel):
     index: Annotated[int, Field(ge=0)] | None = None
 
 
-class Step(NamedTuple):
+class PolicyReply(NamedTuple):
     """A policy's reply: a text, or a tool call."""
 
     reply: str | Mapping[str, Any]
@@ -80,18 +80,18 @@ class Picture(NamedTuple):
     media_type: str
 
 
-def read_frame(text: str) -> Reset | Step | Ask | Rpc | Refused:
+def read_frame(text: str) -> Reset | PolicyReply | Ask | Rpc | Refused:
     """What a client asks in a frame."""
     try:
         return _asked(json.loads(text))
     # Too deep, or a number too long: the limits of this Python.
     except (ValueError, RecursionError) as error:
         if _STEP.match(text):
-            return Step(text)
+            return PolicyReply(text)
         return Refused(error_frame("INVALID_JSON", f"invalid JSON: {_reason(error)}"))
 
 
-def _asked(frame: Any) -> Reset | Step | Ask | Rpc | Refused:
+def _asked(frame: Any) -> Reset | PolicyReply | Ask | Rpc | Refused:
     if not isinstance(frame, dict):
         return _invalid((), f"a frame is a JSON object, not {_kind(frame)}")
     kind = frame.get("type")
@@ -102,7 +102,7 @@ def _asked(frame: Any) -> Reset | Step | Ask | Rpc | Refused:
         return _invalid((unknown,), f"unknown key {excerpt(unknown)} beside type and data")
     data = frame.get("data")
     if kind == "step":
-        return Step(_reply(data)) if "data" in frame else _invalid(("data",), "a step has an action as its data")
+        return PolicyReply(_reply(data)) if "data" in frame else _invalid(("data",), "a step has an action as its data")
     if kind == "mcp":
         return Rpc(data)
     if kind == "reset":

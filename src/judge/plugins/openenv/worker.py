@@ -19,13 +19,13 @@ from judge.environment.session import EnvironmentSession, StepResult
 from judge.plugins.openenv.calls import (
     CALL,
     Answer,
-    Call,
     Fault,
-    Order,
-    Ready,
     ResetCall,
     Seen,
+    SessionCall,
     Unusable,
+    WorkerOrder,
+    WorkerReady,
     receive,
     send,
 )
@@ -39,7 +39,7 @@ from shared.settings import Settings
 _log = logging.getLogger(__name__)
 
 
-async def serve(order: Order, settings: Settings) -> int:
+async def serve(order: WorkerOrder, settings: Settings) -> int:
     """Play sessions until standard input ends. Returns the exit code."""
     try:
         async with open_host(order.scenario, order.host, settings, closed=order.closed) as host:
@@ -48,7 +48,7 @@ async def serve(order: Order, settings: Settings) -> int:
                 await play_session(host, reader, writer)
 
             server = await asyncio.start_unix_server(session, order.socket)
-            _say(Ready(name=host.name, version=host.version, description=host.description, tasks=host.tasks))
+            _say(WorkerReady(name=host.name, version=host.version, description=host.description, tasks=host.tasks))
             await _end_of_input()
             server.close()
     except ConfigError as error:
@@ -83,7 +83,7 @@ async def play_session(host: EnvironmentHost, reader: asyncio.StreamReader, writ
             await writer.wait_closed()
 
 
-async def _answer(session: EnvironmentSession, call: Call) -> Answer:
+async def _answer(session: EnvironmentSession, call: SessionCall) -> Answer:
     found: Seen | Fault
     try:
         found = Seen.of(await _called(session, call))
@@ -100,7 +100,7 @@ async def _answer(session: EnvironmentSession, call: Call) -> Answer:
     return Answer(found=found, state=session.state())
 
 
-async def _called(session: EnvironmentSession, call: Call) -> StepResult:
+async def _called(session: EnvironmentSession, call: SessionCall) -> StepResult:
     if isinstance(call, ResetCall):
         return await session.reset(call.task_id, seed=call.seed, episode_id=call.episode_id)
     return await session.step(call.reply)
@@ -120,7 +120,7 @@ async def _end_of_input() -> None:
 def main() -> int:
     """Run the process; returns its exit code."""
     settings = Settings.from_environ()
-    order = Order.model_validate_json(sys.stdin.readline())
+    order = WorkerOrder.model_validate_json(sys.stdin.readline())
     configure_logging(verbose=order.verbose, secrets=settings.secrets, form=order.log_format)
     # What this process's predecessor left, if it was killed: first its browsers, which write more.
     sweep()

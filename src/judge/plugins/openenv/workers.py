@@ -16,22 +16,22 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
+from judge.browser.orphans import end_with_parent
 from judge.environment.errors import CapacityReached, EpisodeFault, NotReset
 from judge.environment.session import SessionState, StepResult, reply_text
 from judge.plugins.openenv.calls import (
     ANSWER,
     FIRST_LINE,
-    Call,
-    Order,
-    Ready,
     ResetCall,
     Seen,
+    SessionCall,
     StepCall,
     Unusable,
+    WorkerOrder,
+    WorkerReady,
     receive,
     send,
 )
-from judge.runner.launch import end_with_parent
 from shared.errors import WabeError
 from shared.text import counted, without_surrogates
 
@@ -52,14 +52,14 @@ _ENDED = "the judge's process ended"
 class Worker:
     """One process, started again whenever it ends. `load` is the number of sessions that it plays."""
 
-    def __init__(self, order: Order, environ: Mapping[str, str]) -> None:
+    def __init__(self, order: WorkerOrder, environ: Mapping[str, str]) -> None:
         self.order = order
         self.load = 0
         self.up = asyncio.Event()
         self._environ = environ
         self._process: asyncio.subprocess.Process | None = None
 
-    async def start(self) -> Ready:
+    async def start(self) -> WorkerReady:
         """Start the process, and wait until it plays. Raises `ConfigError` if its scenario cannot be offered."""
         self.order.scratch.mkdir(parents=True, exist_ok=True)
         process = self._process = await asyncio.create_subprocess_exec(
@@ -149,7 +149,7 @@ class Workers:
         self._open += 1
         return RemoteSession(self)
 
-    async def connected(self) -> "Connection":
+    async def connected(self) -> "WorkerConnection":
         """A connection to the process with the fewest sessions. Raises `EpisodeFault` if none is up."""
         try:
             async with asyncio.timeout(_PATIENCE_S):
@@ -157,13 +157,13 @@ class Workers:
         except TimeoutError:
             raise EpisodeFault("aborted", "internal", "the judge's processes are not up") from None
 
-    async def _connected(self) -> "Connection":
+    async def _connected(self) -> "WorkerConnection":
         while True:
             if up := [worker for worker in self._workers if worker.up.is_set()]:
                 worker = min(up, key=lambda each: each.load)
                 worker.load += 1
                 try:
-                    return Connection(worker, *await asyncio.open_unix_connection(worker.order.socket))
+                    return WorkerConnection(worker, *await asyncio.open_unix_connection(worker.order.socket))
                 except OSError:
                     # It has just ended.
                     worker.load -= 1
@@ -188,14 +188,14 @@ class Workers:
             self._freed.set()
 
 
-class Connection:
+class WorkerConnection:
     """A session's connection to its process."""
 
     def __init__(self, worker: Worker, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._worker: Worker | None = worker
         self._reader, self._writer = reader, writer
 
-    async def ask(self, call: Call) -> bytes | None:
+    async def ask(self, call: SessionCall) -> bytes | None:
         """The answer to a call; `None` if the process has ended."""
         with contextlib.suppress(ConnectionError):
             await send(self._writer, call)
@@ -223,7 +223,7 @@ class RemoteSession:
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
-        self._connection: Connection | None = None
+        self._connection: WorkerConnection | None = None
         self._state = SessionState()
         self._is_closed = False
 
@@ -253,7 +253,7 @@ class RemoteSession:
         async with self._workers.closing():
             await self._disconnect()
 
-    async def _result(self, call: Call) -> StepResult:
+    async def _result(self, call: SessionCall) -> StepResult:
         assert self._connection is not None
         data = await self._connection.ask(call)
         if data is None:
@@ -272,7 +272,9 @@ class RemoteSession:
 
 
 @asynccontextmanager
-async def working(order: Order, environ: Mapping[str, str], processes: int) -> AsyncIterator[tuple[Workers, Ready]]:
+async def working(
+    order: WorkerOrder, environ: Mapping[str, str], processes: int
+) -> AsyncIterator[tuple[Workers, WorkerReady]]:
     """The processes with an order, each with a folder of its own, while the body runs.
 
     Raises `ConfigError` if the scenario cannot be offered.
