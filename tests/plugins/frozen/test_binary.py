@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from judge.network.interception import SocketClose, SocketMessage
 from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, RecordedSocketMessage, SiteRecording
-from judge.plugins.frozen.matching.binary import content_of
+from judge.plugins.frozen.matching.binary import data_content
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import Matcher
 from judge.plugins.frozen.replay import ReplayInterceptor
+from judge.plugins.frozen.secrets import placeholder
 from plugins.frozen.made import AGAIN, MINUTE_MS, START_MS, answer, recording, request, walk
 from plugins.frozen.test_replay import SOCKET, End
 
@@ -199,16 +200,20 @@ def test_another_order_of_fields_is_certain_only_if_it_differed_between_two_play
 def test_an_identifier_that_came_in_a_binary_answer_is_none_that_the_page_made_up() -> None:
     plays = []
     for name, number in (("w", 70_411), ("w" + AGAIN, 83_902)):
-        listed = answer(field(1, number) + field(1, 99_120), mime="application/x-protobuf")
-        bought = request("/buy", "POST", field(1, number), (("Content-Type", "application/x-protobuf"),))
+        # No text, and as long as a token.
+        picture = field(2, b"\xa3\xff" * 12)
+        listed = answer(field(1, number) + field(1, 99_120) + picture, mime="application/x-protobuf")
+        headers = (("Content-Type", "application/x-protobuf"), ("Cookie", f"visit=of {number}"))
+        bought = request("/buy", "POST", field(1, number), headers)
         plays.append(walk(name, (request("/things"), listed), (bought, answer(b"bought"))))
-    matcher = Matcher(Index(recording(*plays)))
-    other = request("/buy", "POST", field(1, 99_120), (("Content-Type", "application/x-protobuf"),))
-    assert matcher.match(other).grade in FLAGS
+    matcher = Matcher(Index(recording(*plays)), walk="w")
+    assert matcher.match(request("/things")).grade == "state"
+    headers = (("Content-Type", "application/x-protobuf"), ("Cookie", f"visit={placeholder('a long secret value')}"))
+    assert matcher.match(request("/buy", "POST", field(1, 99_120), headers)).grade in FLAGS
 
 
 def written(content: Any) -> bytes:
-    """The data that `content_of` read."""
+    """The data that `data_content` read."""
     if isinstance(content, str):
         return content.encode("utf-8", "surrogateescape")
     return b"".join(_written(name, value) for each in content for name, value in each.items())
@@ -237,13 +242,13 @@ MESSAGES = st.recursive(
 
 @given(MESSAGES | MESSAGES.map(frame))
 def test_nothing_of_binary_data_is_lost_when_it_is_read(data: bytes) -> None:
-    assert written(content_of(data)) == data
+    assert written(data_content(data)) == data
 
 
 def test_every_byte_that_changes_a_message_changes_what_is_read() -> None:
     data = protocol_buffer(Booking("Ada", 3))
     seen = {
-        json.dumps(content_of(data[:at] + bytes([byte]) + data[at + 1 :]))
+        json.dumps(data_content(data[:at] + bytes([byte]) + data[at + 1 :]))
         for at in range(len(data))
         for byte in range(256)
     }

@@ -28,7 +28,7 @@ def is_binary(text: str) -> bool:
     return _CONTROLS.search(text) is not None
 
 
-def content_of(data: bytes) -> str | WireFields:
+def data_content(data: bytes) -> str | WireFields:
     """The fields of binary data in their order, and otherwise its text. Other data has other fields or another text."""
     text = as_text(data)
     if not is_binary(text) or len(data) > _MAX_BYTES:

@@ -87,11 +87,12 @@ class IndexedRequest(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Recorded requests that one matches, and pairs of a recorded value that the page made up and the present one."""
+    """Recorded requests that one matches. If it differs from them in what pages make up: where, and its own places."""
 
     group: ObservationGroup
     is_exact: bool
-    made_up: tuple[tuple[str, str], ...] = ()
+    spots: Spots | None = None
+    plain: Tree | None = None
 
 
 class Index:
@@ -367,9 +368,7 @@ class Index:
             found = fitted(asked.tree, spots, partial(self._is_acceptable, asked.entered))
             group = found and self._accepted(self._by_class.get(found.key), accept)
             if found is not None and group is not None and group.observations != seen:
-                yield Fit(
-                    group, False, self._made_up(self._asked_by(group.observations[0].exchange).tree, spots, asked.plain)
-                )
+                yield Fit(group, False, spots, asked.plain)
 
     def near(self, asked: IndexedRequest) -> list[Fit]:
         """The recorded requests that this one may match, nearest first: they differ where nothing certain is known."""
@@ -410,6 +409,12 @@ class Index:
         is_received = self.received.before(exchange.walk, found.other, exchange.began)
         return not is_ours and not is_received and not self.received.anywhere(found.one)
 
+    def made_up(self, fit: Fit, exchange: RecordedExchange) -> tuple[tuple[str, str], ...]:
+        """Pairs of a value that the page made up in the recorded request with this answer, and the present one."""
+        if fit.spots is None or fit.plain is None:
+            return ()
+        return self._made_up(self._asked_by(exchange).tree, fit.spots, fit.plain)
+
     def _made_up(self, recorded: Tree, spots: Spots, plain: Tree) -> tuple[tuple[str, str], ...]:
         """Pairs of a recorded value that the page made up and the present one."""
         was, now = (fitted(tree, spots, lambda _, value: value) for tree in (recorded, plain))
@@ -422,7 +427,7 @@ class Index:
         )
 
     def made_up_in_message(self, path: str, recorded: bytes, now: bytes) -> Iterator[tuple[str, str]]:
-        """As `Fit.made_up`, for two messages over a socket."""
+        """As `made_up`, for two messages over a socket."""
         was, here = (message_tree(path, data) for data in (recorded, now))
         for spots in self._spots.get(here.shape, ()) if was.shape == here.shape else ():
             yield from self._made_up(was, spots, here)
@@ -473,6 +478,10 @@ class Index:
                 if is_new and self.received.before(exchange.walk, token_in(value), exchange.began):
                     found.add(name.lower())
         return frozenset(found)
+
+    def alike(self, exchange: RecordedExchange) -> ObservationGroup:
+        """All recordings of the same request."""
+        return self._by_class[self.class_of(exchange)]
 
     def at(self, url: str) -> Sequence[RecordedExchange]:
         """Everything that was recorded under an address."""

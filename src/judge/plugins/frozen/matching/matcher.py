@@ -106,7 +106,8 @@ class Matcher:
             self._note_made_up(plain, found)
             match = self._matched(asked, kind, found)
             if kind == "socket":
-                fitting = fitting_in(found.fit.group, context, self.index.learnt)
+                alike = self.index.alike(found.choice.observation.exchange)
+                fitting = fitting_in(alike, context, self.index.learnt)
                 match = replace(match, others=tuple(each.exchange for each in fitting))
         self._note(asked, match, is_divided=found is not None and found.choice.is_divided)
         return match
@@ -136,7 +137,7 @@ class Matcher:
 
     def _note_made_up(self, plain: WireRequest, found: _Match) -> None:
         exchange = found.choice.observation.exchange
-        self._keep(found.fit.made_up)
+        self._keep(self.index.made_up(found.fit, exchange))
         self._keep(self.index.made_up_cookies(plain, exchange))
         for stands, value in self.index.issued(exchange):
             # The answers of several plays may be mixed, but a thing keeps its name.

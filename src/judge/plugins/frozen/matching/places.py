@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import header
-from judge.plugins.frozen.matching.binary import content_of, is_binary
+from judge.plugins.frozen.matching.binary import data_content, is_binary
 from judge.plugins.frozen.matching.requests import page_headers, parsed_body
 from judge.plugins.frozen.secrets import PLACEHOLDER
 from judge.trajectory.forms import inner_json
@@ -102,7 +102,7 @@ def tree_of(request: WireRequest, varying: Sequence[str] = ()) -> Tree:
 
 def message_tree(path: str, data: bytes) -> Tree:
     """The places of a message that a page sends over a socket."""
-    content = content_of(data)
+    content = data_content(data)
     head, rest = inner_json(content) if isinstance(content, str) else ("", content)
     return Tree(f"message {path} {head}", _inner(rest))
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, header
 from judge.plugins.frozen.kinds import kind_of
-from judge.plugins.frozen.matching.binary import content_of
+from judge.plugins.frozen.matching.binary import data_content
 from judge.plugins.frozen.multipart import parts_of
 from judge.trajectory.forms import is_form, is_json, is_multipart
 from judge.trajectory.redaction import is_secret_header
@@ -145,7 +145,7 @@ def parsed_body(body: bytes, mime_type: str) -> tuple[str, Any]:
     """What kind of body it is, and its content."""
     if is_multipart(mime_type):
         parts = parts_of(body, mime_type)
-        return "multipart", [[part.head.decode("latin-1"), content_of(part.data)] for part in parts]
+        return "multipart", [[part.head.decode("latin-1"), data_content(part.data)] for part in parts]
     try:
         text = body.decode()
         if is_form(mime_type):
@@ -154,7 +154,7 @@ def parsed_body(body: bytes, mime_type: str) -> tuple[str, Any]:
             return "json", parse_json(text)
     except ValueError:
         pass
-    return "data", content_of(body)
+    return "data", data_content(body)
 
 
 def _named(request: WireRequest) -> dict[str, str]:

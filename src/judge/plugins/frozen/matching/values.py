@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, header
 from judge.plugins.frozen.kinds import kind_of
-from judge.plugins.frozen.matching.binary import as_text, content_of
+from judge.plugins.frozen.matching.binary import data_content
 from judge.plugins.frozen.secrets import PLACEHOLDER, placeholder
 
 DAY_MS = 86_400_000
@@ -169,9 +169,9 @@ def _answered(answer: RecordedResponse) -> str:
 
 def _text(data: bytes) -> str:
     """The data as text, and what stands in the fields of binary data."""
-    content = content_of(data)
+    content = data_content(data)
     fields = "" if isinstance(content, str) else json.dumps(content)
-    return as_text(data[:_MAX_READ_BYTES]) + fields
+    return data[:_MAX_READ_BYTES].decode("utf-8", "replace") + fields
 
 
 def time_in(value: str) -> float | None:
