@@ -51,7 +51,6 @@ def always(value: Any) -> Callable[..., Any]:
 
 
 RULES: dict[str, Sequence[Patch]] = {
-    "writes that changed nothing anywhere do not count": [(states, "_idle", always(frozenset()))],
     "writes and cookies without an effect on an answer do not count for it": [
         (states.Learnt, "_known", always(states._WriteEffects(frozenset(), {})))
     ],

@@ -299,17 +299,6 @@ def said(token: str, field: str) -> bytes:
     return f"csrf_token={token}&{field}=1".encode()
 
 
-def test_a_write_that_changed_nothing_at_its_place_does_not_make_answers_there_uncertain() -> None:
-    one, two, three = (request("/a/do", "POST", body) for body in (b"1", b"2", b"3"))
-    page, other, third = answer(b"page"), answer(b"other"), answer(b"third")
-    read, done = request("/a/"), answer(b"done")
-    first = walk("w1", (read, page), (one, done), (read, page), (two, other), (three, third), (read, page))
-    second = walk("w2", (two, other), (three, third), (read, page), (one, done), (read, page))
-    third_walk = walk("w3", (three, third), (one, done), (two, other))
-    matcher = Matcher(Index(recording(first, second, third_walk)))
-    assert [matcher.match(each).grade for each in (two, one, three, read)] == ["exact"] * 4
-
-
 def test_a_write_that_an_answer_changed_with_makes_others_uncertain() -> None:
     page, one, two = request("/a/"), request("/a/do", "POST", b"1"), request("/a/do", "POST", b"2")
     done, other = answer(b"done"), answer(b"other")

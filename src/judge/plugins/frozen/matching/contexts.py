@@ -11,7 +11,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from itertools import takewhile
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -118,18 +117,3 @@ def _data_in(value: str) -> object:
 def path_of(url: str) -> str:
     """The path of an address."""
     return urlsplit(url).path or "/"
-
-
-def shared_prefix(paths: Iterable[str]) -> int:
-    """The number of leading segments that all these paths share, not counting their last ones."""
-    parts = [_segments(path)[:-1] for path in paths if len(_segments(path)) > 1]
-    return sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False)))
-
-
-def place_of(path: str, prefix: int) -> str:
-    """The part of the site that a path belongs to: its first segment after those that all paths share."""
-    return "/".join(_segments(path)[: prefix + 1])
-
-
-def _segments(path: str) -> list[str]:
-    return [segment for segment in path.split("/") if segment]

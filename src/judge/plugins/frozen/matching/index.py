@@ -30,8 +30,6 @@ from judge.plugins.frozen.matching.contexts import (
     cookies_of,
     counted,
     path_of,
-    place_of,
-    shared_prefix,
     token_in,
 )
 from judge.plugins.frozen.matching.messages import heartbeats, is_idle
@@ -142,13 +140,14 @@ class Index:
         observations = list(self._observed())
         keys = [self._asked_by(each.exchange).keys for each in observations]
         classes = [self.class_of(each.exchange) for each in observations]
-        prefix = shared_prefix({each.path for each in self._exchanges if not each.is_socket})
-        self._full = _grouped(zip((each.full for each in keys), observations, strict=True), prefix)
-        self._any_accept = _grouped(zip((each.any_accept for each in keys), observations, strict=True), prefix)
-        self._by_class = _grouped(zip(classes, observations, strict=True), prefix)
+        self._full = _grouped(zip((each.full for each in keys), observations, strict=True))
+        self._any_accept = _grouped(zip((each.any_accept for each in keys), observations, strict=True))
+        self._by_class = _grouped(zip(classes, observations, strict=True))
         self._shapes: defaultdict[str, list[RecordedObservation]] = defaultdict(list)
         for each in observations:
             self._shapes[self._asked_by(each.exchange).tree.shape].append(each)
+        # What the answers depend on.
+        self.learnt = Learnt()
         self._parts: dict[tuple[int | str, ...], ObservationGroup] = {}
         self._at: defaultdict[str, list[RecordedExchange]] = defaultdict(list)
         for exchange in self._exchanges:
@@ -559,19 +558,6 @@ class Index:
         cause = next(each for each in self._exchanges if each.walk == exchange.walk and each.number == sources[-1])
         return None if cause.is_socket else exchange.at_ms + at_ms - cause.at_ms
 
-    @cached_property
-    def learnt(self) -> Learnt:
-        """What the answers depend on."""
-        written: defaultdict[int, list[RecordedObservation]] = defaultdict(list)
-        places: dict[int, str] = {}
-        for group in self._by_class.values():
-            for each in group.observations:
-                if is_recorded_write(each.exchange):
-                    number = self._numbers[self._write_key(each.exchange, each.exchange.request)]
-                    written[number].append(each)
-                    places[number] = group.place
-        return Learnt(self._by_class.values(), written, places)
-
     def _observed(self) -> Iterator[RecordedObservation]:
         for walk in self._by_walk.values():
             writes = self._walk_writes[walk[0].walk] = sorted(self._writes(walk))
@@ -625,13 +611,11 @@ class Index:
         return None
 
 
-def _grouped(observed: Iterable[tuple[str, RecordedObservation]], prefix: int) -> dict[str, ObservationGroup]:
+def _grouped(observed: Iterable[tuple[str, RecordedObservation]]) -> dict[str, ObservationGroup]:
     found: defaultdict[str, list[RecordedObservation]] = defaultdict(list)
     for key, observation in observed:
         found[key].append(observation)
-    return {
-        key: ObservationGroup(_whole_ones(each), place_of(each[0].exchange.path, prefix)) for key, each in found.items()
-    }
+    return {key: ObservationGroup(_whole_ones(each)) for key, each in found.items()}
 
 
 def _may_vary(known: Spots, found: PlaceDifference) -> bool:

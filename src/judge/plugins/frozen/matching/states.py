@@ -6,18 +6,15 @@ contexts that differ in nothing else. Nothing else is assumed: without such an o
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
 from typing import Literal, NamedTuple
 
-from judge.plugins.frozen.exchanges import RecordedExchange, header
+from judge.plugins.frozen.exchanges import RecordedExchange
 from judge.plugins.frozen.matching.contexts import Context, Label, Write, differences
 
-# Requests at its place that have to say the same with and without a write, before it counts as idle. With two, more
-# answers of simulated sites were wrong.
-MIN_STEADY = 3
 # Comparing takes quadratic time.
 _MAX_COMPARED = 60
 
@@ -51,8 +48,6 @@ class ObservationGroup:
     """The observations of one request, in the order in which they were recorded."""
 
     observations: tuple[RecordedObservation, ...]
-    # The part of the site that it belongs to.
-    place: str = ""
 
     @cached_property
     def is_one(self) -> bool:
@@ -81,10 +76,6 @@ class ObservationGroup:
         pairs = [(differences(a.context, b.context), a, b) for a, b in combinations(compared, 2)]
         return sorted((pair for pair in pairs if pair[0]), key=lambda pair: len(pair[0]))
 
-    def compares(self, number: int) -> bool:
-        """Whether it was observed both with and without the write with this number."""
-        return len({any(write.number == number for write in each.context.writes) for each in self.observations}) == 2
-
     def changes(self) -> Iterator[frozenset[Label]]:
         """Differences between contexts with different answers, unless a smaller one explains the change."""
         found: set[Label] = set()
@@ -97,28 +88,15 @@ class ObservationGroup:
 class Learnt:
     """What the answers to each request depend on."""
 
-    def __init__(
-        self,
-        groups: Collection[ObservationGroup],
-        written: Mapping[int, Sequence[RecordedObservation]],
-        places: Mapping[int, str],
-    ) -> None:
-        """`written` are the observations of each write, by its number, and `places` the part of the site of each."""
+    def __init__(self) -> None:
         self._of_group: dict[int, _WriteEffects] = {}
-        self._idle = _idle(groups, written, places)
-        self._numbers = {id(each): number for number, observations in written.items() for each in observations}
-        self._places = {number: places[number] for number in self._idle}
 
     def state(self, group: ObservationGroup, writes: Sequence[Write]) -> tuple[Write, ...]:
         """The writes without those that had no effect on this request's answer, given the earlier ones that had."""
         known = self._known(group)
-        # A write that is repeated may be refused.
-        own = {self._numbers.get(id(each)) for each in group.observations}
-        idle = self._idle - own if group.is_one else frozenset()
         left: list[Write] = []
         for write in writes:
-            is_idle = write.number in idle and _meet(self._places[write.number], group.place)
-            if not is_idle and write not in known.harmless.get(tuple(left), ()):
+            if write not in known.harmless.get(tuple(left), ()):
                 left.append(write)
         return tuple(left)
 
@@ -141,45 +119,6 @@ class Learnt:
                 if longer[: len(shorter)] == shorter and labels.isdisjoint(known.suspects):
                     harmless[self.state(group, shorter)] |= labels
         return known
-
-
-def _idle(
-    groups: Collection[ObservationGroup],
-    written: Mapping[int, Sequence[RecordedObservation]],
-    places: Mapping[int, str],
-) -> frozenset[int]:
-    """The numbers of the writes that changed nothing, as far as the archive shows.
-
-    They were answered alike in several states, no answer changed with them, and several requests to the same part of
-    the site were made with and without them. Only answers there are taken to be unaffected.
-    """
-    changing = {
-        label.number for group in groups for labels in group.changes() for label in labels if isinstance(label, Write)
-    }
-    steady = [group for group in groups if group.is_one and not group.is_timeless]
-    return frozenset(
-        number
-        for number, observations in written.items()
-        if number not in changing
-        and _are_answered_alike(observations)
-        and sum(group.compares(number) for group in steady if _meet(group.place, places[number])) >= MIN_STEADY
-    )
-
-
-def _meet(one: str, other: str) -> bool:
-    """Whether two parts of the site are the same, or one contains the other."""
-    shorter, longer = sorted((one, other), key=len)
-    return not shorter or f"{longer}/".startswith(f"{shorter}/")
-
-
-def _are_answered_alike(observations: Sequence[RecordedObservation]) -> bool:
-    """Whether a write was recorded in several states, and answered alike in each, without a new cookie."""
-    answers = [each.exchange.answer for each in observations]
-    return (
-        len({each.likeness for each in observations}) == 1
-        and len({each.context.writes for each in observations}) > 1
-        and not any(header(answer.headers, "set-cookie") for answer in answers if answer is not None)
-    )
 
 
 class _WriteEffects(NamedTuple):
