@@ -71,9 +71,7 @@ async def test_endless_redirects_a_bad_certificate_and_a_forbidden_port_are_site
     assert len({task for task in asyncio.all_tasks() if not task.done()} - before) < 10
 
 
-async def test_a_site_that_goes_down_on_the_way_leaves_the_participant_with_what_it_has(
-    judge: LiveJudge, dice: random.Random
-) -> None:
+async def test_a_site_that_goes_down_on_the_way_is_a_site_fault(judge: LiveJudge, dice: random.Random) -> None:
     strike = dice.randrange(3)
     with hostile_site() as site:
         url = site.url
@@ -85,5 +83,5 @@ async def test_a_site_that_goes_down_on_the_way_leaves_the_participant_with_what
             return to_the_goal(turn) if turn.n < 3 else tool_call("browser_navigate_back")
 
         assessed = await judge.play(script, url, max_steps=5)
-    assert assessed.verdict[0] in ("failure", "aborted"), assessed.entry
-    assert assessed.entry["stop_reason"] != "finished"
+    assert ends({"down": assessed.entry}) == {"down": FAULT}, assessed.entry
+    assert assessed.entry["error"].startswith("site: ")

@@ -1,6 +1,9 @@
-"""`wabe export`: writes a run in another benchmark's layout or as a table, and validates submission folders."""
+"""`wabe export`: writes a run in another benchmark's layout or as a table, and validates submission folders.
 
-from collections.abc import Mapping
+Some layouts are of tasks, not of attempts: for these it takes a scenario, or the one of a run.
+"""
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +11,7 @@ import typer
 
 from judge.commands import RUN_HELP, OutputDir, TasksFile
 from judge.commands.films import FILM_FORMATS, write_films
+from judge.commands.run import scenario_file
 from judge.results.corrections import label_text, labelled_detail
 from judge.results.export import export_tasks, read_reference_lengths, write_tasks
 from judge.results.folders import resolve_store
@@ -16,11 +20,11 @@ from judge.results.run_record import excluded_by_scenario, tasks_of
 from judge.results.sealed_runs import require_seal_key
 from judge.results.tables import Unreadable, csv_of, jsonl_of, left_out_rows, markdown, parquet_of, table_of
 from judge.runner.boundary import EXIT_LOST
-from judge.store.layout import RunStore, TaskStore, output_folder
-from judge.trajectory.formats import FolderCheck, FormatWriter, writers
+from judge.store.layout import RunStore, TaskStore, output_folder, resolve_run
+from judge.trajectory.formats import FolderCheck, FormatWriter, tasks_writers, writers
 from shared.errors import ConfigError
-from shared.fields import did_you_mean, shown
-from shared.files import write_atomic, write_errors
+from shared.fields import as_mapping, did_you_mean, shown
+from shared.files import sha256_file, write_atomic, write_errors
 from shared.settings import Settings
 from shared.text import counted, one_line
 
@@ -36,16 +40,18 @@ _STDOUT = Path("-")
 
 
 def _known_formats() -> tuple[str, ...]:
-    return (*writers(), *_TABLES, *FILM_FORMATS)
+    return (*writers(), *tasks_writers(), *_TABLES, *FILM_FORMATS)
 
 
 def export(
-    run: Annotated[str | None, typer.Argument(help=RUN_HELP, metavar="RUN")] = None,
+    run: Annotated[
+        str | None, typer.Argument(help=f"{RUN_HELP} A scenario for layouts of tasks.", metavar="RUN")
+    ] = None,
     format_: Annotated[
         str,
         typer.Option(
             "--format",
-            help=f"Another benchmark's layout, a table or a film: {', '.join(_known_formats())}.",
+            help=f"Another benchmark's layout, a table, a film or tasks: {', '.join(_known_formats())}.",
             metavar="NAME",
         ),
     ] = "online-mind2web-v2",
@@ -63,22 +69,27 @@ def export(
         int, typer.Option(min=1, help="The epoch to write: these formats have one attempt per task.", metavar="N")
     ] = 1,
     task: Annotated[
-        list[str] | None, typer.Option(help="For films: only this task; may be repeated.", metavar="ID")
+        list[str] | None, typer.Option(help="For films and tasks: only this one; may be repeated.", metavar="ID")
     ] = None,
     tasks: TasksFile = None,
     output_dir: OutputDir = None,
 ) -> None:
-    """Write a run in another benchmark's layout, as a table or as films. --validate checks a submission folder."""
+    """Write a run in another benchmark's layout, as a table or as films, or a scenario's tasks for others to play.
+
+    --validate checks a submission folder.
+    """
     if (run is None) == (validate is None):
         raise ConfigError("give either a RUN to export or --validate DIR", remedy="such as: wabe export latest")
-    if task and format_ not in FILM_FORMATS:
+    of_tasks = tasks_writers()
+    if task and format_ not in (*FILM_FORMATS, *of_tasks):
         raise ConfigError(
-            f"--task is for films: {', '.join(FILM_FORMATS)}", remedy="leave it out, or add --format webm"
+            f"--task is for films and tasks: {', '.join((*FILM_FORMATS, *of_tasks))}",
+            remedy="leave it out, or add --format webm",
         )
-    if format_ in _TABLES and (validate or dataset or epoch > 1):
+    if format_ in (*_TABLES, *of_tasks) and (validate or dataset or epoch > 1):
         raise ConfigError(
             "--validate, --dataset and --epoch are for folders of other benchmarks",
-            remedy="leave them out; a table has all epochs",
+            remedy="leave them out; a table has all epochs" if format_ in _TABLES else "leave them out",
         )
     if output == _STDOUT and format_ not in (CSV, JSONL, MARKDOWN):
         raise ConfigError(f"--format {format_} is not for printing", remedy="give --output a file or folder")
@@ -93,6 +104,9 @@ def export(
         if check is None:
             raise ConfigError(f"--format {format_} has no --validate", remedy="leave --validate out")
         _report(validate, check(validate, lengths, settings))
+        return
+    if format_ in of_tasks:
+        _export_tasks(run or "latest", format_, task or (), output, output_folder(output_dir, settings), settings)
         return
     store = resolve_store(run or "latest", output_folder(output_dir, settings), tasks)
     require_seal_key([store], settings)
@@ -129,6 +143,36 @@ def _export_folder(
             _report(target, checked)
     if left_out or not results:
         raise typer.Exit(EXIT_LOST)
+
+
+def _export_tasks(
+    argument: str, format_: str, ids: Sequence[str], output: Path | None, output_dir: Path, settings: Settings
+) -> None:
+    """Write a scenario's tasks, for others to play."""
+    scenario, folder = _scenario_of(argument, output_dir, settings)
+    found = tasks_writers()[format_].write(scenario, ids, target := output or folder / format_, settings)
+    left_out = {task_id: reason for task_id, reason in found.items() if reason is not None}
+    for task_id, reason in left_out.items():
+        typer.echo(f"left out {task_id}: {one_line(reason)}")
+    typer.echo(f"{target}: {len(found) - len(left_out)} of {counted(len(found), 'task')} written")
+    if left_out:
+        raise typer.Exit(EXIT_LOST)
+
+
+def _scenario_of(argument: str, output_dir: Path, settings: Settings) -> tuple[Path, Path]:
+    """The scenario file that the argument names, or that of a run, and where to write. Raises `ConfigError`."""
+    if Path(argument).is_file() or argument in settings.bundled_scenarios or argument.endswith(".toml"):
+        path = scenario_file(argument, settings.bundled_scenarios)
+        return path, output_dir / "export" / (path.resolve().parent.name if path.stem == "scenario" else path.stem)
+    store = resolve_run(argument, output_dir)
+    recorded = as_mapping((store.read_run() or {}).get("scenario"))
+    path = Path(str(recorded.get("path", "")))
+    if not path.is_file() or sha256_file(path) != recorded.get("sha256"):
+        raise ConfigError(
+            f"run {store.run_id}: its scenario is no longer there as it was played: {path}",
+            remedy="give the scenario instead of the run",
+        )
+    return path, store.derived / "export"
 
 
 def _export_table(store: RunStore, format_: str, target: Path) -> None:

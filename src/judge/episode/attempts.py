@@ -6,6 +6,7 @@ Used by assessments, which play each task once and in order, and by environments
 import asyncio
 import logging
 import secrets
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -16,13 +17,14 @@ from typing import Any, Literal
 from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
+from judge.episode.first_page import OPEN_TO_LOSS, loss_of
 from judge.episode.reset import ResetFailed, SiteTurns, SiteUse
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge
-from judge.judges.rescoring import judge_stored
+from judge.judges.rescoring import Scored, judge_stored
 from judge.network.archives import Archives
-from judge.network.attempt import InterceptorFactory, network_of, policy_of, require_network
+from judge.network.attempt import AttemptNetwork, InterceptorFactory, network_of, policy_of, require_network
 from judge.network.policy import NetworkPolicy
 from judge.records.events import Sink, StepBegun, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
 from judge.records.steps import BlameFacts, Step
@@ -31,10 +33,10 @@ from judge.records.verdicts import Verdict
 from judge.results.metering import AttemptStart
 from judge.results.progress import with_verdict
 from judge.store.bounds import bounded
-from judge.store.layout import TaskStore
+from judge.store.layout import VERDICTS, TaskStore
 from judge.trajectory.earlier import earlier_digests
 from judge.trajectory.files import load_trajectory
-from judge.trajectory.record import Attempt
+from judge.trajectory.record import JUDGED_ENDS, Attempt
 from judge.trajectory.redaction import Redaction
 from shared.errors import Blame, TrajectoryError
 from shared.logs import log_context
@@ -213,13 +215,45 @@ class Attempts:
         try:
             async with self.setup.sites.turn(self.task, is_first=number == self.store.epoch == 1) as turn:
                 end = await self._play(turn, number)
+                end = end.model_copy(update={"shared_state": turn.shares_state, "site_instances": turn.instances})
+                end = await self._unless_lost(turn, end)
                 if end.is_unreachable:
                     self.setup.sites.put_aside(turn.instances)
-            return end.model_copy(update={"shared_state": turn.shares_state, "site_instances": turn.instances})
+            return end.model_copy(update={"shared_state": turn.shares_state})
         except ResetFailed as fault:
             self._begin(number)
             end = self.unplayed(fault.message, blame=fault.blame, number=number)
             return end.model_copy(update={"is_unreachable": True, "site_instances": fault.instances})
+
+    async def _unless_lost(self, turn: SiteUse, end: EpisodeEnd) -> EpisodeEnd:
+        """The end of an attempt; aborted if it failed on a site that has been lost meanwhile. Who is to blame for that
+        is decided as for a site that cannot be opened.
+        """
+        # An archive answers always, and a recorder is not to record more.
+        is_live = end.frozen is None and self.setup.recorder is None
+        if not (is_live and end.may_be_lost and end.stop_reason in OPEN_TO_LOSS and await self._has_failed(end)):
+            return end
+        is_paged = end.settle == "page-time"
+        network = self._network(turn)
+        fault = await loss_of(turn.task, self.setup.config, network, self.setup.browser, is_page_time=is_paged)
+        if fault is None:
+            return end
+        error = f"the site was lost during the attempt: {fault.message}"
+        changes = {"stop_reason": "environment_fault", "error": error, "blame": fault.blame, "is_unreachable": True}
+        lost = end.model_copy(update=changes)
+        # An aborted attempt has no verdict.
+        shutil.rmtree(self.store.folder / VERDICTS, ignore_errors=True)
+        self.store.write_result(_as_recorded(lost, self.store).to_json())
+        return lost
+
+    async def _has_failed(self, end: EpisodeEnd) -> bool:
+        if end.stop_reason not in JUDGED_ENDS:
+            return True
+        result = _as_recorded(end, self.store)
+        # Judging reads the files.
+        self.store.write_result(result.to_json())
+        scored = await self._scored(result)
+        return scored.verdict is not None and scored.verdict.outcome == "failure"
 
     def _begin(self, number: int) -> None:
         store, max_steps = self.store, self.setup.config.max_steps
@@ -271,7 +305,7 @@ class Attempts:
                 files=[each.sha256 for each in task.files if each.sha256],
                 salt=setup.salt,
             ),
-            network=network_of(task, config, turn.policy, archives=setup.archives, recorder=setup.recorder),
+            network=self._network(turn),
         )
         if config.meter and setup.ledger is not None:
             key = key_of(store.name, store.epoch)
@@ -279,23 +313,30 @@ class Attempts:
             start.write(setup.ledger)
         return await episode.run()
 
-    async def _judged(self, result: Attempt) -> Attempt:
-        began = time.monotonic()
-        setup, store = self.setup, self.store
+    def _network(self, turn: SiteUse) -> AttemptNetwork:
+        setup = self.setup
+        return network_of(turn.task, setup.config, turn.policy, archives=setup.archives, recorder=setup.recorder)
+
+    async def _scored(self, result: Attempt) -> Scored:
+        """The verdict on a recorded attempt. One that was given before is not asked for again."""
         asking = TaskJudging(task_id=result.task.task_id, epoch=result.epoch, steps=result.steps_taken)
         # A run has one judge: verdicts by other code, from before the run was resumed, are repeated.
-        scored = await judge_stored(
-            store,
-            setup.judge,
-            off_site=setup.config.off_site,
+        return await judge_stored(
+            self.store,
+            self.setup.judge,
+            off_site=self.setup.config.off_site,
             by_this_code=True,
             asking=lambda: self.emit(asking),
         )
+
+    async def _judged(self, result: Attempt) -> Attempt:
+        began = time.monotonic()
+        scored = await self._scored(result)
         # No verdict means that the folder could not be read or written, which is not a failure of the participant.
-        verdict = scored.verdict or Verdict(outcome="unscored", reason=scored.reason, judge=setup.judge.info)
+        verdict = scored.verdict or Verdict(outcome="unscored", reason=scored.reason, judge=self.setup.judge.info)
         result = await self._with_policies(result)
         judged = with_verdict(result, verdict).model_copy(update={"judge_s": round(time.monotonic() - began, 3)})
-        store.write_result(judged.to_json())
+        self.store.write_result(judged.to_json())
         return self.done(judged)
 
 

@@ -25,6 +25,7 @@ from judge.episode.clock import Clock, OutOfTime, StepOverdue
 from judge.episode.downloads import Downloads
 from judge.episode.draft import StepDraft, StepTimes
 from judge.episode.feedback import Feedback
+from judge.episode.first_page import first_address, has_failed, require_first_page
 from judge.episode.site_calls import may_have_acted, offered_call, recorded_reply, recorded_result
 from judge.evaluators.kinds.fetch import Fetches
 from judge.evaluators.kinds.probe import Probes
@@ -88,12 +89,13 @@ class _SinceLast(NamedTuple):
 class EpisodeEnd(Attempt):
     """An ended attempt without a verdict, plus unrecorded facts that decide whether it is played again.
 
-    `has_acted`: the participant has. `is_unreachable`: the site could not be opened or reset. `needs_real_time`: page
-    time does not work for the site.
+    `has_acted`: the participant has. `is_unreachable`: the site could not be opened or reset. `may_be_lost`: a request
+    to it failed, or this is not known. `needs_real_time`: page time does not work for the site.
     """
 
     has_acted: bool = False
     is_unreachable: bool = False
+    may_be_lost: bool = False
     needs_real_time: bool = False
 
 
@@ -128,6 +130,8 @@ class Episode:
         self._network_fault: WabeError | None = None
         self._network_missing: str | None = "no browser was started"
         self._network_unwritten = False
+        # Until the requests have been looked at, any of them may have failed.
+        self._has_failed = True
         self._settle: SettleMode | None = None
         self._frozen: Frozen | None = None
         self._claimed: ClaimedUsage | None = None
@@ -213,6 +217,7 @@ class Episode:
             blame_facts=facts,
             has_acted=self._route.has_acted,
             is_unreachable=isinstance(error, SiteUnreachable),
+            may_be_lost=self._has_failed or any(each.error is not None for each in self._fetches.answers),
             settle=self._settle,
             site_tools=self.config.site_tools,
             needs_real_time=isinstance(error, ClockStalled),
@@ -243,9 +248,8 @@ class Episode:
             try:
                 mode = self._settle = await self._settle_mode()
                 await browser.log_in(self.task)
-                first, *others = self.task.start_urls or (self.task.website,)
-                await browser.open(first, mode, self._clock_ms)
-                await browser.open_tabs(others)
+                await browser.open(first_address(self.task), mode, self._clock_ms)
+                await browser.open_tabs(self.task.start_urls[1:])
                 try:
                     self._ended = await self._take_steps(participant, browser)
                 # Stored rather than raised, because the final observation and the network trace still follow.
@@ -305,6 +309,8 @@ class Episode:
             self._network_missing = self._network_fault.message
             self._network_unwritten = False
             return
+        # A page that cannot be shown may belong to a site that accepts connections, and does not answer.
+        self._has_failed = has_failed(traffic.entries, self.network.site) or self._shows_notice
         try:
             self._network = await asyncio.to_thread(
                 write_har,
@@ -327,6 +333,11 @@ class Episode:
             self._network_missing = f"network.har: cannot be written: {reason}"
             self._network_unwritten = False
             self._network_fault = WabeError(self._network_missing)
+
+    @property
+    def _shows_notice(self) -> bool:
+        last = self._final_look or (self._steps[-1] if self._steps else None)
+        return last is not None and last.notice is not None
 
     async def _take_steps(self, participant: Participant, browser: Browser) -> StopReason:
         while self._replies < self.config.max_steps or (self._list and self._list.left):
@@ -374,7 +385,7 @@ class Episode:
             if index == 0:
                 rests_on = self._rests_on()
                 is_missing = rests_on is not None and rests_on.coverage == "off_archive"
-                _require_first_page(page, self.task.website, self._settle, is_missing=is_missing)
+                require_first_page(page, self.task.website, self._settle, is_missing=is_missing)
             elif self._needs_real_time(page, draft.navigations):
                 raise ClockStalled
             self.observed(draft.observed)
@@ -744,22 +755,6 @@ def _texts_in(value: Any) -> Iterator[str]:
             yield from _texts_in(item)
     elif value is not None and not isinstance(value, bool):
         yield str(value)
-
-
-def _require_first_page(page: Page, website: str, settle: SettleMode | None, *, is_missing: bool = False) -> None:
-    """Raises a `SiteFault` for a page that shows no site. Later, a participant's action may have led there.
-
-    `is_missing`: an archive has no answer. That would be the same in every attempt, so it is no reason for another one.
-    """
-    if page.notice and page.notice.code == "script_stopped" and settle == "page-time":
-        raise ClockStalled
-    if page.notice:
-        raise SiteUnreachable(f"{website[:200]} cannot be observed: {notice_text(page.notice)}")
-    if page.wall:
-        raise SiteBlocked(f"{website[:200]} shows {page.wall} instead of its first page")
-    # Other errors may be what a task is about: that something is missing, or not allowed.
-    if page.http_status is not None and page.http_status >= 500 and not is_missing:
-        raise SiteUnreachable(f"{website[:200]} answers with HTTP status {page.http_status} instead of its first page")
 
 
 def _content(page: Page) -> object:

@@ -48,8 +48,9 @@ _EPOCHS = "epochs"
 EPISODES = "episodes"
 _IN_EPOCH = re.compile(rf"/(?:{_EPOCHS}/([1-9][0-9]{{0,2}})|{EPISODES}/([1-9][0-9]{{0,8}}))/results/[^/]+$")
 _FINAL = "final"
+VERDICTS = "verdicts"
 DOWNLOADS = "downloads"
-# In `verdicts`: those that a later verdict of the same judge replaced, because other code gave them.
+# In that folder: those that a later verdict of the same judge replaced, because other code gave them.
 _EARLIER = "earlier"
 _MAX_SNAPSHOT_CHARS = 4_000_000
 _MIN_FREE_BYTES = 1_000_000_000
@@ -149,7 +150,7 @@ class TaskStore:
 
     def write_verdict(self, judge_id: str, verdict: Verdict) -> None:
         """Write `verdicts/<method>-<digest>.json` atomically. Raises `OSError`, also where `verdicts` is a link."""
-        verdicts = self.folder / "verdicts"
+        verdicts = self.folder / VERDICTS
         # In a folder that somebody else made, it may lead to any place of this machine.
         if verdicts.is_symlink():
             raise OSError(errno.ELOOP, "a link, through which nothing is written", str(verdicts))
@@ -163,7 +164,7 @@ class TaskStore:
     def read_verdict(self, judge_id: str) -> Verdict | None:
         """The stored verdict of this judge, or `None` if it is missing or unreadable."""
         with contextlib.suppress(OSError, ValueError):
-            return Verdict.model_validate(read_json(self.folder / "verdicts" / f"{judge_id}.json"))
+            return Verdict.model_validate(read_json(self.folder / VERDICTS / f"{judge_id}.json"))
         return None
 
 
@@ -262,11 +263,10 @@ class RunStore:
 
     def tasks(self) -> Iterator[TaskStore]:
         """Every task folder of the run, epoch by epoch or episode by episode, in name order."""
-        for results in (self.results, *later_results(self.folder)):
-            if results.is_dir():
-                for folder in sorted(results.iterdir()):
-                    if folder.is_dir():
-                        yield TaskStore(folder)
+        for results in results_folders(self.folder):
+            for folder in sorted(results.iterdir()):
+                if folder.is_dir():
+                    yield TaskStore(folder)
 
     def write_run(self, record: dict[str, Any]) -> None:
         """Write `run.json` atomically."""
@@ -295,11 +295,12 @@ class RunStore:
         write_json(self.folder / SUBMISSION.name, submission)
 
 
-def later_results(folder: Path) -> list[Path]:
-    """The results folders of a run's epochs after the first, or of its episodes, in order."""
+def results_folders(folder: Path) -> list[Path]:
+    """The results folders of a run: the first epoch's, then those of later epochs, or of its episodes, in order."""
     inside = (path for name in (_EPOCHS, EPISODES) for path in (folder / name).glob("*/results"))
     found = [path for path in inside if _IN_EPOCH.search(f"{path.as_posix()}/x")]
-    return sorted(found, key=lambda path: int(path.parent.name))
+    later = sorted(found, key=lambda path: int(path.parent.name))
+    return [path for path in (folder / "results", *later) if path.is_dir()]
 
 
 def new_run_id() -> str:

@@ -42,10 +42,11 @@ def require_bearer(app: ASGIApp, token: SecretStr, public: Collection[str], link
     expected = f"Bearer {token.get_secret_value()}".encode()
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in public:
+        if scope["type"] == "lifespan" or scope["path"] in public:
             await app(scope, receive, send)
             return
-        is_page = scope["method"] in ("GET", "HEAD")
+        # A WebSocket begins with a GET.
+        is_page = scope.get("method", "GET") in ("GET", "HEAD")
         given = dict(scope["headers"]).get(b"authorization", b"")
         if is_page and given[:6].lower() == b"basic ":
             given = _bearer_of_basic(given[6:])
@@ -144,11 +145,13 @@ async def serve_app(
     before_shutdown: Callable[[], Awaitable[None]] | None = None,
     bounds: ConnectionBounds | None = None,
     takes_signals: bool = True,
+    max_frame_bytes: int | None = None,
 ) -> None:
     """Serve `app` until cancelled or, with `takes_signals`, until SIGTERM or SIGINT.
 
     `before_shutdown` ends the work in progress while clients are still connected, so that they receive the final event.
-    Without `bounds`, connections may take a quarter of the process's descriptors.
+    Without `bounds`, connections may take a quarter of the process's descriptors. Without `max_frame_bytes`, there are
+    no WebSockets.
     """
     config = uvicorn.Config(
         app,
@@ -158,7 +161,11 @@ async def serve_app(
         log_config=None,
         access_log=False,
         server_header=False,
-        ws="none",
+        ws="none" if max_frame_bytes is None else "websockets-sansio",
+        ws_max_size=max_frame_bytes or 0,
+        # A client may be busy for as long as the application lets it be idle.
+        ws_ping_timeout=None,
+        ws_per_message_deflate=False,
         lifespan="on",
         timeout_keep_alive=_KEEP_ALIVE_S,
         # Longer than the SDK waits for its streams, so that no stream is cut before its last event.

@@ -78,11 +78,23 @@ class FormatWriter:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TasksWriter:
+    """Writes the tasks of a scenario, for others to play.
+
+    `write` is called with the scenario's file, the ids of the tasks (all without any) and a folder. It returns the
+    written tasks' ids, each with `None`, and those that are left out, each with the reason; raises `ConfigError`.
+    """
+
+    write: Callable[[Path, Sequence[str], Path, Settings], Mapping[str, str | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Format:
-    """A layout that is read, written, or both."""
+    """A layout of trajectories that is read, written, or both; or one of tasks."""
 
     reader: FormatReader | None = None
     writer: FormatWriter | None = None
+    tasks: TasksWriter | None = None
 
 
 FORMATS: Seam[Format] = Seam("formats", "format")
@@ -103,6 +115,12 @@ def reader_of(folder: Path) -> tuple[str, FormatReader] | None:
 
 
 def writers() -> dict[str, FormatWriter]:
-    """The layouts that are written, by name."""
+    """The layouts of trajectories that are written, by name."""
     found = ((name, FORMATS.load(name).writer) for name in FORMATS.names())
+    return {name: writer for name, writer in found if writer is not None}
+
+
+def tasks_writers() -> dict[str, TasksWriter]:
+    """The layouts of tasks, by name."""
+    found = ((name, FORMATS.load(name).tasks) for name in FORMATS.names())
     return {name: writer for name, writer in found if writer is not None}

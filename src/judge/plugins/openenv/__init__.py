@@ -1,0 +1,1 @@
+"""Serves a scenario's tasks as environments for training, over OpenEnv's wire."""
