@@ -5,8 +5,8 @@
 A small site of this process and a policy that clicks its way to a page, or to another one. In each round every fault
 happens once, at a random step, to a policy that is right or wrong at random: the browser killed, the site's server
 gone, the site answering 500 to everything, a trainer that is idle, closes its session or resets it, and nothing. After
-each fault, an episode without one must have its own reward. Exits with 1 if a reward differs from what the same replies are
-worth without a fault, if a fault leads to one, or if there is an error without a fault.
+each fault, an episode without one must have its own reward. Exits with 1 if a reward differs from what the same replies
+are worth without a fault, if a fault leads to one, or if there is an error without a fault.
 """
 
 import argparse
