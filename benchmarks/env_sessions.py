@@ -153,8 +153,9 @@ def all_cpu_s() -> float:
 def predictions(rows: list[Measured]) -> bool:
     """Print what the model says of the other rows, and of many sessions. Returns whether it is near enough."""
     first = rows[0]
-    # Of one session alone: what is not CPU is waiting for the page.
-    waiting = max(0.0, 1 / first.steps_s - first.cpu_s) if first.sessions == 1 else 0.0
+    # Of one session alone: what is not CPU, or waiting for the CPU that others use, is waiting for the page.
+    busy_s = first.cpu_s / min(1.0, first.cores)
+    waiting = max(0.0, 1 / first.steps_s - busy_s) if first.sessions == 1 else 0.0
     print("\n| sessions | processes | steps/s predicted | measured | difference |\n|---|---|---|---|---|")
     is_near = True
     for row in rows[1:]:

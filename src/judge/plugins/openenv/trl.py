@@ -23,8 +23,6 @@ _OVER = "The episode is over."
 _UNAVAILABLE = "The browser is not available. Stop."
 _CONNECT_S = 60.0
 _ANSWER_S = 60.0
-# Ends an episode that the model has left open.
-_FINISH = {"tool": "finish", "params": {}}
 
 
 class BrowserEnvironment:
@@ -47,8 +45,8 @@ class BrowserEnvironment:
         self._reward = None
         chosen = {"task_id": task_id, "seed": seed}
         try:
-            options = {"additional_headers": self._headers, "open_timeout": _CONNECT_S, "max_size": None}
-            self._socket = self._open.enter_context(connect(self._url, **options))
+            dialled = connect(self._url, additional_headers=self._headers, open_timeout=_CONNECT_S, max_size=None)
+            self._socket = self._open.enter_context(dialled)
             return self._ask("reset", {name: value for name, value in chosen.items() if value is not None})
         except (OSError, WebSocketException, _EpisodeLost) as error:
             return self._lost(error)
@@ -73,7 +71,8 @@ class BrowserEnvironment:
     def get_reward(self) -> float | None:
         """The reward of the episode, which ends here if the model has left it open; `None` if it has no score."""
         if self._socket is not None:
-            self.act(**_FINISH)
+            # It has no answer, because the environment does not see what the model wrote last.
+            self.act("finish")
         self._leave()
         return self._reward
 
