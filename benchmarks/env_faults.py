@@ -5,8 +5,8 @@
 A small site of this process and a policy that clicks its way to a page, or to another one. In each round every fault
 happens once, at a random step, to a policy that is right or wrong at random: the browser killed, the site's server
 gone, the site answering 500 to everything, a trainer that is idle, closes its session or resets it, and nothing. After
-each fault, an episode without one must have its own reward. Exits with 1 if a reward differs from what the same replies are
-worth without a fault, if a fault leads to one, or if there is an error without a fault.
+each fault, an episode without one must have its own reward. Exits with 1 if a reward differs from what the same replies
+are worth without a fault, if a fault leads to one, or if there is an error without a fault.
 """
 
 import argparse
@@ -35,6 +35,7 @@ from judge.environment.session import EnvironmentSession, StepResult
 FAULTS = ("none", "browser killed", "site gone", "site answers 500", "idle", "closed", "reset")
 IDLE_S = 2.0
 FINISH = {"tool": "finish", "params": {"answer": "done"}}
+ERROR = "<!doctype html><title>Error</title><h1>Out of order</h1>"
 PAGE = (
     "<!doctype html><title>{0}</title><h1>{0}</h1><a href=/one>One</a> <a href=/goal>Goal</a> <a href=/other>Other</a>"
 )
@@ -54,7 +55,7 @@ class FaultySite:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                content = PAGE.format(self.path).encode()
+                content = (ERROR if site.is_broken else PAGE.format(self.path)).encode()
                 self.send_response(500 if site.is_broken else 200)
                 self.send_header("Content-Type", "text/html")
                 self.send_header("Content-Length", str(len(content)))
@@ -184,7 +185,7 @@ judge_model = "offline"
 task_id = "goal"
 website = "http://127.0.0.1:{site}/"
 task = "Open the page that is called Goal."
-checks = [{{ kind = "page", url = "/goal" }}]
+checks = [{{ kind = "element", element = 'heading "/goal"' }}]
 """
 
 
