@@ -35,6 +35,7 @@ from judge.environment.session import EnvironmentSession, StepResult
 FAULTS = ("none", "browser killed", "site gone", "site answers 500", "idle", "closed", "reset")
 IDLE_S = 2.0
 FINISH = {"tool": "finish", "params": {"answer": "done"}}
+ERROR = "<!doctype html><title>Error</title><h1>Out of order</h1>"
 PAGE = (
     "<!doctype html><title>{0}</title><h1>{0}</h1><a href=/one>One</a> <a href=/goal>Goal</a> <a href=/other>Other</a>"
 )
@@ -54,7 +55,7 @@ class FaultySite:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                content = PAGE.format(self.path).encode()
+                content = (ERROR if site.is_broken else PAGE.format(self.path)).encode()
                 self.send_response(500 if site.is_broken else 200)
                 self.send_header("Content-Type", "text/html")
                 self.send_header("Content-Length", str(len(content)))
@@ -184,7 +185,7 @@ judge_model = "offline"
 task_id = "goal"
 website = "http://127.0.0.1:{site}/"
 task = "Open the page that is called Goal."
-checks = [{{ kind = "page", url = "/goal" }}]
+checks = [{{ kind = "element", element = 'heading "/goal"' }}]
 """
 
 

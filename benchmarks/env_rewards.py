@@ -77,12 +77,7 @@ def inline(value: object) -> str:
 def play_runs(scenario: Path, folder: Path, tasks: int) -> list[RecordedEpisode]:
     """The episodes of the four agents, as `wabe run` plays and judges them."""
     hasty = f"wabe participant replay --script {hasty_script(folder)} --host 127.0.0.1 --port {{port}}"
-    agents = {
-        "reference": [],
-        "hasty": ["--agent", hasty],
-        "idle": ["--agent", "idle"],
-        "random": ["--agent", "random"],
-    }
+    agents = {"reference": "", "hasty": hasty, "idle": "idle", "random": "random"}
     found: list[RecordedEpisode] = []
     for agent, given in agents.items():
         output = folder / agent

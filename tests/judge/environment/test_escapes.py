@@ -124,10 +124,11 @@ async def test_what_a_policy_finds_on_the_site_is_worth_nothing_and_no_error(hos
     for name in LINKS:
         answer = await clicked(session, answer, name)
         for _ in range(4):
-            assert answer.message is not None
-            if answer.message.page.dialog is not None:
+            page = answer.message.page if answer.message else None
+            assert page is not None
+            if page.dialog is not None:
                 answer = await session.step({"tool": "browser_handle_dialog", "params": {"accept": True}})
-            elif answer.message.page.url != start:
+            elif page.url != start:
                 answer = await session.step(goes(start))
     answer = await session.step(FINISH)
     assert (answer.done, answer.reward) == (True, 0.0)
