@@ -11,6 +11,7 @@ at the end, if a reward is not 0, or if `wabe verify` finds a mismatch.
 
 import argparse
 import asyncio
+import ctypes
 import gc
 import os
 import statistics
@@ -35,11 +36,12 @@ from shared.files import size_of
 from shared.protocol import FINISH
 from wabe.environments import environments
 
+_LIBC = ctypes.CDLL(None)
 FINISHES = {"tool": FINISH, "params": {"answer": ""}}
 SAMPLES = 20
 # The first samples show what is loaded once.
 WARM_UP = 4
-# At most this much more per episode is noise of the allocator: 100 MB in 10,000 episodes.
+# At most this much more per episode is fragmentation: 100 MB in 10,000 episodes.
 MAX_SLOPE_BYTES = 10_000
 
 
@@ -60,6 +62,8 @@ class Sample:
     @classmethod
     def taken(cls, episodes: int, scratch: Path, output: Path) -> "Sample":
         gc.collect()
+        # What is left then is in use, and not kept by the allocator for later.
+        _LIBC.malloc_trim(0)
         own = psutil.Process()
         below = own.children(recursive=True)
         runs = runs_in(output)

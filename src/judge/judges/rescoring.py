@@ -6,7 +6,7 @@ A verdict is valid only for the trajectory whose digest it names, and that diges
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -17,7 +17,7 @@ from judge.records.steps import StopReason
 from judge.records.verdicts import INTERNAL_ERROR, OFF_SITE_PLAY, Verdict
 from judge.sites import OFF_SITE
 from judge.store.bounds import bounded
-from judge.store.layout import TaskStore, later_results
+from judge.store.layout import TaskStore, results_folders
 from judge.trajectory.files import is_trajectory, load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.concurrency import for_each
@@ -78,7 +78,7 @@ def _search(folder: Path, seen: set[Path], *, depth: int) -> tuple[list[Path], b
         return [folder], False
     is_one = found = is_trajectory(folder)
     listed = [folder] if is_one else []
-    for child in _children(folder, is_run=not is_one and (folder / "results").is_dir()):
+    for child in _children(folder, () if is_one else results_folders(folder)):
         if not child.is_dir() or child.name.startswith(".") or child.name in _PARTS_OF_A_TRAJECTORY:
             continue
         if (real := child.resolve()) in seen:
@@ -96,9 +96,9 @@ def _search(folder: Path, seen: set[Path], *, depth: int) -> tuple[list[Path], b
     return listed, found
 
 
-def _children(folder: Path, *, is_run: bool) -> Iterator[Path]:
-    """The entries of a folder (of a run: of its results folders), links last."""
-    for parent in [folder / "results", *later_results(folder)] if is_run else [folder]:
+def _children(folder: Path, results: Sequence[Path]) -> Iterator[Path]:
+    """The entries of a folder, links last; of a run, those of its `results` folders."""
+    for parent in results or [folder]:
         # Links last, so that a folder reached both directly and by a link is listed under its own name.
         yield from sorted(parent.iterdir(), key=lambda child: (child.is_symlink(), child))
 

@@ -263,11 +263,10 @@ class RunStore:
 
     def tasks(self) -> Iterator[TaskStore]:
         """Every task folder of the run, epoch by epoch or episode by episode, in name order."""
-        for results in (self.results, *later_results(self.folder)):
-            if results.is_dir():
-                for folder in sorted(results.iterdir()):
-                    if folder.is_dir():
-                        yield TaskStore(folder)
+        for results in results_folders(self.folder):
+            for folder in sorted(results.iterdir()):
+                if folder.is_dir():
+                    yield TaskStore(folder)
 
     def write_run(self, record: dict[str, Any]) -> None:
         """Write `run.json` atomically."""
@@ -296,11 +295,12 @@ class RunStore:
         write_json(self.folder / SUBMISSION.name, submission)
 
 
-def later_results(folder: Path) -> list[Path]:
-    """The results folders of a run's epochs after the first, or of its episodes, in order."""
+def results_folders(folder: Path) -> list[Path]:
+    """The results folders of a run: the first epoch's, then those of later epochs, or of its episodes, in order."""
     inside = (path for name in (_EPOCHS, EPISODES) for path in (folder / name).glob("*/results"))
     found = [path for path in inside if _IN_EPOCH.search(f"{path.as_posix()}/x")]
-    return sorted(found, key=lambda path: int(path.parent.name))
+    later = sorted(found, key=lambda path: int(path.parent.name))
+    return [path for path in (folder / "results", *later) if path.is_dir()]
 
 
 def new_run_id() -> str:

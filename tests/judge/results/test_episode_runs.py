@@ -175,3 +175,11 @@ def test_after_a_kill_every_step_is_there_and_the_episode_is_interrupted(tmp_pat
         "lamps": {"success": 1, "failure": 1},
         "rugs": {"interrupted": 1},
     }
+
+
+def test_scoring_again_finds_each_kept_episode(run: RunStore) -> None:
+    *lines, last = invoke("score", run.folder, code=1).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["lamps.3", "rugs.4", "rugs.5"]
+    # The one without an end cannot be judged.
+    assert "4 trajectories, 2 success, 0 failure, 0 unscored, 1 aborted, 1 broken" in last
+    assert verify_run(run).mismatches == ()
