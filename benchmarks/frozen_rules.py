@@ -3,8 +3,8 @@
     python benchmarks/frozen_rules.py [--sites 1000] [--changing 500] [--visits 50] [--rules NAME…]
 
 The sites and visits are those of `frozen_oracle.py`, with and without `--changing`, and of `frozen_entities.py`. For
-each rule, in points: how many more answers are certain and wrong without it, and how many fewer are certain. A rule
-that does nothing here is shown by the hard cases only, which have cookies, encodings, ranges and conditional requests.
+each rule, in points: how many more answers are certain and wrong without it, and how many fewer are certain. What a
+rule brings on real pages is shown by `frozen_sites.py --again --without RULE`, on recordings and visits that it kept.
 """
 
 import argparse

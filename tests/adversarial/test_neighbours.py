@@ -4,12 +4,14 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from helpers.browser.hostile_site import Handler, Site, hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, participant, ref, tool_call
+from helpers.frozen.wire import Authority
 from helpers.network.web_sockets import echoing
 from helpers.ports import free_port
 from judge.sites import place_of
@@ -18,14 +20,14 @@ pytestmark = pytest.mark.e2e
 # It tries to reach each of the ports, under several names of this machine: with a request, an image and a socket.
 PAGE = """<title>Shop</title><h1>Cart: {count}</h1><form method=post action=/add><button>Add</button></form>
 <p id=socket>socket: waiting</p><p id=stream>stream: waiting</p><script>
-new WebSocket(`ws://${{location.host}}/socket`).onopen = ({{target}}) => {{
+new WebSocket(`${{location.protocol.replace('http', 'ws')}}//${{location.host}}/socket`).onopen = ({{target}}) => {{
   target.onmessage = ({{data}}) => socket.textContent = `socket: ${{data}}`; target.send('{count}') }}
 new EventSource('/stream').onmessage = ({{data}}) => stream.textContent = `stream: ${{data}}`
 for (const port of {ports}) {{
-  new WebSocket(`ws://127.0.0.1:${{port}}/by-a-page`)
+  new WebSocket(`${{location.protocol.replace('http', 'ws')}}//127.0.0.1:${{port}}/by-a-page`)
   for (const host of ['127.0.0.1', 'localhost', '[::ffff:127.0.0.1]']) {{
-    fetch(`http://${{host}}:${{port}}/by-a-page`, {{mode: 'no-cors', method: 'POST'}}).catch(() => 0)
-    new Image().src = `http://${{host}}:${{port}}/by-a-page` }} }}
+    fetch(`${{location.protocol}}//${{host}}:${{port}}/by-a-page`, {{mode: 'no-cors', method: 'POST'}}).catch(() => 0)
+    new Image().src = `${{location.protocol}}//${{host}}:${{port}}/by-a-page` }} }}
 </script>"""
 # Nothing matches it, but for its sake the judge ends and reads every connection itself.
 READ_ALL: dict[str, Any] = {"hold": [{"url": "/never"}]}
@@ -59,7 +61,7 @@ class Shop:
     def add(self, handler: Handler) -> None:
         self.count += 1
         # To where the browser says that it is, in full.
-        handler.redirect(f"http://{handler.headers['Host']}/")
+        handler.redirect(f"{self.site.scheme}://{handler.headers['Host']}/")
 
     def reset(self, handler: Handler) -> None:
         self.adds.append(self.count)
@@ -74,9 +76,9 @@ class Shop:
 
 
 @contextmanager
-def shops() -> Iterator[tuple[Shop, Shop]]:
-    """Two instances, which both know the ports of both."""
-    with hostile_site() as first, hostile_site() as second:
+def shops(certificate: Path | None) -> Iterator[tuple[Shop, Shop]]:
+    """Two instances, which both know the ports of both; with a `certificate`, over TLS."""
+    with hostile_site(certificate=certificate) as first, hostile_site(certificate=certificate) as second:
         found = Shop(first), Shop(second)
         for shop in found:
             shop.ports = [place.port for each in found if (place := place_of(each.address))]
@@ -101,13 +103,23 @@ class InPairs:
         return tool_call("browser_click", ref=ref(turn, 'button "Add"'))
 
 
-async def test_attempts_at_once_have_an_instance_each_and_no_page_reaches_another_one(judge: LiveJudge) -> None:
-    website = f"http://127.0.0.1:{free_port()}"
+@pytest.mark.parametrize(("scheme", "attempts"), [("http", 4), ("https", 2)])
+async def test_attempts_at_once_have_an_instance_each_and_no_page_reaches_another_one(
+    judge: LiveJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, attempts: int
+) -> None:
+    host, certificate = f"localhost:{free_port()}", None
+    if scheme == "https":
+        authority, certificate = Authority.made_in(tmp_path), tmp_path / "site.pem"
+        certificate.write_bytes(authority.key.read_bytes() + authority.chain.read_bytes())
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca))
+    website = f"{scheme}://{host}"
+    # The browser trusts the judge's certificates only.
+    reads_all = [scheme == "https" or n % 2 == 0 for n in range(attempts)]
     tasks = [
-        {"task_id": f"t{n}", "website": f"{website}/", "task": "Add.", "checks": CHECKS, **({} if n % 2 else READ_ALL)}
-        for n in range(4)
+        {"task_id": f"t{n}", "website": f"{website}/", "task": "Add.", "checks": CHECKS, **(READ_ALL if reads else {})}
+        for n, reads in enumerate(reads_all)
     ]
-    with shops() as both:
+    with shops(certificate) as both:
         instances = {website: [shop.address for shop in both]}
         async with participant(InPairs()) as url:
             assessed = await judge.ask(
@@ -119,12 +131,12 @@ async def test_attempts_at_once_have_an_instance_each_and_no_page_reaches_anothe
                 site_resets={website: f"{website}/reset"},
             )
         assessed.check()
-        assert [entry["verdict"] for entry in assessed.detail["tasks"]] == ["success"] * 4, assessed.summary()
+        assert [entry["verdict"] for entry in assessed.detail["tasks"]] == ["success"] * attempts, assessed.summary()
         results = [assessed.result(task["task_id"]) for task in tasks]
         assert {result["site_instances"][website] for result in results[:2]} == set(instances[website])
         # Before each attempt an instance had what the attempt before it left there, and no more.
-        assert [shop.adds for shop in both] == [[0, 1], [0, 1]]
-        assert [shop.hosts for shop in both] == [{website.removeprefix("http://")}] * 2
+        assert [shop.adds for shop in both] == [[0, 1][: attempts // 2]] * 2
+        assert [shop.hosts for shop in both] == [{host}] * 2
         assert not any(path == "/by-a-page" for shop in both for path in shop.site.seen)
     refused = {text for result in results for step in result["steps"] for text in step["refused"]}
     why = "an instance of a site, which is reached at the site's own address only"

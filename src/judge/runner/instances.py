@@ -1,5 +1,6 @@
 """The instances of a run's sites: how many there are, where they listen, and whether attempts can be played on them."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import MappingProxyType
@@ -81,8 +82,8 @@ async def require_public_addresses(members: Sequence[Member]) -> None:
 
     Such a site does not go by the `Host` header, but by the port on which it listens.
     """
-    sites = {member.endpoint: member for member in reversed(members) if member.instance not in (None, member.endpoint)}
-    await together(_require_public_addresses(member) for member in sites.values())
+    apart = [member for member in members if member.instance not in (None, member.endpoint)]
+    await together(_require_public_addresses(member) for member in apart)
 
 
 async def _require_public_addresses(member: Member) -> None:
@@ -90,11 +91,12 @@ async def _require_public_addresses(member: Member) -> None:
     names = (instance.host, *LOOPBACK) if instance else ()
     own = {place for name in names if instance and (place := HostPort(host=name, port=instance.port)) != public}
     url = urljoin(member.endpoint, member.ready.url if member.ready else "")
-    async with routed_client(member.routes, timeout=_PAGE_TIMEOUT_S) as client:
+    async with routed_client(member.routes, timeout=None) as client:
         for _ in range(_MAX_REDIRECTS):
             try:
-                answer = await client.get(url)
-            except (httpx.HTTPError, httpx.InvalidURL):
+                async with asyncio.timeout(_PAGE_TIMEOUT_S):
+                    answer = await client.get(url)
+            except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):
                 # The browser will find it as well, and report it as the site's fault.
                 return
             target = urljoin(url, answer.headers.get("location", ""))

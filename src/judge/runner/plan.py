@@ -186,7 +186,7 @@ def _on_instances(
     sites = start.scenario.sites
     played = planned(tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
     attempts = {site.endpoint: tasks_about(site.endpoint, played, config.sites) * config.epochs for site in sites}
-    # Another judge is not told of those that are started here.
+    # Only a judge that is started here gets the addresses of those that are.
     slots = {site: min(config.max_parallel, count) for site, count in attempts.items() if start.is_recorded_here}
     found = placed(members, sites, slots)
     addresses = {site: each for site, each in found.addresses.items() if start.is_recorded_here or each != (site,)}

@@ -75,7 +75,7 @@ async def restarts_of(
             site = by_path.get(target.path) if target else None
             status, content = "404 Not Found", b""
             if site is not None and target is not None:
-                status, content = await _answer(site, logins, parse_qs(target.query))
+                status, content = await _answer(site, logins, parse_qs(target.query), instances)
             head = f"HTTP/1.1 {status}\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"
             writer.write(head.encode() + content)
             await writer.drain()
@@ -91,11 +91,19 @@ async def restarts_of(
             task.cancel()
 
 
-async def _answer(site: _ResetSite, logins: SiteLogins | None, query: Mapping[str, Sequence[str]]) -> tuple[str, bytes]:
+async def _answer(
+    site: _ResetSite,
+    logins: SiteLogins | None,
+    query: Mapping[str, Sequence[str]],
+    instances: Mapping[str, Sequence[str]],
+) -> tuple[str, bytes]:
     """The status and the content of the answer."""
     (task_id,) = query.get("task", [""])
     try:
         lent = _INSTANCES.validate_json(query.get("instances", ["{}"])[0])
+        for endpoint, address in lent.items():
+            if address not in instances.get(endpoint, ()):
+                raise ConfigError(f"{endpoint} has no instance at {address}")
         await _reset(site, lent)
         if logins is None or not logins.has(site.entry) or not logins.concerns(task_id):
             return "204 No Content", b""
@@ -109,13 +117,13 @@ async def _answer(site: _ResetSite, logins: SiteLogins | None, query: Mapping[st
 async def _reset(site: _ResetSite, lent: Mapping[str, str]) -> None:
     """Reset the instance of a site among those of an attempt. Raises `ConfigError` or `httpx.HTTPError`."""
     entry = site.entry
-    address = lent.get(entry.endpoint, entry.endpoint)
     if not entry.restart:
         async with routed_client(lent, timeout=_RESET_S) as client:
             (await client.post(entry.reset_url or "")).raise_for_status()
-    elif (child := site.children.get(address)) is None:
-        raise ConfigError(f"site {entry.name} has no instance at {address}")
-    else:
-        await child.stop()
-        await child.start()
-        await wait_until_up(at(site_member(entry), address), child)
+        return
+    address = lent.get(entry.endpoint, entry.endpoint)
+    if (child := site.children.get(address)) is None:
+        raise ConfigError(f"{entry.endpoint} has no instance at {address}")
+    await child.stop()
+    await child.start()
+    await wait_until_up(at(site_member(entry), address), child)

@@ -109,3 +109,13 @@ async def test_a_site_that_was_not_started_here_is_not_asked(tmp_path: Path) -> 
     async with served(tmp_path) as site:
         running = site.model_copy(update={"cmd": None})
         await require_first_pages([running], [a_task("t", f"{site.endpoint}/chapter.html")], CONFIG)
+
+
+async def test_the_first_pages_of_an_instance_are_looked_for_at_its_sites_address(tmp_path: Path) -> None:
+    async with served(tmp_path) as site:
+        (port,) = free_ports(1)
+        instance = site.model_copy(update={"endpoint": f"http://127.0.0.1:{port}", "instance": site.endpoint})
+        tasks = [a_task(name, f"{instance.endpoint}/{name}.html") for name in ("index", "chapter")]
+        await require_first_pages([instance], tasks[:1], CONFIG)
+        with pytest.raises(ConfigError, match=rf"does not have http://127\.0\.0\.1:{port}/chapter\.html \(404\)"):
+            await require_first_pages([instance], tasks, CONFIG)

@@ -20,8 +20,10 @@ endpoint = "http://127.0.0.1:{agent}"
 name = "counter"
 endpoint = "{site}"
 reset_url = "{site}/reset"
+{more}
 [config]
 judge_model = "offline"
+max_parallel = 2
 """
 TASK = """
 [[tasks]]
@@ -64,17 +66,18 @@ def counting(site: Site) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("command", "names"),
+    ("command", "names", "more"),
     [
-        ("tasks validate --try {}", ["first", "second"]),
-        ("tasks check {}", ["first", "second"]),
+        ("tasks validate --try {}", ["first", "second"], ""),
+        # Outside of a run, a site is its own only instance.
+        ("tasks check {}", ["first", "second"], 'instances = ["{site}"]'),
         # Each script in two plays.
-        ("tasks validate --attacks {}", ["only"]),
-        ("sites record {} -o archive.wacz", ["only"]),
+        ("tasks validate --attacks {}", ["only"], ""),
+        ("sites record {} -o archive.wacz", ["only"], ""),
     ],
 )
 def test_each_attempt_begins_with_a_reset(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, names: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, names: list[str], more: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     judge, agent = free_ports(2)
@@ -82,7 +85,8 @@ def test_each_attempt_begins_with_a_reset(
         counts = counting(site)
         address = site.url.rstrip("/")
         tasks = "".join(TASK.format(name=name, site=address) for name in names)
-        Path("scenario.toml").write_text(SCENARIO.format(judge=judge, agent=agent, site=address) + tasks)
+        keys = {"judge": judge, "agent": agent, "site": address, "more": more.format(site=address)}
+        Path("scenario.toml").write_text(SCENARIO.format(**keys) + tasks)
         Path("script.toml").write_text("".join(SCRIPT.format(name=name) for name in names))
         result = CliRunner().invoke(app, command.format("scenario.toml").split())
         assert counts[1] == 2, result.output

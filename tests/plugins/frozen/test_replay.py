@@ -18,7 +18,7 @@ from judge.plugins.frozen.exchanges import Chunk, RecordedExchange, SiteRecordin
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.recording import RecordingInterceptor
 from judge.plugins.frozen.replay import MAX_PAUSE_S, ReplayInterceptor
-from plugins.frozen.made import START_MS, answer, recording, request, walk
+from plugins.frozen.made import AGAIN, START_MS, answer, recording, request, walk
 
 SOCKET = "ws://shop.test/live"
 EVENTS: HeaderPairs = (("Content-Type", "text/event-stream"),)
@@ -415,6 +415,25 @@ async def test_what_a_page_makes_up_in_a_message_is_new_each_time_although_the_s
     page.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)
     assert [entry.grade for entry in replay.take()] == ["exact", "exact", "miss"]
+
+
+async def test_a_socket_goes_on_as_in_another_walk_although_the_page_named_itself_as_in_a_third() -> None:
+    plays = []
+    for boat, names in (("oak", ("k3j9x1aa", "p0z7q2bb")), ("elm", ("m2n8b4cc", "t5v1c6dd"))):
+        for play, name in enumerate(names):
+            of = boat + AGAIN * play
+            socket = await recorded_socket(sent(f"watch {boat}"), received(f"see {boat}"))
+            opened = replace(socket.request, url=f"{SOCKET}?page={name}")
+            (listed,) = walk(of, (request(f"/list?page={name}"), answer(b"a list")))
+            plays.append((listed, replace(socket, walk=of, number=1, request=opened, began=3, ended=99)))
+    replay, page = ReplayInterceptor(Index(recording(*plays)), "elm"), End()
+    await replay.answer(request("/list?page=z9y8x7ee"), None)
+    page.queue.put_nowait(sent("watch oak"))
+    serving = asyncio.create_task(replay.socket(request(f"{SOCKET}?page=z9y8x7ee"), page, None))
+    await page.until(lambda: page.sent == [b"see oak"])
+    page.queue.put_nowait(SocketClose(True, 1000))
+    await asyncio.wait_for(serving, 10)
+    assert not {"uncertain", "miss"}.intersection(entry.grade for entry in replay.take())
 
 
 async def test_heartbeats_need_not_come_as_often_as_they_did() -> None:

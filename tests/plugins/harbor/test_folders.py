@@ -90,7 +90,7 @@ def test_only_the_judges_folder_says_what_a_task_is_checked_for(tmp_path: Path) 
     }
     assert files >= {"task.toml", "instruction.md", "environment/docker-compose.yaml", "tests/test.sh"}
     judge = judge_of(folder)
-    assert judge["volumes"] == ["./judge:/scenario:ro"]
+    assert (judge["volumes"], judge["working_dir"]) == (["./judge:/scenario:ro"], "/scenario")
     assert judge["command"][-2:] == ["--", "/scenario/shop.toml"]
     # Otherwise Harbor may share the network namespace of the agent with it.
     assert judge["networks"] == {"default": {}}
@@ -148,6 +148,14 @@ def test_the_judge_gets_the_variables_that_its_scenario_names(tmp_path: Path) ->
     assert judge_of(tmp_path / "more" / "t1")["environment"] == ["GEMINI_API_KEY", "GOOGLE_API_KEY", "SHOP_KEY"]
 
 
+@pytest.mark.parametrize(("actions", "sends_images"), [("refs", False), ("both", True), ("coordinates", True)])
+def test_an_agent_that_may_point_at_the_screenshot_sees_it(tmp_path: Path, actions: str, *, sends_images: bool) -> None:
+    path = a_scenario(tmp_path / "set")
+    path.write_text(path.read_text().replace("[config]\n", f'[config]\nactions = "{actions}"\n'))
+    write_tasks(path, (), tmp_path / "out", NOTHING)
+    assert ("--images" in judge_of(tmp_path / "out" / "t1")["command"]) == sends_images
+
+
 def test_a_task_that_cannot_be_scored_is_left_out(tmp_path: Path) -> None:
     unchecked = TASK.replace('"t1"', '"t2"').replace(f"checks = [{CHECK}]", "")
     found = write_tasks(a_scenario(tmp_path / "set", TASK + unchecked), (), tmp_path / "out", NOTHING)
@@ -187,6 +195,12 @@ def test_a_sealed_task_set_is_refused(tmp_path: Path) -> None:
 def test_what_is_outside_of_the_scenarios_folder_cannot_be_copied(tmp_path: Path, change: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         exported(tmp_path, change + TASK)
+
+
+def test_files_that_the_scenario_names_must_be_in_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text('{"cookies": [], "origins": []}')
+    with pytest.raises(ConfigError, match=r"state\.json"):
+        exported(tmp_path, TASK + 'storage_state = "../state.json"\n')
 
 
 def test_symbolic_links_and_huge_folders_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

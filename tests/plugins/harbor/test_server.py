@@ -105,6 +105,12 @@ async def test_pages_of_other_names_do_not_reach_the_tools() -> None:
         assert (await client.post("/mcp", json=asked, headers=headers)).status_code == 421
 
 
+@pytest.mark.parametrize("path", ["/", "/verdict", "/state", "/reset", "/mcp/verdict"])
+async def test_nothing_else_is_served(path: str) -> None:
+    async with served(AgentEpisode(WrittenSession(), "t1")) as url, httpx.AsyncClient(base_url=url) as client:
+        assert [(await call(path)).status_code for call in (client.get, client.post)] == [404, 404]
+
+
 async def test_the_verdict_is_given_to_whoever_reaches_the_file(tmp_path: Path) -> None:
     episode = AgentEpisode(WrittenSession(finish=END._replace(reward=1.0)), "t1")
     path = tmp_path / "out" / "harbor.sock"

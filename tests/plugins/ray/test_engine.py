@@ -29,7 +29,7 @@ from shared.engines import Engine
 from shared.errors import ConfigError
 from shared.settings import Settings
 
-SITE = '\n[[sites]]\nname = "shop"\nendpoint = "http://127.0.0.1:9100"\ncmd = "true"\n'
+SITE = '\n[[sites]]\nname = "shop"\nendpoint = "http://127.0.0.1:9100"\ncmd = "true {port}"\n'
 
 
 def options(folder: Path, **changes: Any) -> RunOptions:
@@ -66,6 +66,7 @@ def test_without_ray_one_line_says_how_to_get_it(tmp_path: Path, monkeypatch: py
         ({}, {"trivial_agents": True}, "--shards does not go with --trivial-agents"),
         ({"site": 'reset_url = "http://127.0.0.1:9100/reset"'}, {}, "site shop is reset between attempts"),
         ({"site": "restart = true"}, {}, "site shop is reset between attempts"),
+        ({"site": 'instances = "per_slot"'}, {}, "site shop has instances, so shards cannot share it"),
     ],
 )
 def test_what_cannot_be_divided_is_refused(

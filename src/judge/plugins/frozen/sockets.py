@@ -24,7 +24,8 @@ class SocketReplay:
 
     Each message of the page is looked up among its recorded ones. A message of the site is sent once the page has sent
     everything that preceded it in the recording. If the page skips messages, its message is uncertain: the replies to
-    the skipped ones are left out, and follow if the page sends them later. A message that was never recorded is a miss.
+    the skipped ones are left out, and follow if the page sends them later. A message that may be a recorded one is
+    uncertain, and any other is a miss.
 
     `others` are further recordings of this socket in the same state. If one of them went like this one so far, and then
     continues with the page's message, it answers from then on.
@@ -129,6 +130,8 @@ class SocketReplay:
         self._follow(key)
         self._exchanged.append((True, key))
         places = [place for place, each in self._sent if each == key]
+        near = None if places else self._near(sent)
+        places += [] if near is None else [near]
         unseen = [place for place in places if place not in self._seen]
         if (places and all(place in self._repeated for place in places)) or is_signal(message.data):
             place = (unseen or places or [-1])[0]
@@ -144,7 +147,7 @@ class SocketReplay:
             self._skipped.difference_update(self._late)
             self._note("uncertain")
         else:
-            self._in_order(unseen[0], writes)
+            self._in_order(unseen[0], writes, is_sure=near is None)
         if unseen:
             self.matcher.note_message(self.exchange.path, self._messages[unseen[0]].data, sent.data)
         # An equal one that comes later in the recording may have counted as a write when this one did not.
@@ -155,10 +158,11 @@ class SocketReplay:
         self.matcher.sent(self.exchange.request.url, data, is_certain=is_certain)
         return True
 
-    def _in_order(self, place: int, writes: Sequence[int]) -> None:
+    def _in_order(self, place: int, writes: Sequence[int], *, is_sure: bool) -> None:
         """Mark the message at this place as sent. Earlier ones that were not sent are skipped, with their replies.
 
-        Messages with no reply in between may come in any order. The reply is certain after the same `writes` only.
+        Messages with no reply in between may come in any order. The reply is certain after the same `writes` only,
+        and if it is sure that this is the message.
         """
         missing, answered = self._before(place)
         if answered:
@@ -168,7 +172,7 @@ class SocketReplay:
         # The reply would wait for the others.
         is_early = bool(missing) and not answered and bool(reply_to(self._messages, place))
         is_same = self.matcher.index.is_same_state(self.exchange, self._messages[place].tick, writes)
-        self._is_lost = bool(self._left_out) or is_early or not is_same
+        self._is_lost = bool(self._left_out) or is_early or not is_same or not is_sure
         if self._is_lost:
             self._note("uncertain")
         self._see([place])
@@ -225,6 +229,12 @@ class SocketReplay:
         miss = "decisive" if grade == "miss" else None
         exchange = None if grade == "miss" else self.exchange
         self.note(Match(_SOCKET, grade, exchange, differs=("message",), miss=miss))  # type: ignore[arg-type]
+
+    def _near(self, message: RecordedSocketMessage) -> int | None:
+        """The recorded message that this one may be, although it was not recorded like this."""
+        data = self.secrets.message(message.data, is_text=message.is_text)
+        unseen = (place for place, _ in self._sent if place not in self._seen)
+        return self.matcher.index.near_message(self.exchange, data, unseen)
 
     def _key(self, message: RecordedSocketMessage) -> str:
         """The class of a message that the page sends now."""

@@ -20,6 +20,7 @@ from judge.records.checks import NO_CHECKS
 from judge.records.sealing import is_sealed
 from judge.records.tasks import Task
 from judge.scenario.frozen import on_archives
+from judge.scenario.logins import with_logins
 from judge.scenario.models import VARIABLE, Scenario
 from judge.scenario.sources import toml_value
 from judge.scenario.toml import load_scenario, read_scenario_bytes, select
@@ -34,6 +35,7 @@ from shared.text import counted
 PORT = 8000
 # In the judge's image, where its user may write.
 OUTPUT = "/app/.output"
+JUDGE = "environment/judge"
 _MOUNTED = "/scenario"
 _VERDICT_S = 300.0
 _AGENT_IMAGE = "ubuntu:24.04"
@@ -58,13 +60,19 @@ def write_tasks(scenario_file: Path, ids: Sequence[str], folder: Path, settings:
     tasks = select(scenario.tasks, ids=ids, excluded=scenario.excluded)
     is_bundled = _is_bundled(scenario_file, settings)
     files = [] if is_bundled else list(_files_of(scenario, folder))
-    found: dict[str, str | None] = {}
+    found = {task.task_id: _reason_to_leave_out(task, scenario) for task in tasks}
+    written = [task for task in tasks if found[task.task_id] is None]
     with write_errors(folder, "choose another folder"):
-        for task in tasks:
-            found[task.task_id] = _reason_to_leave_out(task, scenario)
-            if found[task.task_id] is None:
-                _write_task(task, scenario, folder / task.task_id, files, is_bundled=is_bundled)
+        for task in written:
+            _write_task(task, scenario, folder / task.task_id, files, is_bundled=is_bundled)
+            if files and task is written[0]:
+                _require_complete(folder / task.task_id / JUDGE / scenario_file.name, written)
     return found
+
+
+def _require_complete(copy: Path, tasks: Sequence[Task]) -> None:
+    """Raises `ConfigError` if the scenario names files that are not in its folder, such as a storage state."""
+    with_logins(load_scenario(copy), tasks, None)
 
 
 def _reason_to_leave_out(task: Task, scenario: Scenario) -> str | None:
@@ -84,7 +92,7 @@ def _write_task(task: Task, scenario: Scenario, folder: Path, files: Sequence[Pa
         shutil.rmtree(folder)
     name, source = scenario.path.name, scenario.path.resolve().parent
     for path in files:
-        copy = folder / "environment" / "judge" / path.relative_to(source)
+        copy = folder / JUDGE / path.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
         # The judge runs as another user.
@@ -138,6 +146,8 @@ def _instruction_values(task: Task, scenario: Scenario) -> dict[str, Any]:
 def _compose_values(task: Task, scenario: Scenario, argument: str) -> dict[str, Any]:
     # As one word, because an id may begin with a dash.
     command = ["wabe", "harbor", "serve", f"--task={task.task_id}", "--host=0.0.0.0", f"--port={PORT}"]
+    # Points of the screenshot can only be named by an agent that sees it.
+    command += ["--images"] if scenario.config.actions != "refs" else []
     command += [f"--sha256={scenario.source_checksum}", "--", argument]
     return {
         # Without a local part, which no image's tag may have.

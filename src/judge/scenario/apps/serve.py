@@ -36,21 +36,21 @@ def command_of(app: App, place: Path, state: Path, port: int) -> tuple[list[str]
     return [filled(word) for word in described.cmd], {**proxies, **exceptions, "HOME": str(state), **own}
 
 
-def fresh_state(place: Path, port: int) -> Path:
-    """A copy of the initial state, which replaces the one of an earlier start on this port."""
-    state = place.with_name(f"{place.name}-{port}.state")
+def fresh_state(place: Path, port: int, state: Path | None = None) -> Path:
+    """A copy of the initial state, which replaces the one of an earlier start: in `state`, or else on this port."""
+    state = (state or place.with_name(f"{place.name}-{port}.state")).absolute()
     shutil.rmtree(state, ignore_errors=True)
     shutil.copytree(place / STATE, state)
     return state
 
 
-def start(name: str, port: int, settings: Settings, environ: Mapping[str, str]) -> None:
-    """Replace this process by the application. Raises `WabeError`."""
+def start(name: str, port: int, settings: Settings, environ: Mapping[str, str], state: Path | None = None) -> None:
+    """Replace this process by the application, with its state in a folder. Raises `WabeError`."""
     app = the_app(name, load_apps(settings.scenarios_folder))
     place = apps_folder(settings.cache_folder) / name
     if not is_installed(app, place):
         raise WabeError(f"{name} {app.description.version} is not installed: wabe apps install {name}")
-    state = fresh_state(place, port)
+    state = fresh_state(place, port, state)
     words, variables = command_of(app, place, state, port)
     path = f"{programs(app, place)}{os.pathsep}{settings.path}"
     os.chdir(state)
@@ -62,10 +62,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("name")
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--state", type=Path, help="the folder of its state, which is replaced")
     options = parser.parse_args()
     settings = Settings.from_environ()
     try:
-        start(options.name, options.port, settings, settings.environ)
+        start(options.name, options.port, settings, settings.environ, options.state)
     except (WabeError, OSError) as error:
         sys.exit(str(error))
 

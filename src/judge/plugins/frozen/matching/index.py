@@ -34,7 +34,7 @@ from judge.plugins.frozen.matching.contexts import (
     shared_prefix,
     token_in,
 )
-from judge.plugins.frozen.matching.messages import data_text, heartbeats, is_idle
+from judge.plugins.frozen.matching.messages import heartbeats, is_idle
 from judge.plugins.frozen.matching.places import (
     ANY,
     PlaceDifference,
@@ -70,6 +70,8 @@ _MAX_NEAR = 200
 # Shorter ones are in many values by chance.
 _MIN_ENTERED = 6
 _WORDS = re.compile(r"[^0-9A-Za-z]+")
+# A request or message in two plays: its trees, and the ticks when it was sent.
+SentTwice = tuple[RequestPair, tuple[Tree, Tree], tuple[int, int]]
 
 
 class IndexedRequest(NamedTuple):
@@ -85,11 +87,12 @@ class IndexedRequest(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Recorded requests that one matches, and pairs of a recorded value that the page made up and the present one."""
+    """Recorded requests that one matches. If it differs from them in what pages make up: where, and its own places."""
 
     group: ObservationGroup
     is_exact: bool
-    made_up: tuple[tuple[str, str], ...] = ()
+    spots: Spots | None = None
+    plain: Tree | None = None
 
 
 class Index:
@@ -115,12 +118,13 @@ class Index:
         self._known: set[str] = set()
         self._paths: defaultdict[int, set[ValuePath]] = defaultdict(set)
         self._class_keys: dict[str, str] = {}
-        for pair in sorted(self._plays.pairs, key=lambda pair: pair.one.began):
-            trees = self._asked_by(pair.one).tree, self._asked_by(pair.other).tree
-            self._learn(pair, trees, (pair.one.began, pair.other.began))
-            self._learn_messages(pair)
-        for pair in self._plays.pairs:
-            self._learn_orders(pair)
+        # By the id of the exchange and the tick of each message that two plays sent: where they differ.
+        self._message_spots: dict[tuple[str, int], Spots] = {}
+        sent = list(self._sent_twice())
+        for pair, trees, ticks in sent:
+            self._learn(pair, trees, ticks)
+        for pair, trees, ticks in sent:
+            self._learn_orders(pair, trees, ticks)
         for known in self._spots.values():
             # What is known for any order comes first, because a class is the first one that is known.
             known.sort(key=lambda spots: -sum(spot.kind == "order" for spot in spots.values()))
@@ -185,7 +189,7 @@ class Index:
 
         `recorded`: the exchange and tick of a recorded one. The site may repeat later what it made up.
         """
-        tree = message_tree(path, data_text(data))
+        tree = message_tree(path, data)
         accept: Any = partial(self._was_accepted, *recorded) if recorded else partial(self._is_acceptable, ())
         return self._class_key(tree, accept) or _exact(tree)
 
@@ -239,10 +243,16 @@ class Index:
                 known = next(each for each in self._spots[tree.shape] if each == pair.spots)
                 self._paths[id(known)].add(self._path(exchange, pair.spots))
 
-    def _learn_messages(self, pair: RequestPair) -> None:
-        """Learn from the messages that a page sent over a socket in two plays."""
+    def _sent_twice(self) -> Iterator[SentTwice]:
+        """What two plays sent: requests and messages over sockets, each with its trees and ticks."""
+        for pair in sorted(self._plays.pairs, key=lambda pair: pair.one.began):
+            trees = self._asked_by(pair.one).tree, self._asked_by(pair.other).tree
+            yield pair, trees, (pair.one.began, pair.other.began)
+            yield from self._messages_sent_twice(pair)
+
+    def _messages_sent_twice(self, pair: RequestPair) -> Iterator[SentTwice]:
         ours, theirs = (
-            [(each.tick, message_tree(exchange.path, data_text(each.data))) for each in exchange.messages if each.sent]
+            [(each.tick, message_tree(exchange.path, each.data)) for each in exchange.messages if each.sent]
             for exchange in (pair.one, pair.other)
         )
         for tick, tree in ours:
@@ -252,20 +262,20 @@ class Index:
                 theirs.remove(other)
                 ticks = tick, other[0]
                 spots = self._plays.spots_of(found, pair.one, pair.other, ticks)
-                self._learn(RequestPair(pair.one, pair.other, spots), (tree, other[1]), ticks)
+                for exchange, tick in zip((pair.one, pair.other), ticks, strict=True):
+                    self._message_spots[exchange.record_id, tick] = spots
+                yield RequestPair(pair.one, pair.other, spots), (tree, other[1]), ticks
 
-    def _learn_orders(self, pair: RequestPair) -> None:
-        """Learn from other requests to this path that the order of a list means nothing, which here was the same."""
-        tree = self._asked_by(pair.one).tree
-        for spots in self._spots.get(tree.shape, ()):
+    def _learn_orders(self, pair: RequestPair, trees: tuple[Tree, Tree], ticks: tuple[int, int]) -> None:
+        """Learn from others at this path that the order of a list means nothing, which here was the same."""
+        for spots in self._spots.get(trees[0].shape, ()):
             is_only_order = all(
                 spot.kind == "order" or any(is_same_place(place, each) for each in pair.spots)
                 for place, spot in spots.items()
             )
             if is_only_order and self._path(pair.one, pair.spots) in self._paths[id(spots)]:
-                for exchange in (pair.one, pair.other):
-                    accept = partial(self._was_accepted, exchange, exchange.began)
-                    if found := fitted(self._asked_by(exchange).tree, spots, accept):
+                for exchange, tree, tick in zip((pair.one, pair.other), trees, ticks, strict=True):
+                    if found := fitted(tree, spots, partial(self._was_accepted, exchange, tick)):
                         self._known.add(found.key)
 
     def _path(self, exchange: RecordedExchange, spots: Spots) -> ValuePath:
@@ -358,9 +368,7 @@ class Index:
             found = fitted(asked.tree, spots, partial(self._is_acceptable, asked.entered))
             group = found and self._accepted(self._by_class.get(found.key), accept)
             if found is not None and group is not None and group.observations != seen:
-                yield Fit(
-                    group, False, self._made_up(self._asked_by(group.observations[0].exchange).tree, spots, asked.plain)
-                )
+                yield Fit(group, False, spots, asked.plain)
 
     def near(self, asked: IndexedRequest) -> list[Fit]:
         """The recorded requests that this one may match, nearest first: they differ where nothing certain is known."""
@@ -368,28 +376,44 @@ class Index:
         for each in self._shapes.get(asked.tree.shape, ())[:_MAX_NEAR]:
             recorded = self._asked_by(each.exchange)
             found = differences(asked.tree, recorded.tree)
+            known = self._spots_of.get(each.exchange.record_id)
             if found is not None and all(
-                self._may_differ(each.exchange, difference, asked.entered) for difference in found
+                self._may_differ(each.exchange, difference, asked.entered)
+                if known is None
+                else _may_vary(known, difference)
+                for difference in found
             ):
                 options.append((len(found), recorded.keys.full))
         return [Fit(self._full[key], is_exact=False) for _, key in sorted(options)]
+
+    def near_message(self, exchange: RecordedExchange, data: bytes, places: Iterable[int]) -> int | None:
+        """Which of a socket's messages, at these places, one may be that differs where nothing certain is known."""
+        tree = message_tree(exchange.path, data)
+        for place in places:
+            message = exchange.messages[place]
+            known = self._message_spots.get((exchange.record_id, message.tick), {})
+            found = differences(tree, message_tree(exchange.path, message.data))
+            if found is not None and all(_may_vary(known, each) for each in found):
+                return place
+        return None
 
     def _may_differ(self, exchange: RecordedExchange, found: PlaceDifference, entered: Collection[str]) -> bool:
         """Whether a difference of a request (`one`) from a recorded one (`other`) may mean nothing."""
         if found.is_order:
             # Two plays may have had the same order by chance.
             return True
-        known = self._spots_of.get(exchange.record_id)
-        if known is not None:
-            spots = [spot for place, spot in known.items() if is_same_place(found.place, place)]
-            # What the site issues names something, unless it is a token: another one is another thing.
-            return bool(spots) and (is_masked(found.other) or spots[0].kind != "issued")
         # Played only once: nobody knows whether the page makes up the value.
         if (stands := self.token_class(found.other)) is not None and stands == self.token_class(found.one):
             return True
         is_ours = is_entered(exchange.request) or found.place[:1] == ("path",) or _is_entered(found.one, entered)
         is_received = self.received.before(exchange.walk, found.other, exchange.began)
         return not is_ours and not is_received and not self.received.anywhere(found.one)
+
+    def made_up(self, fit: Fit, exchange: RecordedExchange) -> tuple[tuple[str, str], ...]:
+        """Pairs of a value that the page made up in the recorded request with this answer, and the present one."""
+        if fit.spots is None or fit.plain is None:
+            return ()
+        return self._made_up(self._asked_by(exchange).tree, fit.spots, fit.plain)
 
     def _made_up(self, recorded: Tree, spots: Spots, plain: Tree) -> tuple[tuple[str, str], ...]:
         """Pairs of a recorded value that the page made up and the present one."""
@@ -403,8 +427,8 @@ class Index:
         )
 
     def made_up_in_message(self, path: str, recorded: bytes, now: bytes) -> Iterator[tuple[str, str]]:
-        """As `Fit.made_up`, for two messages over a socket."""
-        was, here = (message_tree(path, data_text(data)) for data in (recorded, now))
+        """As `made_up`, for two messages over a socket."""
+        was, here = (message_tree(path, data) for data in (recorded, now))
         for spots in self._spots.get(here.shape, ()) if was.shape == here.shape else ():
             yield from self._made_up(was, spots, here)
 
@@ -454,6 +478,10 @@ class Index:
                 if is_new and self.received.before(exchange.walk, token_in(value), exchange.began):
                     found.add(name.lower())
         return frozenset(found)
+
+    def alike(self, exchange: RecordedExchange) -> ObservationGroup:
+        """All recordings of the same request."""
+        return self._by_class[self.class_of(exchange)]
 
     def at(self, url: str) -> Sequence[RecordedExchange]:
         """Everything that was recorded under an address."""
@@ -604,6 +632,16 @@ def _grouped(observed: Iterable[tuple[str, RecordedObservation]], prefix: int) -
     return {
         key: ObservationGroup(_whole_ones(each), place_of(each[0].exchange.path, prefix)) for key, each in found.items()
     }
+
+
+def _may_vary(known: Spots, found: PlaceDifference) -> bool:
+    """Whether a difference from what was played twice may mean nothing; `known` is where the two plays differ."""
+    if found.is_order:
+        # Both plays may have had the same order by chance.
+        return True
+    spots = [spot for place, spot in known.items() if is_same_place(found.place, place)]
+    # What the site issues names something, unless it is a token: another one is another thing.
+    return bool(spots) and (is_masked(found.other) or spots[0].kind != "issued")
 
 
 def _exact(tree: Tree) -> str:

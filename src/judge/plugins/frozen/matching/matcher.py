@@ -5,7 +5,6 @@ of a walk do; what follows by the rules of HTTP; requests that may mean the same
 one in the same state. Everything else is a miss.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from urllib.parse import quote
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, header, without_headers
 from judge.plugins.frozen.kinds import RequestKind, kind_of, miss_class
+from judge.plugins.frozen.matching.binary import as_text, is_binary
 from judge.plugins.frozen.matching.contexts import Context
 from judge.plugins.frozen.matching.index import Fit, Index
 from judge.plugins.frozen.matching.requests import differing, is_write, is_writing_link
@@ -34,9 +34,8 @@ from judge.records.ledger import Grade, MissClass
 _UNSEEN = frozenset({"beacon", "report"})
 # Shorter ones stand in other texts too.
 _MIN_MADE_UP_CHARS = 6
-_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 # Increased with every change that may give another answer.
-MATCHER = "6"
+MATCHER = "7"
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,8 @@ class Matcher:
             self._note_made_up(plain, found)
             match = self._matched(asked, kind, found)
             if kind == "socket":
-                fitting = fitting_in(found.fit.group, context, self.index.learnt)
+                alike = self.index.alike(found.choice.observation.exchange)
+                fitting = fitting_in(alike, context, self.index.learnt)
                 match = replace(match, others=tuple(each.exchange for each in fitting))
         self._note(asked, match, is_divided=found is not None and found.choice.is_divided)
         return match
@@ -122,19 +122,12 @@ class Matcher:
 
     def as_recorded(self, data: bytes) -> bytes:
         """What a page sends, with the recorded values in place of those that it made up itself."""
-        for recorded, now in self._now.items():
-            data = data.replace(now.encode(), recorded.encode())
-            data = data.replace(quote(now, safe="").encode(), quote(recorded, safe="").encode())
-        return data
+        pairs = [(now, recorded) for recorded, now in self._now.items()]
+        return _exchanged(data, [*pairs, *((quote(now, safe=""), quote(recorded, safe="")) for now, recorded in pairs)])
 
     def as_now(self, data: bytes) -> bytes:
         """What the site sends, with the page's own values in place of the recorded ones."""
-        is_binary = _CONTROLS.search(data) is not None
-        for recorded, now in (*self._now.items(), *self._instead.items()):
-            # Another length would contradict those that binary data states.
-            if not is_binary or len(recorded.encode()) == len(now.encode()):
-                data = data.replace(recorded.encode(), now.encode())
-        return data
+        return _exchanged(data, [*self._now.items(), *self._instead.items()])
 
     def _as_recorded(self, request: WireRequest) -> WireRequest:
         if not self._now:
@@ -144,7 +137,7 @@ class Matcher:
 
     def _note_made_up(self, plain: WireRequest, found: _Match) -> None:
         exchange = found.choice.observation.exchange
-        self._keep(found.fit.made_up)
+        self._keep(self.index.made_up(found.fit, exchange))
         self._keep(self.index.made_up_cookies(plain, exchange))
         for stands, value in self.index.issued(exchange):
             # The answers of several plays may be mixed, but a thing keeps its name.
@@ -278,3 +271,13 @@ class Matcher:
                         choice = Selection(fit.group.observations[0], "certain")
                         return _Match(fit, choice, answer=answer, is_made=True)
         return None
+
+
+def _exchanged(data: bytes, pairs: Iterable[tuple[str, str]]) -> bytes:
+    """The data with the second of each pair in place of the first."""
+    has_lengths = is_binary(as_text(data))
+    for old, new in pairs:
+        # Another length would contradict those that binary data states.
+        if not has_lengths or len(old.encode()) == len(new.encode()):
+            data = data.replace(old.encode(), new.encode())
+    return data

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 
 from judge.plugins.frozen.exchanges import RecordedSocketMessage
+from judge.plugins.frozen.matching.binary import as_text, is_binary
 
 _IDLE_BYTES = 2
 _MIN_HEARTBEATS = 3
@@ -34,15 +35,10 @@ def reply_to(messages: Sequence[RecordedSocketMessage], place: int) -> Sequence[
 
 
 def is_idle(data: bytes) -> bool:
-    """Whether a message is too short to change anything, or a signal."""
-    return len(data) <= _IDLE_BYTES or is_signal(data)
+    """Whether a message is a text too short to change anything, or a signal."""
+    return (len(data) <= _IDLE_BYTES and not is_binary(as_text(data))) or is_signal(data)
 
 
 def is_signal(data: bytes) -> bool:
     """Whether a message only tells the site what the page has received, or that it is still there."""
     return _SIGNAL.fullmatch(data) is not None
-
-
-def data_text(data: bytes) -> str:
-    """The message as text; a binary one byte by byte."""
-    return data.decode("utf-8", "surrogateescape")

@@ -5,6 +5,8 @@ lists. What is known about places whose values differ between two plays of the s
 """
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Literal, NamedTuple
@@ -12,7 +14,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import header
+from judge.plugins.frozen.matching.binary import data_content, is_binary
 from judge.plugins.frozen.matching.requests import page_headers, parsed_body
+from judge.plugins.frozen.secrets import PLACEHOLDER
 from judge.trajectory.forms import inner_json
 from shared.strict_json import parse_json
 
@@ -23,6 +27,13 @@ _MAX_REORDERED = 50
 _MAX_DEPTH = 60
 # What two values have in common by chance is shorter.
 _MIN_COMMON = 4
+# A longer value is content, of which nobody knows what it says.
+_MAX_MADE_UP_CHARS = 128
+_OPEN_PLACEHOLDER = re.compile(r"redacted-[0-9a-f]*$")
+_WORD = re.compile(r"[^\W_]+")
+_MARK = re.compile(r"[\W_]")
+# They come by chance where values are in base 64.
+_CHANCE_MARKS = frozenset("+/-_")
 
 
 class Spot(NamedTuple):
@@ -30,20 +41,22 @@ class Spot(NamedTuple):
 
     `varies`: the page makes them up. `clock`: they are times, `offset_ms` after the start of the play. `issued`: the
     site issues them anew in each play. `order`: only the order of the list differs. `unsure`: none of these is certain.
-    All values have `prefix` and `suffix` in common.
+    All values have `prefix` and `suffix` in common, and between them only letters, digits and `marks`.
     """
 
     kind: Literal["varies", "clock", "issued", "order", "unsure"]
     prefix: str = ""
     suffix: str = ""
     offset_ms: float = 0
+    marks: frozenset[str] = frozenset()
 
     def middle(self, value: str) -> str | None:
-        """What stands between the common parts; `None` if the value does not have them."""
+        """What stands between the common parts; `None` if the value does not have them, or anything else beside it."""
         fits = len(value) >= len(self.prefix) + len(self.suffix)
         if not fits or not (value.startswith(self.prefix) and value.endswith(self.suffix)):
             return None
-        return value[len(self.prefix) : len(value) - len(self.suffix)]
+        middle = value[len(self.prefix) : len(value) - len(self.suffix)]
+        return middle if self.kind == "issued" or _marks(middle) <= self.marks | _CHANCE_MARKS else None
 
 
 Spots = Mapping[ValuePath, Spot]
@@ -87,9 +100,10 @@ def tree_of(request: WireRequest, varying: Sequence[str] = ()) -> Tree:
     return Tree(f"{request.method} {parts.scheme}://{parts.netloc} {kind}", root)
 
 
-def message_tree(path: str, text: str) -> Tree:
+def message_tree(path: str, data: bytes) -> Tree:
     """The places of a message that a page sends over a socket."""
-    head, rest = inner_json(text)
+    content = data_content(data)
+    head, rest = inner_json(content) if isinstance(content, str) else ("", content)
     return Tree(f"message {path} {head}", _inner(rest))
 
 
@@ -145,7 +159,7 @@ def _differences(one: Any, other: Any, place: ValuePath) -> list[PlaceDifference
         if len(one) != len(other):
             return None
         straight = _joined(_differences(a, b, (*place, at)) for at, (a, b) in enumerate(zip(one, other, strict=True)))
-        if straight == [] or place == ("path",) or len(one) > _MAX_REORDERED:
+        if straight == [] or place == ("path",):
             return straight
         mixed = _in_any_order(one, other, place)
         return mixed if mixed is not None and (straight is None or len(mixed) < len(straight)) else straight
@@ -156,8 +170,11 @@ def _differences(one: Any, other: Any, place: ValuePath) -> list[PlaceDifference
 
 
 def _in_any_order(one: list[Any], other: list[Any], place: ValuePath) -> list[PlaceDifference] | None:
-    left, found = list(other), [PlaceDifference(place, "", "", is_order=True)]
-    for item in one:
+    found = [PlaceDifference(place, "", "", is_order=True)]
+    changed, left = _without_common(one, other), _without_common(other, one)
+    if len(changed) > _MAX_REORDERED:
+        return None
+    for item in changed:
         options = ((_differences(item, each, (*place, ANY)), at) for at, each in enumerate(left))
         possible = [(each, at) for each, at in options if each is not None]
         if not possible:
@@ -166,6 +183,17 @@ def _in_any_order(one: list[Any], other: list[Any], place: ValuePath) -> list[Pl
         found += best
         left.pop(at)
     return found
+
+
+def _without_common(items: list[Any], others: list[Any]) -> list[Any]:
+    """The items without those that the other list has too."""
+    common = Counter(json.dumps(each, sort_keys=True) for each in others)
+    left = []
+    for item in items:
+        key = json.dumps(item, sort_keys=True)
+        left += [] if common[key] > 0 else [item]
+        common[key] -= 1
+    return left
 
 
 def _joined(parts: Iterator[list[PlaceDifference] | None]) -> list[PlaceDifference] | None:
@@ -187,9 +215,36 @@ def is_same_place(one: ValuePath, other: ValuePath) -> bool:
 
 def spot_between(one: str, other: str) -> Spot:
     """What two values of a place have in common: separate words, or parts too long for chance."""
-    prefix = _common(one, other)
+    prefix = _OPEN_PLACEHOLDER.sub("", _common(one, other))
     suffix = _common(one[len(prefix) :][::-1], other[len(prefix) :][::-1])[::-1]
-    return Spot("varies", prefix, suffix)
+    middles = "".join(value[len(prefix) : len(value) - len(suffix)] for value in (one, other))
+    return Spot("varies", prefix, suffix, marks=_marks(middles))
+
+
+def _marks(text: str) -> frozenset[str]:
+    return frozenset(_MARK.findall(text))
+
+
+def is_one_value(one: str, other: str) -> bool:
+    """Whether two texts that differ are one value each, so that nothing stands between two values that was the same.
+
+    Of binary data and long texts, nobody knows.
+    """
+    if PLACEHOLDER.fullmatch(one) and PLACEHOLDER.fullmatch(other):
+        return True
+    if max(len(one), len(other)) > _MAX_MADE_UP_CHARS or is_binary(one + other):
+        return False
+    words = _WORD.findall(one), _WORD.findall(other)
+    if set(words[0]) & set(words[1]):
+        return False
+    pairs = list(zip(*words, strict=True)) if len(words[0]) == len(words[1]) else [(one, other)]
+    return not any(_have_a_run(a, b) or _have_a_run(a[::-1], b[::-1]) for a, b in pairs)
+
+
+def _have_a_run(one: str, other: str) -> bool:
+    """Whether two texts have the same characters at one place, more than by chance, apart from their start and end."""
+    same = "".join("=" if a == b else " " for a, b in zip(one, other, strict=False)).lstrip("=")
+    return "=" * _MIN_COMMON in (same.rstrip("=") if len(one) == len(other) else same)
 
 
 def _common(one: str, other: str) -> str:

@@ -19,6 +19,7 @@ from judge.plugins.frozen.matching.places import (
     Tree,
     ValuePath,
     differences,
+    is_one_value,
     spot_between,
 )
 from judge.plugins.frozen.matching.values import DAY_MS, ReceivedValues, is_masked, time_in
@@ -124,8 +125,9 @@ class Plays:
     ) -> Spot:
         if each.is_order:
             return Spot("order")
-        # A secret is compared as a whole.
-        spot = Spot("varies") if is_masked(each.one + each.other) else spot_between(each.one, each.other)
+        is_whole = any(is_masked(value) and self._received.anywhere(value) for value in (each.one, each.other))
+        # A token that was received is compared as a whole.
+        spot = Spot("varies") if is_whole else spot_between(each.one, each.other)
         a, b = spot.middle(each.one), spot.middle(each.other)
         if not a or not b:
             return spot._replace(kind="unsure")
@@ -140,7 +142,7 @@ class Plays:
     def _made_up(self, spot: Spot, a: str, b: str, one: RecordedExchange, other: RecordedExchange) -> Spot:
         times = time_in(a), time_in(b)
         if times[0] is None or times[1] is None:
-            return spot
+            return spot if is_one_value(a, b) else spot._replace(kind="unsure")
         offsets = times[0] - self._starts[one.walk], times[1] - self._starts[other.walk]
         if max(map(abs, offsets)) > 3_660 * DAY_MS:
             return spot
@@ -151,8 +153,8 @@ class Plays:
 
 def _both(one: Spot, other: Spot) -> Spot:
     """What is known about a place that stands for several items of a list."""
-    common = spot_between(one.prefix, other.prefix).prefix, spot_between(one.suffix, other.suffix).suffix
-    return Spot(one.kind if one.kind == other.kind else "unsure", *common, one.offset_ms)
+    is_alike = (one.kind, one.prefix, one.suffix) == (other.kind, other.prefix, other.suffix)
+    return one._replace(marks=one.marks | other.marks) if is_alike else one._replace(kind="unsure")
 
 
 def changing_cookies(pairs: Iterable[RequestPair], content: Callable[[str], str]) -> frozenset[str]:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, header
 from judge.plugins.frozen.kinds import kind_of
+from judge.plugins.frozen.matching.binary import data_content
 from judge.plugins.frozen.multipart import parts_of
 from judge.trajectory.forms import is_form, is_json, is_multipart
 from judge.trajectory.redaction import is_secret_header
@@ -21,6 +22,7 @@ _NOT_VARYING = frozenset(
     sec-ch-ua sec-ch-ua-mobile sec-ch-ua-platform sec-fetch-dest sec-fetch-mode sec-fetch-site sec-fetch-user
     access-control-request-headers access-control-request-method *""".split()
 )
+_MAX_KEY_CHARS = 4_000
 _NO_WRITES = frozenset({"beacon", "report", "prefetch", "icon", "source_map"})
 # Words in links with side effects, which sites should not have, but many do.
 _VERBS = re.compile(
@@ -131,18 +133,19 @@ def varying_headers(vary: str) -> frozenset[str]:
 
 
 def canonical_body(body: bytes, mime_type: str) -> str:
-    """The body as canonical text: without a boundary, and with sorted keys."""
+    """The body as canonical text: without a boundary, and with sorted keys. A digest of a long one."""
     if not body:
         return ""
     kind, value = parsed_body(body, mime_type)
-    return f"{kind}:{json.dumps(value, sort_keys=True)}"
+    text = json.dumps(value, sort_keys=True)
+    return f"{kind}:{text if len(text) <= _MAX_KEY_CHARS else hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def parsed_body(body: bytes, mime_type: str) -> tuple[str, Any]:
     """What kind of body it is, and its content."""
     if is_multipart(mime_type):
         parts = parts_of(body, mime_type)
-        return "multipart", [[part.head.decode("latin-1"), _data(part.data)] for part in parts]
+        return "multipart", [[part.head.decode("latin-1"), data_content(part.data)] for part in parts]
     try:
         text = body.decode()
         if is_form(mime_type):
@@ -151,17 +154,7 @@ def parsed_body(body: bytes, mime_type: str) -> tuple[str, Any]:
             return "json", parse_json(text)
     except ValueError:
         pass
-    return "data", _data(body)
-
-
-def _data(data: bytes) -> str:
-    """A short text as it is; a digest of anything else."""
-    if len(data) <= 2_000:
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            pass
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+    return "data", data_content(body)
 
 
 def _named(request: WireRequest) -> dict[str, str]:

@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, header
 from judge.plugins.frozen.kinds import kind_of
+from judge.plugins.frozen.matching.binary import data_content
 from judge.plugins.frozen.secrets import PLACEHOLDER, placeholder
 
 DAY_MS = 86_400_000
@@ -127,7 +128,13 @@ def is_masked(value: str) -> bool:
 def _contains(text: str, value: str) -> bool:
     if len(value) < _MIN_PART_CHARS:
         return re.search(rf"(?<![A-Za-z0-9]){re.escape(value)}(?![A-Za-z0-9])", text) is not None
-    notations = {value, unquote(value), quote(value, safe=""), html.escape(value), json.dumps(value)[1:-1]}
+    notations = {
+        value,
+        unquote(value),
+        quote(value, safe="", errors="surrogateescape"),
+        html.escape(value),
+        json.dumps(value)[1:-1],
+    }
     return any(each in text for each in notations)
 
 
@@ -161,7 +168,10 @@ def _answered(answer: RecordedResponse) -> str:
 
 
 def _text(data: bytes) -> str:
-    return data[:_MAX_READ_BYTES].decode("utf-8", "replace")
+    """The data as text, and what stands in the fields of binary data."""
+    content = data_content(data)
+    fields = "" if isinstance(content, str) else json.dumps(content)
+    return data[:_MAX_READ_BYTES].decode("utf-8", "replace") + fields
 
 
 def time_in(value: str) -> float | None:
