@@ -6,7 +6,7 @@ The scenario is the demo shop, on a port of its own. The policy is idle: it fini
 browser is killed in the middle, which must be an error and leave nothing either. Everything runs in this process: the
 sessions, the judge and whatever starts the site and browsers. Samples are taken while all sessions rest: memory (RSS of
 this process), open files and sockets, processes below it, zombies, temporary files, episodes on disk. Exit code 1 if a
-number grows that must not, if anything is left at the end, if a reward is not 0, or if `wabe verify` finds a mismatch.
+number grows that must not (memory in less than 100 episodes does), if anything is left at the end, if a reward is not 0, or if `wabe verify` finds a mismatch.
 """
 
 import argparse
@@ -118,12 +118,12 @@ async def play(session: Any, numbers: Sequence[int], kill_every: int, rewards: l
 
 
 async def measured(
-    arguments: argparse.Namespace, scratch: Path, output: Path
+    arguments: argparse.Namespace, scenario: Path, scratch: Path, output: Path
 ) -> tuple[list[Sample], list[float], list[str]]:
     """The samples, the rewards, and the errors of all episodes."""
     samples, rewards, faults = [], [], []
     options = {"record": output, "keep": arguments.keep}
-    async with environments(demo_in(scratch.parent / "demo"), arguments.sessions, **options) as host:
+    async with environments(scenario, arguments.sessions, **options) as host:
         sessions = [host.session() for _ in range(arguments.sessions)]
         at_once = max(arguments.sessions, arguments.episodes // SAMPLES)
         for first in range(1, arguments.episodes + 1, at_once):
@@ -188,8 +188,10 @@ def main() -> int:
         scratch, output = Path(folder, "scratch"), Path(folder, "output")
         scratch.mkdir()
         os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
+        # With the port that is kept free for it.
+        scenario = demo_in(Path(folder, "demo"))
         before, began = Sample.taken(0, scratch, output), time.monotonic()
-        samples, rewards, faults = asyncio.run(measured(arguments, scratch, output))
+        samples, rewards, faults = asyncio.run(measured(arguments, scenario, scratch, output))
         seconds = time.monotonic() - began
         after = Sample.taken(arguments.episodes, scratch, output)
         run = runs_in(output)[0]
