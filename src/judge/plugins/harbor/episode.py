@@ -38,7 +38,7 @@ class PlayedSession(Protocol):
     async def close(self) -> None: ...
 
 
-class Answer(NamedTuple):
+class ToolAnswer(NamedTuple):
     """What a call of a tool returns. `is_error`: no page follows."""
 
     text: str
@@ -73,10 +73,10 @@ class AgentEpisode:
         offered = self._first.tools if self._first else ()
         return (CURRENT_PAGE, *offered)
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Execute an action, and observe the page after it. Whatever is called is the agent's reply, never an error."""
         if self._waiting >= _MOST_WAITING:
-            return Answer(_BUSY, is_error=True)
+            return ToolAnswer(_BUSY, is_error=True)
         if name == CURRENT_PAGE.name:
             return await self._in_turn(self._looked)
         return await self._in_turn(lambda: self._acted({"tool": name, "params": dict(arguments)}))
@@ -112,15 +112,15 @@ class AgentEpisode:
             await self._answered(self._session.reset(self._task_id))
             self._first = self._last.message if self._last else None
 
-    async def _looked(self) -> Answer:
+    async def _looked(self) -> ToolAnswer:
         await self._begin()
         if self._verdict is not None:
             return self._over()
         return self._answer(is_whole=True)
 
-    async def _acted(self, reply: object) -> Answer:
+    async def _acted(self, reply: object) -> ToolAnswer:
         if self._is_ending:
-            return Answer(_OVER, is_error=True)
+            return ToolAnswer(_OVER, is_error=True)
         await self._begin()
         if self._verdict is None:
             await self._answered(self._session.step(reply))
@@ -148,12 +148,12 @@ class AgentEpisode:
         if self._last.done:
             self._verdict = EpisodeVerdict.of_reward(self._last.reward)
 
-    def _over(self) -> Answer:
+    def _over(self) -> ToolAnswer:
         """What an agent may know of the end: whether to stop, but not what was decided."""
         assert self._verdict is not None
-        return Answer(_OVER if self._verdict.reward is not None else _FAULT, is_error=self._verdict.reward is None)
+        return ToolAnswer(_OVER if self._verdict.reward is not None else _FAULT, is_error=self._verdict.reward is None)
 
-    def _answer(self, *, is_whole: bool = False) -> Answer:
+    def _answer(self, *, is_whole: bool = False) -> ToolAnswer:
         """The last observation. `is_whole`: with what only the first one says."""
         assert self._last is not None
         assert self._first is not None
@@ -165,7 +165,7 @@ class AgentEpisode:
             )
         # The client has the tools' schemas, unless the page has added one.
         text = render_observation(message, with_tools=message.tools != self._first.tools)
-        return Answer(text, self._last.screenshot, self._last.media_type)
+        return ToolAnswer(text, self._last.screenshot, self._last.media_type)
 
     async def aclose(self) -> None:
         """Close the session. An episode in progress is abandoned."""

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from judge.environment.errors import EpisodeFault
-from judge.plugins.harbor.episode import AgentEpisode, Answer
+from judge.plugins.harbor.episode import AgentEpisode, ToolAnswer
 from judge.plugins.harbor.verdict import EpisodeVerdict
 from shared.a2a.serving import require_bearer
 from shared.errors import ConfigError
@@ -71,7 +71,7 @@ def build_app(episode: AgentEpisode, *, host: str, auth_token: SecretStr | None 
     return require_bearer(app, auth_token, (HEALTH_PATH,)) if auth_token else app
 
 
-def _result(answer: Answer) -> "mcp_types.CallToolResult":
+def _result(answer: ToolAnswer) -> "mcp_types.CallToolResult":
     import mcp_types
 
     content: list[mcp_types.ContentBlock] = [mcp_types.TextContent(text=answer.text)]
