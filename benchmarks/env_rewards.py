@@ -82,7 +82,7 @@ def play_runs(scenario: Path, folder: Path, tasks: int) -> list[RecordedEpisode]
     for agent, given in agents.items():
         output = folder / agent
         command = [WABE, "run", scenario, "--limit", str(tasks), "--output-dir", output, "--display", "none"]
-        command += given
+        command += ["--agent", given] if given else []
         subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
         found += recorded_episodes(agent, output)
     return found
