@@ -6,8 +6,8 @@ The scenario is the demo shop, on a port of its own. The policy is idle: it fini
 browser is killed in the middle, which must be an error and leave nothing either. Everything runs in this process: the
 sessions, the judge and whatever starts the site and browsers. Samples are taken while all sessions rest: memory (RSS of
 this process), open files and sockets, processes below it, zombies, temporary files, episodes on disk. Exit code 1 if a
-number grows that must not (memory does in the first 100 episodes), if anything is left at the end, if a reward is not
-0, or if `wabe verify` finds a mismatch.
+number grows that must not (memory may in the first 100 episodes), if anything is left at the end, if a reward is not 0,
+or if `wabe verify` finds a mismatch.
 """
 
 import argparse

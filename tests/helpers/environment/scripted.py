@@ -8,7 +8,7 @@ from typing import Any
 
 from helpers.episode.scripted import HOME, ScriptedBrowser
 from judge.config import RunConfig
-from judge.environment.host import EnvironmentHost, HostSettings, untimed
+from judge.environment.host import EnvironmentHost, Episodes, HostSettings, untimed
 from judge.environment.opening import Unrecorded
 from judge.episode.attempts import AttemptSetup
 from judge.judges.base import Judge
@@ -39,6 +39,7 @@ async def hosting(
     names: Sequence[str] = ("first", "second", "third"),
     host: HostSettings | None = None,
     judge: Judge | None = None,
+    episodes: Episodes | None = None,
     **config: Any,
 ) -> AsyncIterator[EnvironmentHost]:
     """A host with a task of each name; `opened` makes the browser of each attempt."""
@@ -52,7 +53,9 @@ async def hosting(
     tasks = [Task.model_validate({"task_id": name, **known}) for name in names]
     judge = judge or open_judge(settings, Settings(), cache_dir=None)
     setup = AttemptSetup(untimed(settings), browser, judge)
-    found = EnvironmentHost(setup, tasks, Unrecorded(folder), host or HostSettings(), name="scripted", version="1")
+    found = EnvironmentHost(
+        setup, tasks, episodes or Unrecorded(folder), host or HostSettings(), name="scripted", version="1"
+    )
     try:
         yield found
     finally:

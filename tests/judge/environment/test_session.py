@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from helpers.environment.scripted import FINISH, GO, GOAL, LEAVE, hosting, navigates
 from helpers.episode.scripted import HOME, ScriptedBrowser
+from judge.browser.settle import SettleMode
 from judge.environment.errors import CapacityReached, EpisodeFault, NotReset, SessionClosed
 from judge.environment.host import HostSettings
 from judge.environment.session import EnvironmentSession
 from shared.errors import BrowserFault, ConfigError
+from shared.models import Notice, Page
 
 
 async def reward_of(session: EnvironmentSession, *replies: object, **reset: Any) -> float | None:
@@ -205,6 +207,33 @@ async def test_a_fault_after_the_first_observation_is_an_error_and_nothing_is_pl
         with pytest.raises(NotReset):
             await session.step(FINISH)
         assert await reward_of(session, FINISH) == 0.0
+
+
+async def test_page_time_that_does_not_work_for_a_site_is_an_error_once(tmp_path: Path) -> None:
+    modes: list[SettleMode] = []
+
+    class Stopping(ScriptedBrowser):
+        async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
+            modes.append(settle)
+            await super().open(url, settle, clock_ms)
+
+        async def observe(self) -> Page:
+            found = await super().observe()
+            is_stopped = modes[-1] == "page-time" and found.url == GOAL
+            return found.model_copy(update={"notice": Notice(code="script_stopped", seconds=1)} if is_stopped else {})
+
+    async def follows(browser: ScriptedBrowser, tool: str, params: dict[str, Any]) -> None:
+        browser.goes(GOAL)
+
+    static: dict[str, Any] = {"settle": "page-time", "site_resets": {HOME: "static"}}
+    async with hosting(tmp_path, lambda: Stopping(follows), names=["first"], **static) as host:
+        session = host.session()
+        await session.reset()
+        press = {"tool": "browser_press_key", "params": {"key": "Enter"}}
+        with pytest.raises(EpisodeFault, match=r"^aborted: site: a script of the page did not end"):
+            await session.step(press)
+        assert await reward_of(session, press, FINISH) == 1.0
+        assert modes == ["page-time", "real-time"]
 
 
 async def test_an_episode_that_cannot_be_judged_is_an_error_that_quotes_no_check(tmp_path: Path) -> None:

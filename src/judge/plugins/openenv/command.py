@@ -133,6 +133,10 @@ async def _sites(order: WorkerOrder, settings: Settings) -> AsyncIterator[dict[s
     )
     start, choice = choose(options, settings.model_copy(update={"trust_config": True, "agents_run": ()}))
     members = [member for member in choice.members if not member.is_agent]
+    if several := [site.name for site in start.scenario.sites if site.instances is not None]:
+        raise ConfigError(
+            f"site {several[0]}: its instances belong to one process", remedy="leave --processes out, or 1"
+        )
     folder = order.scenario.resolve().parent
     with tempfile.TemporaryDirectory(prefix="wabe-env-") as output:
         environ = child_environ(

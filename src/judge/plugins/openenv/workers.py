@@ -280,8 +280,7 @@ async def working(
     Raises `ConfigError` if the scenario cannot be offered.
     """
     with tempfile.TemporaryDirectory(prefix="wabe-env-") as folder:
-        orders = [order.model_copy(update={"folder": Path(folder, str(number))}) for number in range(processes)]
-        workers = [Worker(each, environ) for each in orders]
+        workers = [Worker(_part(order, Path(folder), each, processes), environ) for each in range(1, processes + 1)]
         try:
             ready = [await worker.start() for worker in workers]
             _log.info("%s started", counted(processes, "process", "processes"))
@@ -295,3 +294,11 @@ async def working(
         finally:
             # Shielded: a second Ctrl-C must not leave processes behind.
             await asyncio.shield(asyncio.gather(*(worker.stop() for worker in workers)))
+
+
+def _part(order: WorkerOrder, folder: Path, number: int, processes: int) -> WorkerOrder:
+    """The order of one process, which has folders of its own: a run is recorded by one process."""
+    host = order.host
+    if host.record is not None and processes > 1:
+        host = host.model_copy(update={"record": host.record / str(number)})
+    return order.model_copy(update={"folder": folder / str(number), "host": host})

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from helpers.interop.environments import IndexUnreachable, environment
+from helpers.interop.programs import PROGRAMS
 from helpers.paths import ROOT
 from judge.scenario.toml import load_scenario
 from judge.trajectory.formats import tasks_writers
 from shared.settings import Settings
 
-PROGRAM = Path(__file__).parent / "programs" / "read_tasks.py"
 SCENARIOS = ("demo", "miniwob", "frozen", "apps")
 
 
@@ -35,7 +35,7 @@ def test_harbors_loader_and_linter_accept_what_we_export(tmp_path: Path) -> None
     broken = shutil.copytree(next(iter(expected)), tmp_path / "broken")
     (broken / "tests" / "test.sh").unlink()
     (broken / "tests" / "Dockerfile").unlink()
-    command = [str(python), str(PROGRAM), *map(str, expected), str(broken)]
+    command = [str(python), str(PROGRAMS / "read_tasks.py"), *map(str, expected), str(broken)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={}, timeout=120)
     *found, wrong = map(json.loads, done.stdout.splitlines())
     assert "error" in wrong
